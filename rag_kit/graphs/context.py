@@ -125,10 +125,7 @@ class RagContext(BaseModel):
         is_same = all(getattr(self, name, None) == value for name, value in kept.items())
         if is_same and kept.keys() <= self.model_fields_set:
             return self
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        for name, field in type(self).model_fields.items():
-            if name in given and given[name] == field.default:
-                del given[name]
+        given = {name: value for name, value in self if value != type(self).model_fields[name].default}
         filters = kept.get("filter"), given.get("filter")
         if filters[0] != filters[1]:
             given["filter"] = combine_filters(*filters)

@@ -20,18 +20,10 @@ from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.evaluators.base import Evaluator
-from rag_kit.graphs.evaluators.function import evaluator_of
+from rag_kit.graphs.evaluators.function import as_evaluator
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.pictures import check_folder, pictures_of
-from rag_kit.graphs.running import (
-    as_it_is,
-    ask,
-    call_within_deadline,
-    compute,
-    note_no_reply,
-    report,
-    write,
-)
+from rag_kit.graphs.running import ask, call_within_deadline, compute, note_no_reply, report, write
 from rag_kit.graphs.state import (
     INCOMPLETE,
     NOT_ALL_READ,
@@ -83,7 +75,7 @@ class RagNodes:
         _check_parts(retriever, llm)
         self._asks_model = evaluator is None
         if self.grades:
-            self._grader = evaluator_of(evaluator, llm, self._folder)
+            self._grader = as_evaluator(evaluator, llm, self._folder)
         self._prompts = {
             (name, language): load_prompt(name, language=language, folder=self._folder)
             for name in (*self.files, "check_citations")
@@ -130,10 +122,11 @@ class RagNodes:
         return prompt.with_instructions(instructions) if instructions.strip() else prompt
 
     def ask(
-        self, name: str, state: Values, context: RagContext, values: Values, fallback: Any = as_it_is
+        self, name: str, state: Values, context: RagContext, values: Values, fallback: Any = None
     ) -> Step[Any]:
-        """Ask the model for an object; if the call fails, what the fallback makes of the error is returned."""
-        return ask(self.model(context), self.prompt(name, state, context), values, fallback=fallback)
+        """Ask the model for an object; if the call fails, its error is returned, or what the fallback makes of it."""
+        prompt = self.prompt(name, state, context)
+        return ask(self.model(context), prompt, values, fallback=fallback or (lambda error: error))
 
     def write(self, name: str, state: Values, context: RagContext, values: Values) -> Step[TextReply]:
         """Ask the model for text."""
@@ -296,10 +289,8 @@ class RagNodes:
         """Return status and text of an answer that declines: not all may have been searched, or read."""
         language = state["language"]
         if state.get("unsearched"):
-            own_words = answer not in DECLINED.values()
-            return "incomplete", f"{answer}\n\n{NOT_ALL_SEARCHED[language]}" if own_words else INCOMPLETE[
-                language
-            ]
+            own_words = f"{answer}\n\n{NOT_ALL_SEARCHED[language]}"
+            return "incomplete", INCOMPLETE[language] if answer in DECLINED.values() else own_words
         if sum(len(document.page_content) for document in state["documents"]) > self.max_passage_chars:
             return "incomplete", f"{answer}\n\n{NOT_ALL_READ[language]}"
         return "incomplete" if state.get("cut_off") else "declined", answer
@@ -331,7 +322,7 @@ def _named_model(name: str) -> Any:
 
 @lru_cache(maxsize=_MAX_NAMED)
 def _named_grader(name: str, prompts: Path | None) -> Evaluator:
-    return evaluator_of(None, _named_model(name), prompts)
+    return as_evaluator(None, _named_model(name), prompts)
 
 
 def is_refused(state: Values) -> bool:
@@ -399,7 +390,7 @@ async def check_answer_by_model(
         "statements": render_passages(texts),
         "count": len(statements),
     }
-    reply = await ask(llm, prompt, values, fallback=as_it_is)
+    reply = await ask(llm, prompt, values, fallback=lambda error: error)
     if isinstance(reply, Exception):
         return {**by_words, "notes": [note_no_reply("cite", reply, "the words decided")]}
     verdicts: dict[str, Literal["supported", "unsupported"]] = {}

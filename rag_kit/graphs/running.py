@@ -6,10 +6,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from traceback import walk_tb
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
@@ -47,8 +47,6 @@ from rag_kit.prompts.pictures import PicturePrompt
 
 ContextT = TypeVar("ContextT", bound=RagContext)
 
-#: The key of the state for the settings with which a turn began.
-SETTINGS = "turn_settings"
 _RUNTIME = "__pregel_runtime"
 
 #: A node: reads the state and the run's settings, awaits steps, returns some keys of the state or a ``Command``.
@@ -131,7 +129,7 @@ class Node(Runnable[Any, Any]):
         config = config or get_config()
         context = run_context(self.schema, config)
         runtime = config["configurable"][_RUNTIME]
-        if _kept_settings(config) and isinstance(runtime.context, self.schema | None):
+        if _read("turn_settings", config) and isinstance(runtime.context, self.schema | None):
             # a user's node, and a graph in it, reads them from LangGraph's runtime
             runtime = runtime.override(context=context)
             config = {**config, "configurable": {**config["configurable"], _RUNTIME: runtime}}
@@ -147,12 +145,11 @@ class Node(Runnable[Any, Any]):
 
     async def _logic(self, state: Any, context: RagContext) -> Any:
         """Run the body within the caps; add what it used and noted to the update."""
-        usage_before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
         budget, start = Budget(), time.perf_counter()
         with use_notes() as notes:
             try:
                 if self.capped:
-                    budget = Budget(**remaining_caps(usage_before, context))
+                    budget = Budget(**remaining_caps(_read("usage"), context))
                 with use_budget(budget), name_caps(context):
                     update = await self.body(_State(state) if isinstance(state, dict) else state, context)
             except (TypeError, AttributeError, LookupError, ValueError):
@@ -217,7 +214,7 @@ def _with_usage_and_notes(update: Update, usage: Usage, notes: Notes) -> Update:
 def run_context(schema: type[ContextT], config: RunnableConfig | None = None) -> ContextT:
     """Return the settings of this run: those of its caller, with those of the call that began the turn."""
     config = config or get_config()
-    return given_context(schema, config).continued(_kept_settings(config))
+    return given_context(schema, config).continued(_read("turn_settings", config) or {})
 
 
 def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
@@ -228,7 +225,7 @@ def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
     """
     context: Any = config["configurable"][_RUNTIME].context
     if context is None:
-        return cast("ContextT", _default_context(schema))
+        return schema()
     if isinstance(context, schema):
         return context
     if not _is_nested(config):
@@ -238,10 +235,9 @@ def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
     return schema.from_parent(context)
 
 
-def _kept_settings(config: RunnableConfig) -> Mapping[str, Any]:
-    """Read the settings with which the turn began from the state."""
-    read = config["configurable"].get("__pregel_read")
-    return (read and read(SETTINGS)) or {}
+def _read(key: str, config: RunnableConfig | None = None) -> Any:
+    """Read a key of the state, also one that the schema of a user's node leaves out."""
+    return (config or get_config())["configurable"]["__pregel_read"](key)
 
 
 def _is_nested(config: RunnableConfig) -> bool:
@@ -250,38 +246,32 @@ def _is_nested(config: RunnableConfig) -> bool:
 
 
 class TurnStart(ChannelWrite):
-    """The writes with which a turn begins, and the settings of the call that began it.
+    """The writes with which a turn begins: they empty what the turn before left, and keep the settings of the call.
 
     LangGraph keeps no context. Without them a run that is resumed would show a tenant the passages of others.
     """
 
-    def __init__(self, writes: Sequence[Any], schema: type[RagContext]) -> None:
+    def __init__(self, writes: Sequence[Any], schema: type[RagContext], empty: Callable[[], Update]) -> None:
         super().__init__(writes)
-        self.schema = schema
+        self.schema, self.empty = schema, empty
 
     def _write(self, input: Any, config: RunnableConfig) -> Any:
         super()._write(input, config)
-        configurable = config["configurable"]
-        if _RUNTIME not in configurable:
-            return input  # an edit of the state, or a drawing
-        resumed = configurable.get("__pregel_resuming") and not _is_nested(config)
-        if resumed and configurable[_RUNTIME].context is None:
-            raise InvalidInputError(
-                "this run goes on from before its first step, where its settings are not kept yet: give its context "
-                "again, or context={} if it had none."
-            )
-        context = given_context(self.schema, config)
-        settings = {name: getattr(context, name) for name in context.model_fields_set}
-        self.do_write(config, [ChannelWriteEntry(SETTINGS, settings)])
+        configurable, update = config["configurable"], {} if input is None else self.empty()
+        if _RUNTIME in configurable:  # else it is an edit of the state, or drawn
+            resumed = configurable.get("__pregel_resuming") and not _is_nested(config)
+            if resumed and configurable[_RUNTIME].context is None:
+                raise InvalidInputError(
+                    "this run goes on from before its first step, where its settings are not kept yet: give its "
+                    "context again, or context={} if it had none."
+                )
+            context = given_context(self.schema, config)
+            update["turn_settings"] = {name: getattr(context, name) for name in context.model_fields_set}
+        self.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
         return input
 
     async def _awrite(self, input: Any, config: RunnableConfig) -> Any:
         return self._write(input, config)
-
-
-@cache
-def _default_context(schema: type[RagContext]) -> RagContext:
-    return schema()
 
 
 def report(event: str, **details: Any) -> None:
@@ -329,11 +319,6 @@ def ask(
         lambda config: structured_call(llm, prompt, values, fallback=fallback, config=config),
         lambda config: astructured_call(llm, prompt, values, fallback=fallback, config=config),
     )
-
-
-def as_it_is(error: Exception) -> Exception:
-    """Return the error of a failed call in place of a reply."""
-    return error
 
 
 def note_no_reply(part: str, error: Exception, instead: str) -> str:

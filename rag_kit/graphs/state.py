@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
 from langchain_core.documents import Document
@@ -91,14 +90,11 @@ def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:
 def check_types(kind: type[Any], state: Any) -> None:
     """Refuse a state in which a key holds what it cannot, as after an edit, and name the key; None holds nowhere."""
     for key, hint in get_type_hints(kind).items():
-        if (value := field_of(state, key)) is not None:
-            expected = hint.__name__ if isinstance(hint, type) else str(hint)
-            try:
-                TypeAdapter(hint).validate_python(value)
-            except (ValidationError, TypeError):
-                raise InvalidInputError(
-                    f"the state holds {value!r:.80} as {key!r}; give a {expected}."
-                ) from None
+        value, expected = field_of(state, key), getattr(hint, "__name__", hint)
+        try:
+            TypeAdapter(hint | None).validate_python(value)
+        except (ValidationError, TypeError):
+            raise InvalidInputError(f"the state holds {value!r:.80} as {key!r}; give a {expected}.") from None
 
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
@@ -132,9 +128,7 @@ def merge_choices(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, A
 
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
     """Return new passages as Documents, also those that come as plain JSON (from Studio or over HTTP)."""
-    return list(
-        _validate(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata, as documents")
-    )
+    return list(_validate(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata"))
 
 
 _TURNS = TypeAdapter(list[Turn])
@@ -305,13 +299,8 @@ _LASTING = ("question", "history", "summary", "language", "turn_settings")
 
 def empty_state(state: type[Any]) -> Update:
     """Return an empty value for each key that a run writes, so that nothing of an earlier turn is left."""
-    hints: Mapping[str, Any] = _type_hints(state)  # type: ignore[arg-type]
+    hints = get_type_hints(state, include_extras=True)
     return {key: _empty_value(hint) for key, hint in hints.items() if key not in _LASTING}
-
-
-@cache
-def _type_hints(state: Any) -> dict[str, Any]:
-    return get_type_hints(state, include_extras=True)
 
 
 def _empty_value(hint: Any) -> Any:

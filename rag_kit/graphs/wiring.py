@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, get_args, get_type_hints
+from typing import Any, Generic, Literal, get_args, get_type_hints
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
-from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
+from langgraph.pregel._write import ChannelWrite
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
 from langgraph.typing import StateT
@@ -29,7 +29,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, Node, TurnStart, call_within_deadline
-from rag_kit.graphs.state import InputChannel, QuestionInput, RagOutput, Update, Usage, add_usage, empty_state
+from rag_kit.graphs.state import InputChannel, QuestionInput, RagOutput, Update, empty_state
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
 Output = Literal["answer", "full"]
@@ -255,12 +255,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         for node in [name for name, spec in self.nodes.items() if spec is not kit_nodes.get(name)]:
             self._apply_caps(node)
         compiled = super().compile(checkpointer, name=name or self._name, **options)
-
-        def empty_keys(given: Any) -> list[tuple[str, Any]] | None:
-            """Empty the keys of the turn before, already in the checkpoint of the input; no input: it is drawn."""
-            return None if given is None else list(empty_state(self.state_schema).items())
-
-        begin_turns(compiled, self._settings, ChannelWriteTupleEntry(mapper=empty_keys))
+        begin_turns(compiled, self._settings, partial(empty_state, self.state_schema))
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
     def compile_with_options(self) -> CompiledRag[StateT]:
@@ -279,14 +274,10 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         spec: Any = self.nodes[name]
         if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
             return
-        schema = spec.input_schema
-        if is_typeddict(schema):
-            # the wrapper reads what the run has used, also where the node's schema has only some keys
-            schema = _merge_schemas(schema, _WithUsage)
-            self._add_schema(schema)
-            if self._options.get("output") == "full":  # the whole state: keys of the user's own too
-                self.output_schema = _merge_schemas(self.output_schema, schema)
-                self._add_schema(self.output_schema)
+        if is_typeddict(spec.input_schema) and self._options.get("output") == "full":
+            # the whole state: keys of the user's own too
+            self.output_schema = _merge_schemas(self.output_schema, spec.input_schema)
+            self._add_schema(self.output_schema)
         runnable = spec.runnable
 
         async def body(state: Any, context: RagContext) -> Update:
@@ -296,19 +287,17 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
 
         needs = partial(_check_keys, name, self._gives.get(name, ()))
         node = Node(body, self._settings, streams=self._streaming.get(name, True), needs=needs)
-        self.nodes[name] = replace(spec, runnable=node, input_schema=schema)
+        self.nodes[name] = replace(spec, runnable=node)
 
 
-def begin_turns(compiled: Any, settings: type[RagContext], *writes: ChannelWriteTupleEntry) -> None:
-    """Check the input of a compiled graph, and begin each turn with some writes more and the settings of its call."""
+def begin_turns(compiled: Any, settings: type[RagContext], empty: Callable[[], Update] = dict) -> None:
+    """Check the input of a compiled graph, and begin each of its turns with the settings of its call."""
     compiled.channels[START] = InputChannel(compiled.builder.input_schema)
     start = compiled.nodes[START]
     own = [writer for writer in start.writers if isinstance(writer, ChannelWrite)]
     others = [writer for writer in start.writers if writer not in own]
-    start.writers = [
-        TurnStart([*chain.from_iterable(writer.writes for writer in own), *writes], settings),
-        *others,
-    ]
+    writes = chain.from_iterable(writer.writes for writer in own)
+    start.writers = [TurnStart([*writes], settings, empty), *others]
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:
@@ -352,10 +341,6 @@ def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
                 f"the node {name!r} gave no {key!r}, which is read after it; it gave "
                 f"{', '.join(map(repr, written or {})) or 'nothing'}."
             )
-
-
-class _WithUsage(TypedDict, total=False):
-    usage: Annotated[Usage, add_usage]
 
 
 def _merge_schemas(first: type[Any], second: type[Any]) -> Any:

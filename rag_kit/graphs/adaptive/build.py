@@ -97,11 +97,13 @@ def build_adaptive_rag(
     graph.add_node("single", single_node(crag))
     graph._gives["single"] = ("answer", "status")
     ways = {"clarify": "can wait", "finish": "cannot wait", **withheld}
-    graph.add_step("ask_back", nodes.ask_back, ways, route=unless_refused(_clarify_or_finish))
+    route: Route = lambda state: "finish" if state.get("status") == "clarify" else "clarify"  # noqa: E731
+    graph.add_step("ask_back", nodes.ask_back, ways, route=unless_refused(route))
     ways = {"classify": "reply", "single": "no reply", **refused}
     graph.add_step("clarify", nodes.clarify, ways, route=unless_refused(single_or("classify")))
     ways = {"search_hop": "goes on", "conclude": "enough, or max_hops"}
-    graph.add_step("next_hop", nodes.next_hop, ways, route=_search_or_conclude, gives=["sub_question"])
+    route = lambda state: "search_hop" if state.get("sub_question") else "conclude"  # noqa: E731
+    graph.add_step("next_hop", nodes.next_hop, ways, route=route, gives=["sub_question"])
     graph.add_step("search_hop", nodes.search_hop, "answer_hop", gives=["documents", "hops"], fetches=True)
     graph.add_step("answer_hop", nodes.answer_hop, "next_hop")
     graph.add_step("conclude", nodes.conclude, "finish", gives=["answer"], streams=nodes.streams)
@@ -117,14 +119,6 @@ def _first_node_of_route(state: Mapping[str, Any]) -> str:
     return FIRST_NODE[route]
 
 
-def _clarify_or_finish(state: Mapping[str, Any]) -> str:
-    return "finish" if state.get("status") == "clarify" else "clarify"
-
-
-def _search_or_conclude(state: Mapping[str, Any]) -> str:
-    return "search_hop" if state.get("sub_question") else "conclude"
-
-
 def single_or(following: str) -> Route:
     """Make the route to the single step if a node chose it, or else to another node."""
     return lambda state: "single" if state.get("route") == "single" else following
@@ -138,7 +132,15 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
     """
 
     def call_arguments(state: AdaptiveState) -> dict[str, Any]:
-        return {"input": {"question": state["search_query"]}, "context": _inner_settings(graph, state)}
+        context = run_context(AdaptiveContext)
+        left = remaining_caps(state.get("usage"), context)
+        if left["max_tokens"] == 0:
+            raise BudgetExceededError("tokens", 0)
+        schema: Any = graph.context_schema
+        common = ("model", "index", "k", "filter", "citation_check", "answer_instructions")
+        shared = {name: getattr(context, name) for name in common}
+        settings = schema(**{**shared, **(context.single or {}), "language": state["language"], **left})
+        return {"input": {"question": state["search_query"]}, "context": settings}
 
     def sync(state: AdaptiveState, config: RunnableConfig) -> Update:
         with name_caps(run_context(AdaptiveContext)):
@@ -149,18 +151,6 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
             return _update_from(await graph.ainvoke(config=config, **call_arguments(state)), state)
 
     return RunnableLambda(sync, native)
-
-
-def _inner_settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mapping[str, Any]) -> Any:
-    """Return the settings of the inner run: common ones, its own, and what is left of the caps."""
-    context = run_context(AdaptiveContext)
-    left = remaining_caps(state.get("usage"), context)
-    if left["max_tokens"] == 0:
-        raise BudgetExceededError("tokens", 0)
-    schema: Any = graph.context_schema
-    common = ("model", "index", "k", "filter", "citation_check", "answer_instructions")
-    shared = {name: getattr(context, name) for name in common}
-    return schema(**{**shared, **(context.single or {}), "language": state["language"], **left})
 
 
 def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:

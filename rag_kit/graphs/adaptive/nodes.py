@@ -104,12 +104,9 @@ class AdaptiveNodes(RagNodes):
         """
         values = {"question": state["search_query"], "reason": state["reason"]}
         written = await self.ask("clarify_question", state, context, values)
-        notes: list[str] = []
-        if isinstance(written, Exception):
-            notes.append(note_no_reply("clarify", written, "a general question was asked"))
-            question = _GENERAL_QUESTION[state["language"]]
-        else:
-            question = written.query
+        failed = isinstance(written, Exception)
+        notes = [note_no_reply("clarify", written, "a general question was asked")] if failed else []
+        question = _GENERAL_QUESTION[state["language"]] if failed else written.query
         back = await self.guards.check_answer(question)
         if isinstance(back, Refusal):
             return self.refusal_update(back, state["asked"])

@@ -203,10 +203,14 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
     return "passages" if several or names[1].endswith("s") else "passage"
 
 
-def as_evaluator(value: Any = None) -> Evaluator:
-    """Make an evaluator of a chat model, a cross-encoder, embeddings, a function or a chain; None: by words."""
+def as_evaluator(value: Any = None, llm: Any = None, prompts: Path | None = None) -> Evaluator:
+    """Make an evaluator of a chat model, a cross-encoder, embeddings, a function or a chain.
+
+    None: one that asks ``llm``, a graph's model; by words without one, and beside ``extractive``.
+    """
     if value is None:
-        return LexicalEvaluator()
+        by_words = llm is None or is_extractive(llm)
+        return LexicalEvaluator() if by_words else LLMEvaluator(llm, prompts=prompts)
     if isinstance(value, Evaluator):
         return value
     if isinstance(value, BaseCrossEncoder):
@@ -222,10 +226,3 @@ def as_evaluator(value: Any = None) -> Evaluator:
         f"evaluator is {kind}; give an Evaluator, a chat model, a LangChain cross-encoder, an embedding model, a "
         "function of question and passages, a chain, or None."
     )
-
-
-def evaluator_of(value: Any, llm: Any, prompts: Path | None = None) -> Evaluator:
-    """Make a graph's evaluator: the one given, else one that asks its model; by words beside ``extractive``."""
-    if value is None and not is_extractive(llm):
-        return LLMEvaluator(llm, prompts=prompts)
-    return as_evaluator(value)
