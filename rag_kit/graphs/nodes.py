@@ -144,10 +144,6 @@ class RagNodes:
             self.model(context), PicturePrompt(prompt, pictures) if pictures else prompt, values
         )
 
-    def empty_update(self) -> Update:
-        """Reset the graph's keys, for the beginning of a run or a refused one."""
-        return empty_state(self.state)
-
     async def first_update(self, state: Values, context: RagContext) -> Update:
         """Make the update of a first node; if a guard refuses the question, its ``status`` is ``refused``."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
@@ -303,7 +299,7 @@ class RagNodes:
         """Make the state of a refused run: the guard's message is the answer, what was found is removed."""
         report("refused", reason=refusal.reason)
         return {
-            **self.empty_update(),
+            **empty_state(self.state),
             "answer": refusal.message,
             "status": "refused",
             "notes": Overwrite([f"refused by a guard: {refusal.reason or 'no reason given'}"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
 from langchain_core.documents import Document
@@ -79,10 +80,15 @@ NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些
 NOT_ALL_READ = {"en": "Not all that was found could be read.", "zh": "找到的内容未能全部读完。"}
 
 
-def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _validate(kind: Any, value: Any, expected: str) -> Any:
     """Check a value that a node, or an editor of a thread, writes to the state; ``expected`` says what is allowed."""
     try:
-        return kind.validate_python(value)
+        return _adapter(kind).validate_python(value)
     except (ValidationError, TypeError):  # a Document that lacks its text raises the latter
         raise InvalidInputError(f"the state is given {value!r:.80}; give {expected}.") from None
 
@@ -92,20 +98,20 @@ def check_types(kind: type[Any], state: Any) -> None:
     for key, hint in get_type_hints(kind).items():
         value, expected = field_of(state, key), getattr(hint, "__name__", hint)
         try:
-            TypeAdapter(hint | None).validate_python(value)
+            _adapter(hint | None).validate_python(value)
         except (ValidationError, TypeError):
             raise InvalidInputError(f"the state holds {value!r:.80} as {key!r}; give a {expected}.") from None
 
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
     """Append, and forget what is older than the last `MAX_TURNS` turns."""
-    turns = _validate(_TURNS, new, "turns, a list of dicts with question and answer (texts)")
+    turns = _validate(list[Turn], new, "turns, a list of dicts with question and answer (texts)")
     return [*old, *turns][-MAX_TURNS:]
 
 
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     """Add up what nodes used, side by side too."""
-    added = _validate(_USAGE, new, "a dict with calls, tokens and seconds (numbers)")
+    added = _validate(Usage, new, "a dict with calls, tokens and seconds (numbers)")
     usage = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
     sums: Any = {name: usage[name] + value for name, value in added.items()}
     return cast("Usage", sums)
@@ -113,29 +119,27 @@ def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
 
 def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     """Append items, also from nodes side by side; the first node of a run overwrites (`empty_state`)."""
-    return [*old, *_validate(_ITEMS, new, "a list")]
+    return [*old, *_validate(list[Any], new, "a list")]
 
 
 def add_notes(old: Sequence[str], new: Sequence[str]) -> list[str]:
     """Append the notes that are not there yet, also from nodes that ran side by side."""
-    return list(dict.fromkeys([*old, *_validate(_ITEMS, new, "a list")]))
+    return list(dict.fromkeys([*old, *_validate(list[Any], new, "a list")]))
 
 
 def merge_choices(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Merge what nodes chose to follow them; each writes its own key."""
-    return {**old, **_validate(_CHOICES, new, "a dict: node -> the node (or list of nodes) that follows it")}
+    return {
+        **old,
+        **_validate(
+            dict[str, str | list[str]], new, "a dict: node -> the node (or list of nodes) that follows it"
+        ),
+    }
 
 
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
     """Return new passages as Documents, also those that come as plain JSON (from Studio or over HTTP)."""
-    return list(_validate(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata"))
-
-
-_TURNS = TypeAdapter(list[Turn])
-_USAGE = TypeAdapter(Usage)
-_ITEMS = TypeAdapter(list[Any])
-_CHOICES = TypeAdapter(dict[str, str | list[str]])
-_DOCUMENTS = TypeAdapter(list[Document])
+    return list(_validate(list[Document], new, "Documents, or dicts with page_content and metadata"))
 
 
 class QuestionInput(TypedDict):
@@ -294,7 +298,7 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
 
 
 #: Keys that last from turn to turn, or are set in each.
-_LASTING = ("question", "history", "summary", "language", "turn_settings")
+_LASTING = ("question", "history", "summary", "language", "turn_settings", "mode", "scoring")
 
 
 def empty_state(state: type[Any]) -> Update:

@@ -49,10 +49,6 @@ class Paper(SegmentWriter):
         super().__init__(retriever, llm, options)
         self.scoring = scoring
 
-    def empty_update(self) -> Update:
-        """The graph's keys as a run begins, and as a refused one ends."""
-        return {**super().empty_update(), "scoring": "labels"}
-
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """Return all passages that the answer rests on: they are few, and each was shown."""
         return list(documents)

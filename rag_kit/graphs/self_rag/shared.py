@@ -174,10 +174,6 @@ class SelfRagNodes(RagNodes):
 
     mode: ClassVar[str]
 
-    def empty_update(self) -> Update:
-        """The graph's keys as a run begins, and as a refused one ends."""
-        return {**super().empty_update(), "mode": self.mode}
-
     async def begin(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Ask the guards, make a follow-up question stand alone."""
         update = {"mode": self.mode, **await super().begin(state, context)}
