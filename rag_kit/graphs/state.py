@@ -94,9 +94,10 @@ def _validate(kind: Any, value: Any, expected: str) -> Any:
 
 
 def check_types(kind: type[Any], state: Any) -> None:
-    """Refuse a state in which a key holds what it cannot, as after an edit, and name the key; None holds nowhere."""
+    """Refuse a state in which a key holds what it cannot, as after an edit, and name the key."""
     for key, hint in get_type_hints(kind).items():
-        value, expected = field_of(state, key), getattr(hint, "__name__", hint)
+        value = field_of(state, key) or None  # empty: not written yet
+        expected = getattr(hint, "__name__", hint)
         try:
             _adapter(hint | None).validate_python(value)
         except (ValidationError, TypeError):
