@@ -36,9 +36,12 @@ def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, 
     missing: set[str] = set()
     for number, document in enumerate(documents, 1):
         name = document.metadata.get("picture")
-        if is_picture(name) and _is_file(folder / str(name)):
-            pictures.append((f'<picture passage="{number}"/>', folder / str(name)))
-        elif is_picture(name):
+        if not is_picture(name):
+            continue
+        path = folder / str(name)
+        if path.is_file() and not path.is_symlink() and not path.parent.is_symlink():
+            pictures.append((f'<picture passage="{number}"/>', path))
+        else:
             missing.add(str(name))
     if missing:
         write_note(
@@ -47,7 +50,3 @@ def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, 
     if len(pictures) > MOST:
         write_note(f"answer: {len(pictures) - MOST} of {len(pictures)} pictures were left out of the prompt")
     return pictures[:MOST]
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink() and not path.parent.is_symlink()

@@ -248,7 +248,7 @@ def test_an_end_of_ones_own_says_how_the_run_ended(name: str) -> None:
 
 
 def test_a_single_step_of_ones_own_gives_answer_and_status() -> None:
-    """What comes after it reads both."""
+    """A node in its place that forgets one of the two is named."""
     graph = uncompiled(build_adaptive_rag(fixed(FAN), chat_model("extractive")))
     graph.replace_node("single", lambda state: {"answer": "60 degrees."})
     with pytest.raises(InvalidInputError, match="'single' gave no 'status'"):
