@@ -165,7 +165,7 @@ class InputChannel(EphemeralValue[Any]):
                     f'graph.invoke({{"question": ...}}, context={{"{name}": ...}}). If the graph is a node of another '
                     "graph whose state has that key, call it inside a node, with such a context."
                 )
-        known = _type_hints(self.typ)
+        known = get_type_hints(self.typ)
         for value in values:
             if isinstance(value, Mapping) and value and not known.keys() & value.keys():
                 given = f"{', '.join(map(repr, value)):.200}"

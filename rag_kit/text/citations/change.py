@@ -49,9 +49,7 @@ def find_change(
             continue
         old, new = cited[old_start:old_end], stated[new_start:new_end]
         old_words, new_words = _without_forms(old, new), _without_forms(new, old)
-        is_extended |= bool(before and after and not old) and _is_added(
-            new, passage | titles.union(cited_keys)
-        )
+        is_extended |= bool(before and after and not old) and _is_added(new, passage | titles | {*cited_keys})
         if not old_words or not new_words:
             continue
         in_place = (before and after) or (old_start == new_start == 0 and after >= _MIN_CONTEXT)
