@@ -37,15 +37,15 @@ def assertions(statement: str) -> list[str]:
         ['如果下雨，比赛改期', '门票仍然有效。']
     """
     found: list[str] = []
-    start = before = 0  # of the piece, and of the one before it
+    start = before = piece_start = 0  # of the assertion, of the one before it, and of the piece that it ends with
     for cut in [*_CUT.finditer(statement), None]:
-        piece = statement[start : cut.start() if cut else len(statement)]
-        is_whole = len(content_words(piece)) >= _MIN_WORDS and not _DEPENDENT.match(piece)
-        if cut and is_whole:
-            found.append(piece)
-            start, before = cut.end(), start
-        elif cut is None and (is_whole or not found):
-            found.append(piece)
+        end = cut.start() if cut else len(statement)
+        is_dependent = _DEPENDENT.match(statement[piece_start:end])
+        is_whole = not is_dependent and len(content_words(statement[start:end])) >= _MIN_WORDS
+        piece_start = cut.end() if cut else end
+        if is_whole or (cut is None and not found):
+            found.append(statement[start:end])
+            start, before = piece_start, start
         elif cut is None:
             found[-1] = statement[before:]
     return found
