@@ -37,7 +37,8 @@ def assertions(statement: str) -> list[str]:
         ['如果下雨，比赛改期', '门票仍然有效。']
     """
     found: list[str] = []
-    start = before = piece_start = 0  # of the assertion, of the one before it, and of the piece that it ends with
+    # where the assertion begins, the one before it, and the piece that it ends with
+    start = before = piece_start = 0
     for cut in [*_CUT.finditer(statement), None]:
         end = cut.start() if cut else len(statement)
         is_dependent = _DEPENDENT.match(statement[piece_start:end])
