@@ -75,8 +75,8 @@ _FOREIGN = """
 abatch adapt add_conditional_edges add_edge add_node aio artifact ascore astream async auth bulk_update_state cat color
 concatenate configurable_alternatives configurable_fields create_agent create_history_aware_retriever dblink debug
 embed_model from_args get_state is_error langgraph_node langgraph_step list_supported_models ls_retriever_name ours_
-pg_read_file prompt_hash prompt_language prompt_version s_rel s_sup s_use source_2 stream tag_place update_prompts updates with_config
-with_fallbacks with_retry
+pg_read_file prompt_hash prompt_language prompt_version s_rel s_sup s_use source_2 stream tag_place
+update_prompts updates with_config with_fallbacks with_retry
 """
 _NAME = re.compile(r"(?:[A-Za-z_]\w*\.)*([a-z_][a-z0-9_]*)(?:\(.*\))?")
 

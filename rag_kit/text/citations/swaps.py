@@ -173,19 +173,14 @@ def _is_only(value: Value, these: Sequence[Value], others: Sequence[Value]) -> b
 
 
 def _has_other_sign(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a statement says that something rises by a value which a table has with a minus, or the reverse."""
-    signed = {
-        value.normal.lstrip("-"): cell.text.lstrip()[0]
-        for row in passage.rows.values()
-        for cell in row.cells
-        for value in cell.values
-        if cell.text.lstrip()[:1] in ("+", "-", "−")
-    }
-    for value in find_values(statement) if signed else ():
-        before = statement[max(0, value.start - _STEP_WITHIN) : value.start]
-        sign = signed.get(value.normal)
-        falls = _FALLS.search(before)
-        if (sign == "+" and falls) or (sign in ("-", "−") and value.amount > 0 and not falls):
+    """Tell whether a statement says that something rises by what a passage has with a minus, or falls by a plus."""
+    cells = (cell for row in passage.rows.values() for cell in row.cells if cell.text.startswith("+"))
+    rising = {value.normal for cell in cells for value in cell.values}
+    normals = {place.value.normal for place in passage.places}
+    falling = {normal[1:] for normal in normals if normal.startswith("-") and normal[1:] not in normals}
+    for value in find_values(statement) if rising or falling else ():
+        falls = _FALLS.search(statement, max(0, value.start - _STEP_WITHIN), value.start)
+        if value.normal in (rising if falls else falling):
             return True
     return False
 

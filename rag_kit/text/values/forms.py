@@ -95,10 +95,10 @@ _PATTERNS = {
         rf"{_CODES}(?:[/ ][A-Z]{{1,4}})* ?\d[\w.\-]*(?<=\w)",
         r"[A-Z][A-Za-z]{0,7}-?\d[A-Za-z\d]*(?:[-/.][A-Za-z\d]+)*",
         r"[A-Z]{1,6}(?:-[A-Z\d]+)*-\d[A-Za-z\d]*",
-        # numbers of accounts, cards, telephones and persons, in one piece or in groups
-        r"(?<![\d.,])(?!(?:(?:19|20)\d\d ){2})(?:\d{4}(?: \d{4}){2,}(?: \d{1,4})?|\d{3,4}-\d{7,8}|\d{11,}[Xx]?)"
+        # numbers of accounts, cards and persons, in one piece or in groups, and of telephones
+        r"(?<![\d.,])(?!(?:(?:19|20)\d\d ){2})(?:\d{4}(?: \d{4}){2,} \d{1,4}(?! ?[A-Za-z°])|\d{16,}[Xx]?|\d{17}[Xx])"
         r"(?![\d%元万亿]|[.,]\d| ?[$€£¥]|-\d)",
-        rf"(?<![A-Za-z\d])[A-Z](?= ?{LETTERED})",
+        r"(?<![\d.,-])0\d{2,3}-\d{7,8}(?!\d)",
     ),
     "share": (
         rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
@@ -122,7 +122,7 @@ FORMS = re.compile("|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patter
 NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
-    r"[-+]?\d|负(?=\d)|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
+    r"[-+]?\d|(?<![背担胜抱肩承自])负(?=\d)|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
     r"|礼(?=拜)|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|人(?=民币)|[A-Za-zäöü]+"
 )
 TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch").union(

@@ -47,7 +47,8 @@ class Value(NamedTuple):
         if self.key:
             return f"{self.bound} {self.dimension} {self.key}".lstrip()
         per = self.per and f"per {self.per}"
-        digits = 9 if abs(self.base) < 1e7 else 13  # 96,580,000.50 yuan are not 96,580,000.60
+        # 96,580,000.50 yuan are not 96,580,000.60, and 202503180017 is not 202503180018
+        digits = 9 if abs(self.base) < 1e7 else 15 if self.base.is_integer() else 13
         return " ".join(filter(None, (self.bound, f"{self.base:.{digits}g}", self.dimension, per)))
 
 
@@ -84,6 +85,11 @@ _MAX_BETWEEN = 6  # characters between two values that make one, or a range
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
 _RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
 _AND = re.compile(r"\s?(?:and|und|和)\s?")
+_SIGNED = re.compile(r"(?<=[\u4e00-\u9fff])[-+]\d[\d,.]*\s?(?:[%‰℃°元万亿]|[A-Za-z]{1,3}\b)")  # 增长率-3.5%
+# what follows a day of a range, as in "July 13 to 31, 2026"; "5 May to 20 people" is none
+_AFTER_DAY = re.compile(
+    r"\s*(?:$|[,.;:)，。；）])|\s(?:the|and|or|in|at|on|for|of|is|are|was|were|will|inclusive|each|every)\b"
+)
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
@@ -140,7 +146,10 @@ def _single_values(text: str) -> Iterator[Value]:
     end = 0  # of the value before
     for beginning in STARTS.finditer(text):
         start, word = beginning.start(), beginning[0]
-        if word[0] in "+-" and text[start - 1 : start].strip("( ,:，：（~为是约达至到|"):
+        is_joint = text[start - 1 : start].strip("( ,:，：（~") and (
+            start == end or not _SIGNED.match(text, start)
+        )
+        if word[0] in "+-" and is_joint:
             start += 1  # a hyphen after a word is no sign
         if start < end:
             continue
@@ -340,7 +349,7 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
     if len(between) > _MAX_BETWEEN:
         return [first, second]
     if _RANGE.fullmatch(between) and (second.key or second.dimension or not _AND.fullmatch(between)):
-        first, second = _whole_dates(first, second)
+        first, second = _whole_dates(text, first, second)
     lacks_unit = not first.dimension and second.dimension and second.unit and not first.key
     if lacks_unit and _RANGE.fullmatch(between):
         unit = {name: getattr(second, name) for name in ("dimension", "unit", "per", "factor")}
@@ -352,7 +361,7 @@ def _join(text: str, first: Value, second: Value) -> list[Value]:
     return [first, second]
 
 
-def _whole_dates(first: Value, second: Value) -> tuple[Value, Value]:
+def _whole_dates(text: str, first: Value, second: Value) -> tuple[Value, Value]:
     """Give a day at one end of a range the month of the other: 13 to 31 July, 2月10日至12日.
 
     Example:
@@ -366,6 +375,8 @@ def _whole_dates(first: Value, second: Value) -> tuple[Value, Value]:
             or "-" not in month
             or day.dimension not in ("", "ordinal", "calendar days")
         ):
+            continue
+        if day is second and not day.unit and not _AFTER_DAY.match(text, day.end):
             continue
         is_in_order = (day.amount > float(of_month)) == (day is second)  # July 13 to 31, and not July 13 to 5
         if is_in_order and day.amount < 32 and not day.per:
@@ -399,8 +410,11 @@ def same_value(stated: Value, said: Value) -> bool:
         return False
     if "pounds" in dimensions and len(dimensions) > 1:  # money or mass: the other one tells which
         return stated.amount == said.amount
-    is_near = stated.about and _is_rounded(stated.amount, said.base / stated.factor)
-    return is_near or _close(stated.base, said.base)
+    if stated.about and _is_rounded(stated.amount, said.base / stated.factor):
+        return True
+    if not stated.dimension and stated.base.is_integer() and said.base.is_integer():
+        return stated.base == said.base  # 202503180017 is not 202503180018
+    return _close(stated.base, said.base)
 
 
 def _is_rounded(amount: float, exact: float) -> bool:

@@ -168,8 +168,9 @@ class _Columns:
             elif self._unit_column is not None and row_measure and _is_price(measure):
                 measure = measure._replace(per=measure.per or row_measure.unit)  # by the unit of the row
             values = tuple(_in_measure(value, measure) for value in find_values(cell))
-            if len(values) == 1 and _NEGATIVE.fullmatch(cell):
-                values = (values[0]._replace(amount=-values[0].amount),)
+            if len(values) == 1 and _is_price(measure) and _NEGATIVE.fullmatch(cell):
+                # a loss of 120 may be written so, and a balance of -120
+                values = (values[0], values[0]._replace(amount=-values[0].amount))
             if not column and cell.isdecimal() and _COUNTS_ROWS.fullmatch(header):
                 values = tuple(value._replace(dimension="ordinal") for value in values)
             cells.append(TableCell(cell, header, values))
