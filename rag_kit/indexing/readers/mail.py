@@ -98,6 +98,8 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
         yield from _best_version(part, attached)
     elif part.is_multipart() and (is_multipart or kind.startswith(("message/rfc822", "message/global"))):
         for inner in part.get_payload():
+            if kind == "multipart/signed" and inner.get_content_type().endswith("-signature"):
+                continue
             with leave_out(f"a part of the message ({inner.get_content_type()})"):
                 if is_multipart:
                     yield from list(_texts(inner, attached))  # all of it, or nothing

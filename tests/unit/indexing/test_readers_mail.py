@@ -162,6 +162,7 @@ def _mixed(subtype: str, *parts: str) -> bytes:
 
 
 _CALENDAR = "text/calendar\n\nBEGIN:VCALENDAR\nSUMMARY:Review\\, part 2\nLOCATION:RO\n OM 42\nEND:VCALENDAR"
+_SIGNATURE = "application/pgp-signature\nContent-Disposition: attachment; filename=a.asc"
 
 
 @pytest.mark.parametrize(
@@ -190,6 +191,8 @@ _CALENDAR = "text/calendar\n\nBEGIN:VCALENDAR\nSUMMARY:Review\\, part 2\nLOCATIO
             ["text/rtf\n\n{x}", "application/json\n\n{}", "text/plain\nContent-Disposition: attachment\n\nx"],
             ["Attached: text/rtf, application/json, text/plain"],
         ),
+        ("signed", ["text/plain\n\none", f"{_SIGNATURE}\n\nxx"], ["one"]),
+        ("mixed", ["text/plain\n\none", f"{_SIGNATURE}\n\nxx"], ["Attached: a.asc"]),
         (
             "encrypted",
             ["application/pgp-encrypted\n\nVersion: 1", "application/octet-stream\n\nxx"],
