@@ -256,7 +256,7 @@ def _are_separate_columns(left: Rows, right: Rows) -> bool:
     """Tell whether blocks side by side are separate: headers at other heights, or row names in both."""
     left_grid, right_grid = _grid(left), _grid(right)
     if len(left_grid[0]) < 2 or len(right_grid[0]) < 2:
-        return _is_aside(left_grid, right_grid) or _is_aside(right_grid, left_grid)
+        return _is_aside(left, right_grid) or _is_aside(right, left_grid)
     if _filled(left)[find_header(left_grid)] != _filled(right)[find_header(right_grid)]:
         return True
     for grid in (left_grid, right_grid):
@@ -266,11 +266,13 @@ def _are_separate_columns(left: Rows, right: Rows) -> bool:
     return True
 
 
-def _is_aside(column: list[list[str]], table: list[list[str]]) -> bool:
-    """Tell whether a single column beside a table is a name with its values, of which most rows have none."""
-    name, *values = [cell for (cell, *_) in column]
-    is_named = len(column[0]) == 1 and bool(values) and not is_value(name) and all(map(is_value, values))
-    return is_named and 2 * len(values) < len(table) and has_own_header(table)
+def _is_aside(column: Rows, table: list[list[str]]) -> bool:
+    """Tell whether a single column beside a table is a name with values right below it, and none in most rows."""
+    numbers, grid = _filled(column), _grid(column)
+    name, *values = [cell for (cell, *_) in grid]
+    is_block = len(grid[0]) == 1 and numbers[-1] - numbers[0] == len(values) > 0
+    is_named = not is_value(name) and all(map(is_value, values))
+    return is_block and is_named and 2 * len(values) < len(table) and has_own_header(table)
 
 
 def _grid(block: Rows) -> list[list[str]]:

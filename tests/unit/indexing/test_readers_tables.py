@@ -64,6 +64,10 @@ _BLANK = [None]
             [["City", "People", None, "Rate"], ["Bern", 140, None, 7.18], ["Ulm", 1], ["Basel", 170]],
             [_table(("City", "People"), ("Bern", "140"), ("Ulm", "1"), ("Basel", "170")), "Rate\n7.18"],
         ),
+        (  # a column that has a value in one row
+            [["Item", "Price", None, "Qty"], ["A", 1], ["B", 2], ["C", 3, None, 7], ["D", 4], ["E", 5]],
+            [_table(("Item", "Price", "Qty"), *((c, str(n), "7" * (c == "C")) for n, c in enumerate("ABCDE", 1)))],
+        ),
         (  # a column that has values in most rows
             [["City", "People", None, "Rate"], ["Bern", 140, None, 7], ["Ulm", 1, None, 8], ["Basel", 170]],
             [_table(("City", "People", "Rate"), ("Bern", "140", "7"), ("Ulm", "1", "8"), ("Basel", "170", ""))],
@@ -94,8 +98,8 @@ _BLANK = [None]
         ),
     ],
     ids=[
-        "blank column", "blank rows", "texts", "no names of rows", "two tables", "side by side", "aside", "not aside",
-        "shifted", "two blanks", "note", "titles", "groups", "corner",
+        "blank column", "blank rows", "texts", "no names of rows", "two tables", "side by side", "aside", "sparse",
+        "not aside", "shifted", "two blanks", "note", "titles", "groups", "corner",
     ],
 )  # fmt: skip
 def test_tables_of_a_sheet_stay_whole(tmp_path, reader, rows, parts):
