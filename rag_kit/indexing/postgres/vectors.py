@@ -23,10 +23,8 @@ EXACT_ROWS = 20_000
 _MAX_DIMENSION = 16_000  # numbers of a vector that halfvec holds
 _MAX_INDEXED_DIMENSION = 4_000  # and that HNSW takes
 _EF_SEARCH = 200  # candidates that HNSW keeps while it searches
-_MIN_CANDIDATES, _CANDIDATES_PER_HIT = (
-    30,
-    3,
-)  # the number taken of these: at least, and for each hit to return
+# the number taken of these: at least, and for each hit to return
+_MIN_CANDIDATES, _CANDIDATES_PER_HIT = 30, 3
 #: Rows that HNSW gives at most, for the filter to choose from; then all are read.
 SCANNED = 5000
 # more than HNSW visits for each row that it gives; where it stops early, it gives worse ones

@@ -158,12 +158,8 @@ def _header(message: Message, name: str) -> str:
         while (joined := _WORD_GOES_ON.sub(r"\1", text)) != text:
             text = joined
         return " ".join(str(policy.default.header_factory(name, text)).split())[:2000]
-    except (
-        ValueError,
-        IndexError,
-        AttributeError,
-        Unreadable,
-    ):  # the library's parser of addresses fails on some
+    # the library's parser of addresses fails on some
+    except (ValueError, IndexError, AttributeError, Unreadable):
         return ""
 
 
