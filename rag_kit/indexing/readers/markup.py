@@ -38,6 +38,8 @@ _LIST_STYLES = {style: names.split() for style, names in (line.split(":") for li
 _MAX_DEPTH = 250  # elements within each other, of which each needs calls within calls
 _MAX_NAME = 60  # characters of a name in a table that has tables in its cells
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
+# where a block in a line begins or ends, which is written between form feeds
+_LINE_END = re.compile(r"[\n\x0b]?\f+(?:\n\f+)?\n?")
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 
@@ -168,7 +170,7 @@ def _blocks_of(node: Any) -> Iterator[str]:
     elif tag == "pre":
         for inner in node.iter(*_CODE):
             inner.tag = "span"  # the fence says it
-        code = _inner_text(node).replace("\x0b", "\n").strip("\n").replace("```", "'''")
+        code = _LINE_END.sub("\n", _inner_text(node)).replace("\x0b", "\n").strip("\n").replace("```", "'''")
         if code.strip():
             yield f"```\n{code}\n```"
     elif tag == "blockquote":
@@ -310,7 +312,7 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         return _shifted_text(node, "".join(before[-_BEFORE:]), is_lowered=is_lowered)
     text = _inner_text(node, before)
     if tag in _BLOCK:
-        return f" {text} "
+        return f" {text} " if tag in ("td", "th") else f"\f{text}\f"
     if tag in _CODE and text.strip() and "`" not in text:
         return f"`{text.strip()}`"
     if (tag in ("s", "strike", "del") or _STRUCK.search(node.get("style") or "")) and text.strip():

@@ -390,6 +390,20 @@ def test_html_shows_no_hidden_rows_and_keeps_equal_cells(tmp_path, reader):
     assert document.page_content == "\n\n".join(blocks)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "<div>a = 1</div><div>  b = 2</div>",
+        "<code><div>a = 1\n</div>\n<div>  b = 2<br></div></code>",
+        "a = 1<div>  b = 2</div>",
+    ],
+)
+def test_html_blocks_in_code_are_lines(tmp_path, reader, code):
+    """Each begins and ends a line, once, whether or not the code has a line end there; an empty line stays."""
+    (document,) = reader.read(make.put(tmp_path, "a.html", f"<pre>{code}<div><br></div><div>c</div></pre>"))
+    assert document.page_content == "```\na = 1\n  b = 2\n\nc\n```"
+
+
 def test_markdown_and_text_stand_as_they_are(tmp_path, reader):
     """Markdown loses only images written into it; its title is the front matter's or the first heading."""
     image = "data:image/png;base64," + "A" * 200
