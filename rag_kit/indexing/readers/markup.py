@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,9 @@ _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind 
 _LINE_END = re.compile(r"[\n\x0b]?\f+(?:\n\f+)?\n?")
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
+# the element of a row, its cells, and the texts of all its columns
+_Row = tuple[Any, list[tuple[str, int, int]], list[str]]
+
 
 class _Shallow:
     """Builds a tree that is not too deep: there, a block ends all that is open, as where its tags were forgotten.
@@ -53,9 +56,8 @@ class _Shallow:
         from lxml import etree, html
 
         self._builder = etree.TreeBuilder(parser=html.HTMLParser())  # whose elements are those of HTML
-        self._are_open: list[
-            bool
-        ] = []  # of the elements that the parser has open, those that the builder has
+        # of the elements that the parser has open, those that the builder has
+        self._are_open: list[bool] = []
         self._open: list[tuple[int, str]] = []  # their places among those, and their tags
         self._hidden_at = 0  # how deep what is not shown begins, and is left out
         self.close = self._builder.close
@@ -225,25 +227,55 @@ def _table_texts(node: Any) -> Iterator[str]:
     for caption in node.iterchildren("caption"):
         yield from _paragraph_text([_inner_text(caption)])
     if next(node.iterdescendants("table", *_HEADINGS), None) is not None:
-        rows_of_cells = [[cell for cell in row if not _is_skipped(cell)] for row in _shown_rows(node)]
+        shown = (row for row in _own_rows(node) if not _is_hidden_row(row))
+        rows_of_cells = [[cell for cell in row if not _is_skipped(cell)] for row in shown]
         if not _is_data(rows_of_cells):  # a table used for layout
             for cell in chain.from_iterable(rows_of_cells):
                 yield from _blocks_inside(cell)
             return
         for inner in reversed(list(node.iterdescendants("table"))):
             _write_inline(inner)
-    lines = _shown_rows(node)
-    cells = [list(_row_cells(line)) for line in lines]
-    filled = [(row, line) for row, line in zip(fill_spans(cells), lines, strict=True) if any(row)]
-    rows = [row for row, _ in filled]
-    while len(rows) > 2 and len(rows[0]) > 1 and len(set(rows[0])) == 1:
-        yield rows.pop(0)[0]  # a title
+    grid = _grid(node)
+    while len(grid) > 2 and _is_one_cell(grid[0]):
+        yield grid.pop(0)[2][0]  # a title
+    rows = [texts for _, _, texts in grid]
     if len(rows) == 1 or (rows and len(rows[0]) == 1):
-        yield from (text for row in cells for text, _, _ in row if text)
+        yield from (text for _, cells, _ in grid for text, _, _ in cells if text)
     elif rows:
-        count = sum(1 for _ in takewhile(_is_header, (line for _, line in filled[-len(rows) :])))
-        head = [list(map(join_distinct, zip(*rows[:count], strict=True)))]
-        yield markdown_table([*head, *rows[count:]] if 1 < count < len(rows) else join_header(rows))
+        first, cells, _ = grid[0]
+        count = 1 + sum(1 for _ in takewhile(_goes_on_with_header, pairwise(grid)))
+        if 1 < count < len(rows):
+            rows[:count] = [list(map(join_distinct, zip(*rows[:count], strict=True)))]
+        elif first.getparent().tag != "thead" and any(width > 1 or height > 1 for _, width, height in cells):
+            rows = join_header(rows)
+        yield markdown_table(rows)
+
+
+def _grid(table: Any) -> list[_Row]:
+    """Return the rows of a table that are shown; a row that is hidden counts for the spans over it."""
+    rows = _own_rows(table)
+    cells = [list(_row_cells(row)) for row in rows]
+    grid = zip(rows, cells, fill_spans(cells), strict=True)
+    return [row for row in grid if any(row[2]) and not _is_hidden_row(row[0])]
+
+
+def _is_one_cell(row: _Row) -> bool:
+    """Tell whether a row is one cell that is merged over all columns: a title, or below a header a group's name."""
+    _, cells, texts = row
+    return len(cells) == 1 and cells[0][1] >= len(texts) > 1
+
+
+def _goes_on_with_header(rows: tuple[_Row, _Row]) -> bool:
+    """Tell whether the second row is of the same header: of one ``thead``, or names below or beside merged cells."""
+    (upper, above, _), (lower, below, texts) = rows
+    if _is_one_cell(rows[1]):
+        return False
+    if upper.getparent().tag == "thead":
+        return lower.getparent() is upper.getparent()
+    widths = [width for _, width, _ in below]
+    is_narrower = max((width for _, width, _ in above), default=1) > max(widths, default=1)
+    is_beside = sum(widths) < sum(map(bool, texts))  # some texts are of cells that begin above
+    return (is_narrower or is_beside) and all(cell.tag == "th" for cell in lower)
 
 
 def _is_data(rows: Sequence[Sequence[Any]]) -> bool:
@@ -261,28 +293,28 @@ def _is_data(rows: Sequence[Sequence[Any]]) -> bool:
 
 def _write_inline(table: Any) -> None:
     """Replace a table within a cell by a line of its rows."""
-    rows = [" ".join(filter(None, row)) for row in fill_spans(map(_row_cells, table.iter("tr")))]
+    rows = [" ".join(filter(None, texts)) for _, _, texts in _grid(table)]
     text, tail = "; ".join(filter(None, rows)), table.tail
     table.clear()
     table.tag, table.text, table.tail = "p", text, tail
 
 
-def _is_header(row: Any) -> bool:
-    """Tell whether a row of a table is marked as one of its header."""
-    return row.getparent().tag == "thead" or all(cell.tag == "th" for cell in row)
+def _own_rows(table: Any) -> list[Any]:
+    """Return the rows of a table, without those of tables inside it."""
+    return [row for row in table.iter("tr") if next(row.iterancestors("table"), None) is table]
 
 
-def _shown_rows(table: Any) -> list[Any]:
-    """Return the rows of a table, without those of tables inside it and those that are hidden, alone or in a group."""
-    rows = [row for row in table.iter("tr") if next(row.iterancestors("table"), None) is table]
-    return [row for row in rows if not _is_skipped(row) and not _is_skipped(row.getparent())]
+def _is_hidden_row(row: Any) -> bool:
+    """Tell whether a row of a table is hidden, alone or in a group."""
+    return _is_skipped(row) or _is_skipped(row.getparent())
 
 
 def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
-    """Yield the texts of a row's cells, with the columns and rows that each covers."""
+    """Yield the texts of a row's cells, none if it is hidden, with the columns and rows that each covers."""
+    is_hidden = _is_hidden_row(row)
     for cell in row:
         if cell.tag in ("td", "th") and not _is_skipped(cell):
-            text = " ".join(" ".join(_blocks_inside(cell)).split())
+            text = "" if is_hidden else " ".join(" ".join(_blocks_inside(cell)).split())
             yield text, whole_number(cell.get("colspan"), 1), whole_number(cell.get("rowspan"), 1)
 
 

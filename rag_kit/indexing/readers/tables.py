@@ -113,7 +113,7 @@ def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     """Make one row of a header of several rows; merged cells are given with their text in each place.
 
     A row goes on with the header if the one before has a text over some columns, and it repeats another one, says
-    nothing of its own beside that text, or names columns of values.
+    nothing of its own beside that text, or names columns of values. One text in all places names a group of rows.
 
     Example:
         >>> join_header([["Item", "Price", "Price"], ["Item", "2024", "2025"], ["Apple", "3", "4"]])
@@ -135,7 +135,8 @@ def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
         is_divided = any(spans) and len(set(names)) > 1
         if is_divided and not (repeats or is_alone):
             is_divided = not any(map(is_value, texts)) and any(map(has_values, zip(*body, strict=True)))
-        if not is_divided and not (repeats and is_alone):
+        is_group = bool(texts[0]) and len(set(texts)) == 1 < len(texts)
+        if is_group or (not is_divided and not (repeats and is_alone)):
             break
         count += 1
     return [[join_distinct(names) for names in zip(*rows[:count], strict=True)], *map(list, rows[count:])]

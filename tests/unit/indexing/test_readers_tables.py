@@ -189,8 +189,12 @@ def test_merged_cells_of_a_header_tell_its_rows(tmp_path, reader, rows, merge, t
             "| 职级 | 上限 2024年 | 上限 2025年 |",
         ),
         (
-            "<tr><th>Grade<th>Limit<th>Limit<tr><th>name<th>day<th>night",
+            "<tr><th>Grade<th colspan=2>Limit<tr><th>name<th>day<th>night",
             "| Grade name | Limit day | Limit night |",
+        ),
+        (
+            "<tr><th rowspan=2>Grade<th>By day<th>By night<tr><th>EUR<th>USD",
+            "| Grade | By day EUR | By night USD |",
         ),
         (
             "<tr><td rowspan=2>Grade<td colspan=2>Limit<tr><td>2024<td>2025",
@@ -199,13 +203,73 @@ def test_merged_cells_of_a_header_tell_its_rows(tmp_path, reader, rows, merge, t
         ("<tr><td colspan=3>Limits<tr><td>Grade<td>2024<td>2025", "Limits\n\n| Grade | 2024 | 2025 |"),
         ("<tr><th>Grade<th>2024<th>2025", "| Grade | 2024 | 2025 |"),
     ],
-    ids=["thead", "th", "td", "title", "one row"],
+    ids=["thead", "th", "beside", "td", "title", "one row"],
 )
 def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
     """By the marks of the page or by merged cells; a title over all columns stands above."""
     path = make.put(tmp_path, "t.html", f"<table>{rows}<tr><td>A<td>1<td>2<tr><td>B<td>3<td>4</table>")
     (page,) = reader.read(path)
     assert page.page_content == f"{header}\n| --- | --- | --- |\n| A | 1 | 2 |\n| B | 3 | 4 |"
+
+
+@pytest.mark.parametrize(
+    ("rows", "table"),
+    [
+        (
+            "<tr><th>Name<th>Age<tr><th colspan=2>Group A<tr><td>Ann<td>3<tr><th colspan=2>Group B<tr><td>Cy<td>5",
+            [("Name", "Age"), ("Group A", "Group A"), ("Ann", "3"), ("Group B", "Group B"), ("Cy", "5")],
+        ),
+        (
+            "<thead><tr><th>Name<th>Age</thead><tbody><tr><th colspan=2>Group A<tr><td>Ann<td>3<tr><td>Cy<td>5",
+            [("Name", "Age"), ("Group A", "Group A"), ("Ann", "3"), ("Cy", "5")],
+        ),
+        (
+            "<thead><tr><th>Name<th>Age<tr><th colspan=2>Group A</thead><tr><td>Ann<td>3<tr><td>Cy<td>5",
+            [("Name", "Age"), ("Group A", "Group A"), ("Ann", "3"), ("Cy", "5")],
+        ),
+        (
+            "<tr><th>Name<th colspan=2>Size<tr><td colspan=3>Group A<tr><td>Ann<td>3<td>4<tr><td>Cy<td>5<td>6",
+            [("Name", "Size", "Size"), ("Group A",) * 3, ("Ann", "3", "4"), ("Cy", "5", "6")],
+        ),
+        (
+            "<tr><th>Name<th>Ann<tr><th>Age<th>3<tr><th>City<td>Bonn",
+            [("Name", "Ann"), ("Age", "3"), ("City", "Bonn")],
+        ),
+        (
+            "<tr><th>Party<th>Party<tr><td>A<td>B<tr><td>C<td>D",
+            [("Party", "Party"), ("A", "B"), ("C", "D")],
+        ),
+        (
+            "<tr><th>Item<th>Party<th>Party<tr><th>day<th>A<th>B<tr><td>x<td>1<td>2",
+            [("Item", "Party", "Party"), ("day", "A", "B"), ("x", "1", "2")],
+        ),
+        ("<tr><td>0<td>0<tr><td>0<td>0<tr><td>1<td>0", [("0", "0"), ("0", "0"), ("1", "0")]),
+        (
+            "<tr><td rowspan=2>A<td>1<tr hidden><td>2<tr><td>B<td>3<tr><td>C<td>4",
+            [("A", "1"), ("B", "3"), ("C", "4")],
+        ),
+        (
+            "<tr><td>A<td>1<tr hidden><td rowspan=2>secret<td>2<tr><td>3<tr><td>C<td>4",
+            [("A", "1"), ("", "3"), ("C", "4")],
+        ),
+    ],
+    ids=[
+        "groups",
+        "tbody",
+        "thead",
+        "spans",
+        "names",
+        "alike",
+        "alike of three",
+        "values",
+        "hidden",
+        "hidden span",
+    ],
+)
+def test_rows_of_a_page_stay_in_their_places(tmp_path, reader, rows, table):
+    """Names of groups, cells that read alike and rows of names are no header; a hidden row counts for spans."""
+    (page,) = reader.read(make.put(tmp_path, "t.html", f"<table>{rows}</table>"))
+    assert page.page_content == _table(*table)
 
 
 _INNER = "<table><tr><td>By road<td>800</tr><tr><td>By sea<td>1,500</tr></table>"
