@@ -137,7 +137,8 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     passages = select_passages(analysed, passages)
     candidates = collect(analysed, passages)
     if asked := attribute_asked(analysed):
-        candidates = [sentence for sentence in candidates if sentence.near & asked]
+        # a table without such a column has no answer; prose may say it in other words
+        candidates = [one for one in candidates if one.near & asked or not one.header.strip("| ")]
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     if strength(analysed, passages, candidates, picked[:_JUDGED]) < 0.5:

@@ -15,7 +15,7 @@ _NAMED = (
 #: A clause that a text names anywhere: 第十五条, 5.3条, Article 9.
 REFERENCE = re.compile(rf"{_NAMED}|(?P<bare>\d{{1,3}}(?:\.\d{{1,3}})+)\s?条", re.IGNORECASE)
 #: A line that is the heading of a clause: its number, and a few words without a stop or figures.
-HEADING = re.compile(rf"(?:{_NAMED})(?:[\s:：.]+[^\s\d,，。；;：:]\D{{0,30}})?", re.IGNORECASE)
+HEADING = re.compile(rf"(?:{_NAMED})(?:[\s:：.]+[^\s\d,，。；;：:][^\d,，。；;：:.]{{0,30}})?", re.IGNORECASE)
 _MARK = re.compile(
     rf"[#\s]*(?:{_NAMED}|(?P<bare>\d{{1,3}}(?:\.\d{{1,3}})+(?=\s)|\d{{1,3}}(?=[.、)）]\D))[.、)）]?"
     r"|[(（][\d一二三四五六七八九十]{1,3}[)）]|[一二三四五六七八九十]{1,3}、)",

@@ -28,6 +28,7 @@ _SURNAMES = (
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许邓韩冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏吕丁任卢姚沈钟"
     "姜崔谭陆范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾龚邵万覃武钱戴严莫孔向常汤"
 )
+_TITLES = "老师|先生|女士|小姐|师傅|医生|律师|教授|院长|董事长|总|经理|主任|工"
 _MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right word must be
 
 
@@ -52,10 +53,13 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     if not all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha()):
         return []
     kept = list(passages)
-    identifiers = {_letters_and_digits(name) for name in _IDENTIFIER.findall(question.text)}
-    for names, normalise in ((identifiers, _letters_and_digits), (_persons(asked.text), fold)):
+    identifiers = {(_letters_and_digits(name),) for name in _IDENTIFIER.findall(question.text)}
+    for names, normalise in ((identifiers, _letters_and_digits), (_persons(fold(asked.text)), fold)):
         plain = {number: normalise(text) for number, text in texts.items()} if names else {}
-        found = {number: {name for name in names if name in text} for number, text in plain.items()}
+        found = {
+            number: {forms for forms in names if any(form in text for form in forms)}
+            for number, text in plain.items()
+        }
         if names - set().union(*found.values()):
             return []
         kept = [passage for passage in kept if not names or found[passage.number]]
@@ -86,13 +90,22 @@ def _letters_and_digits(text: str) -> str:
     return _NO_LETTER_OR_DIGIT.sub("", text.lower())
 
 
-def _persons(question: str) -> set[str]:
-    """Return the Chinese names of persons: surname and the next character, for where a name ends is often in doubt."""
-    pairs = [pair for run in _HAN.findall(fold(question)) for pair in tag_words(run, guess_names=True)]
+def _persons(question: str) -> set[tuple[str, ...]]:
+    """Return the Chinese names of persons, each in the forms that a text may have.
+
+    Surname and the next character, for where a name ends is often in doubt; 张伟经理 may be 张经理, and 王老师 any 王.
+    """
+    pairs = [pair for run in _HAN.findall(question) for pair in tag_words(run, guess_names=True)]
     # "nrt": names that are written by their sound, in one of several ways
     names = {word[:2] for word, tag in pairs if tag in ("nr", "nrfg")}
     names |= {before + word[0] for (before, _), (word, tag) in pairwise(pairs) if tag == "nr"}  # 郑, 海燕
-    return {name for name in names if name[0] in _SURNAMES and len(name) == 2}
+    persons: set[tuple[str, ...]] = set()
+    for name in names:
+        if len(name) == 2 and name[0] in _SURNAMES:
+            title = re.search(f"{name[0]}(?:{name[1]}[{HAN}]?)??({_TITLES})", question)
+            address = name[0] + title[1][0] if title else ""
+            persons.add((name[0],) if name == address else (name, address or name))
+    return persons
 
 
 def _is_known(name: str, words: set[str]) -> bool:

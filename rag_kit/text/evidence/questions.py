@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
-from rag_kit.text.evidence.clauses import REFERENCE, Clause, clauses_named, without_mark
+from rag_kit.text.evidence.clauses import Clause, clauses_named, without_mark
 from rag_kit.text.evidence.times import TimeSpan, time_spans
 from rag_kit.text.language import detect_language, fold, word_set
 from rag_kit.text.values.reading import find_values
@@ -78,10 +78,10 @@ def question_terms(text: str) -> tuple[Term, ...]:
     """
     dates, named = _terms_of_matches(_DATE, text), _terms_of_matches(_NAMED, text)
     named -= dates
-    without_asking = REFERENCE.sub(" ", text)
+    without_asking = text
     if _HAN.search(text):
         named |= _terms_of_matches(_LATIN, text)
-        without_asking = _ASKING.sub(" ", fold(without_asking))
+        without_asking = _ASKING.sub(" ", fold(text))
     keys = list(dict.fromkeys(terms(without_asking)))
     keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
     salience = dict.fromkeys(_frame_terms(), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)

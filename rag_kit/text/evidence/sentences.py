@@ -238,6 +238,7 @@ def is_question(text: str) -> bool:
 def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row]:
     """Split passages into sentences, of a clause alone where the question names it."""
     rows: list[_Row] = []
+    clause_headings: list[_Row] = []
     for passage_index, passage in enumerate(passages):
         headings = {0: passage.title}  # by level
         clause = clause_begun(passage.heading)
@@ -247,13 +248,14 @@ def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row
                 clause = begun
             if level:
                 headings = {one: line for one, line in headings.items() if one < level} | {level: text}
-                continue
             is_asked = not question.clauses or bool(clause and clause.is_among(question.clauses))
-            if is_asked and len(rows) < MAX_SENTENCES:
-                title = question.keys & set(terms("\n".join(headings.values())))
-                rows.append(_Row(text, passage_index, question.keys & set(terms(text)), title, header))
-    # a heading in the middle of a passage is an answer only where there is nothing else
-    return [row for row in rows if not _HEADING.match(row.text)] or rows
+            if not is_asked or len(rows) >= MAX_SENTENCES or (level and begun not in question.clauses):
+                continue
+            title = question.keys & set(terms("\n".join(headings.values())))
+            row = _Row(text, passage_index, question.keys & set(terms(text)), title, header)
+            (clause_headings if level else rows).append(row)
+    # a heading in the middle of a passage, or of a clause, is an answer only where there is nothing else
+    return [row for row in rows if not _HEADING.match(row.text)] or rows or clause_headings
 
 
 def _lines(passage: PassageText) -> Iterator[tuple[str, str, int]]:
