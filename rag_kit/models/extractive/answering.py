@@ -137,8 +137,10 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     passages = select_passages(analysed, passages)
     candidates = collect(analysed, passages)
     if asked := attribute_asked(analysed):
-        # a table without such a column has no answer; prose may say it in other words
-        candidates = [one for one in candidates if one.near & asked or not one.header.strip("| ")]
+        # prose may say it in other words, a number where that is asked for; a table without the column does not
+        says = [analysed.kind == "other" or one.features.kind for one in candidates]
+        pairs = zip(candidates, says, strict=True)
+        candidates = [one for one, may in pairs if one.near & asked or (may and not one.header.strip("| "))]
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     if strength(analysed, passages, candidates, picked[:_JUDGED]) < 0.5:
@@ -192,8 +194,10 @@ def measure(
     ``passage`` and ``near`` are the largest share of the question's terms in one passage, and in a sentence with its
     neighbours and title; ``lead`` is by how much the best passage has more than the mean.
     """
-    texts = [f"{passage.title}\n{passage.text}" for passage in passages]
-    covers = [weight_of(question, question.keys & set(terms(text))) for text in texts] or [0.0]
+    held = [question.keys & set(terms(f"{passage.title}\n{passage.text}")) for passage in passages]
+    for sentence in candidates if question.clauses else ():
+        held[sentence.passage_index] |= sentence.near  # a clause by its number
+    covers = [weight_of(question, keys) for keys in held] or [0.0]
     best = max(covers)
     times = [sentence.features.overlap + sentence.features.recent for sentence in picked]
     return {

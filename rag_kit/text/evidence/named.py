@@ -38,7 +38,7 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     Each identifier and name must be in some passage. A passage must hold one of the identifiers and one of the Chinese
     persons, and its document a time that overlaps the question's times, if it names any. Other names are compared by
     their stems and may be misspelled by a letter; those in what askers say of themselves ("I live in Bath.") are not
-    looked for. A clause is looked for in the documents whose titles have most of the question.
+    looked for. A clause is looked for in the documents whose titles or file names have most of the question.
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
@@ -68,7 +68,8 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
         fitting = {name for name, named in times if fit_in_time(question.spans, named).overlap}
         kept = [passage for passage in kept if _document(passage) in fitting]
     if question.clauses:
-        titles = {passage.number: len(question.keys & set(terms(passage.title))) for passage in kept}
+        marks = {passage.number: "\n".join(passage.marks or (passage.title,)) for passage in kept}
+        titles = {number: len(question.keys & set(terms(text))) for number, text in marks.items()}
         kept = [passage for passage in kept if titles[passage.number] == max(titles.values())]
     return kept
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rag_kit.documents.identity import version_text
-from rag_kit.text.evidence.clauses import HEADING, clause_begun
+from rag_kit.text.evidence.clauses import HEADING, REFERENCE, clause_begun
 from rag_kit.text.evidence.questions import Question, offers, terms
 from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
@@ -239,6 +239,8 @@ def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row
     """Split passages into sentences, of a clause alone where the question names it."""
     rows: list[_Row] = []
     clause_headings: list[_Row] = []
+    # the words for a clause that is asked for, as it may be written otherwise: 第9条, 第九条
+    named = question.keys & set(terms(" ".join(match[0] for match in REFERENCE.finditer(question.text))))
     for passage_index, passage in enumerate(passages):
         headings = {0: passage.title}  # by level
         clause = clause_begun(passage.heading)
@@ -251,7 +253,7 @@ def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row
             is_asked = not question.clauses or bool(clause and clause.is_among(question.clauses))
             if not is_asked or len(rows) >= MAX_SENTENCES or (level and begun not in question.clauses):
                 continue
-            title = question.keys & set(terms("\n".join(headings.values())))
+            title = named | (question.keys & set(terms("\n".join(headings.values()))))
             row = _Row(text, passage_index, question.keys & set(terms(text)), title, header)
             (clause_headings if level else rows).append(row)
     # a heading in the middle of a passage, or of a clause, is an answer only where there is nothing else

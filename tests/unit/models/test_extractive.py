@@ -324,7 +324,10 @@ SUPPLY = Document(
         ("食堂承包合同第六条是什么？", [CLAUSES, LEASE]),
         ("What does Article 9 of the supply agreement say?", [SUPPLY]),
         ("GD-450的重量是多少？", [PRICES]),
-        ("What is the warranty of the QX-70?", ["The QX-70 is sold for 300 EUR.", "Fans are loud."]),
+        (
+            "What is the warranty of the QX-70?",
+            ["| Model | Price |\n|---|---|\n| QX-70 | 300 EUR |", "Fans are loud."],
+        ),
         ("2024年第四季度的产量是多少？", ["| 季度 | 产量 |\n|---|---|\n| 2024Q1 | 325 |\n| 2024Q2 | 340 |"]),
     ],
 )
@@ -369,6 +372,106 @@ def test_what_is_named_comes_alone(
     """The clause or row that the question names, without its neighbours."""
     reply = ask(model, question, [passage])
     assert part in reply and not any(other in reply for other in others)
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "part"),
+    [
+        ("What is the price of the XP-3200?", "The XP-3200 costs 500 EUR.", "500 EUR"),
+        ("What is the weight of the XP-3200?", "The XP-3200 weighs 45 kg.", "45 kg"),
+        ("What are the symptoms of COVID-19?", "COVID-19 causes fever, cough and tiredness.", "fever"),
+        ("What is the deadline of FY2024 reports?", "FY2024 reports are due on 31 March.", "31 March"),
+        ("CK6150的价格是多少？", "CK6150单价6万元。", "6万元"),
+        ("CK6150的重量是多少？", "CK6150重3吨。", "3吨"),
+        ("PM2.5的来源有哪些？", "PM2.5主要来自燃煤和机动车尾气。", "燃煤"),
+        ("E13级的工资是多少？", "E13级员工月薪4500元。", "4500元"),
+        ("G20的成员有哪些？", "G20由中国、美国、日本等二十个经济体组成。", "日本"),
+    ],
+)
+def test_prose_may_say_an_attribute_in_other_words(
+    model: ExtractiveChatModel, question: str, passage: str, part: str
+) -> None:
+    """Only a table without such a column is evidence that the attribute is not there."""
+    assert part in ask(model, question, [passage])
+
+
+RENT = Document(
+    "第八条 押金900元。\n第九条 租金按月支付，逾期须付违约金。\n第十条 合同期满终止。", metadata={"title": "租赁合同"}
+)
+RENT_IN_ENGLISH = (
+    "Article 8 Deposit. The deposit is 900 EUR.\n\nArticle 9 Rent. The tenant pays the rent monthly.\n\n"
+    "Article 10 Term. The lease ends in May."
+)
+SAFETY = "# Safety rules\n\n## 4.2 Helmets\n\nStaff must wear helmets.\n\n## 4.3 Smoking\n\nNo smoking."
+CHAPTERS = (
+    "第一章 总则\n\n第一条 本办法适用于全体员工。\n\n第三章 考勤\n\n第九条 员工上下班须打卡。\n\n全勤另有奖励。\n\n"
+    "第四章 附则\n\n第十一条 本办法自发布之日起施行。"
+)
+LABOUR_LAW = Document(
+    "第三十八条 用人单位未缴纳社会保险费的，劳动者可以解除劳动合同。\n"
+    "第三十九条 劳动者有下列情形之一的，用人单位可以解除劳动合同：\n（一）在试用期间被证明不符合录用条件的；\n"
+    "（二）严重违反用人单位的规章制度的；\n第四十条 用人单位提前三十日书面通知，可以解除劳动合同。",
+    metadata={"title": "劳动合同法"},
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "part", "other"),
+    [
+        ("第九条规定了什么？", RENT, "租金按月支付", "押金"),
+        ("第9条规定了什么？", RENT, "租金按月支付", "押金"),
+        ("合同第九条规定了什么？", RENT, "租金按月支付", "押金"),
+        ("租赁合同第九条的内容是什么？", RENT, "租金按月支付", "押金"),
+        ("根据第九条，租金怎么支付？", RENT, "租金按月支付", "押金"),
+        ("What does Article 9 say?", RENT_IN_ENGLISH, "rent monthly", "900"),
+        ("What is Article 9 about?", RENT_IN_ENGLISH, "rent monthly", "900"),
+        ("What does section 4.2 require?", SAFETY, "wear helmets", "smoking"),
+        ("What does Section 3 say?", "Section 2 Be kind.\n\nSection 3 No smoking.", "No smoking", "kind"),
+        ("第九条规定了什么？", "第八条 按时交租\n第九条 不得转租\n第十条 期满终止", "不得转租", "交租"),
+        ("第三章规定了什么？", CHAPTERS, "打卡", "施行"),
+        ("第九条第二款怎么规定？", CHAPTERS, "全勤另有奖励", "施行"),
+        (
+            "劳动合同法第三十九条规定了什么？",
+            LABOUR_LAW,
+            "第三十九条 劳动者有下列情形之一的，用人单位可以解除劳动合同",
+            "社会保险费",
+        ),
+    ],
+)
+def test_a_clause_is_found_by_its_number_alone(
+    model: ExtractiveChatModel, question: str, passage: Any, part: str, other: str
+) -> None:
+    """The number is what is asked for; the text of a clause may stand on the line of its number."""
+    reply = ask(model, question, [passage])
+    assert part in reply and other not in reply
+
+
+def test_a_clause_is_not_looked_for_in_headings_of_its_document(model: ExtractiveChatModel) -> None:
+    """A piece with another heading of the question's words does not hide the piece with the clause."""
+    texts = {"租金": "第九条 租金按月支付，逾期须付违约金500元。", "违约金": "第十二条 违约金从押金中扣除。"}
+    passages = [
+        Document(text, metadata={"title": "租赁合同", "heading": heading}) for heading, text in texts.items()
+    ]
+    assert "500元" in ask(model, "租赁合同第九条的违约金是多少？", passages)
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "part"),
+    [
+        ("王老师的办公室在哪？", "王强老师办公室在305。", "305"),
+        ("周先生何时来访？", "周明先生5月3日来访。", "5月3日"),
+        ("李总负责什么？", "李强总经理负责销售。", "销售"),
+        ("王工负责什么？", "王强工程师负责设计。", "设计"),
+        ("张伟经理的电话是多少？", "张经理电话13800138000。", "13800138000"),
+    ],
+)
+def test_a_form_of_address_names_only_the_surname(
+    model: ExtractiveChatModel, question: str, passage: str, part: str
+) -> None:
+    """A title behind a surname is no given name; another surname, or given name, is another person."""
+    assert part in ask(model, question, [passage])
+    other = passage.replace(passage[0], "赵")
+    assert is_declined(ask(model, question, [other]))
 
 
 def test_a_name_may_stand_in_a_title_or_be_misspelled(model: ExtractiveChatModel) -> None:
