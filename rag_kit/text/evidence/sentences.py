@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rag_kit.documents.identity import version_text
-from rag_kit.text.evidence.clauses import HEADING, REFERENCE, clause_begun
+from rag_kit.text.evidence.clauses import HEADING, REFERENCE, clause_begun, clauses_named
 from rag_kit.text.evidence.questions import Question, offers, terms
 from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
@@ -238,7 +238,8 @@ def is_question(text: str) -> bool:
 def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row]:
     """Split passages into sentences, of a clause alone where the question names it."""
     rows: list[_Row] = []
-    clause_headings: list[_Row] = []
+    stand_ins: list[_Row] = []  # the heading of the clause, and what other texts than clauses say of it
+    asked = question.clauses
     # the words for a clause that is asked for, as it may be written otherwise: 第9条, 第九条
     named = question.keys & set(terms(" ".join(match[0] for match in REFERENCE.finditer(question.text))))
     for passage_index, passage in enumerate(passages):
@@ -246,18 +247,20 @@ def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row
         clause = clause_begun(passage.heading)
         for text, header, level in _lines(passage):
             begun = clause_begun(text)
-            if begun and (not clause or begun.closes(clause) or begun.is_among(question.clauses)):
+            if begun and (not clause or begun.closes(clause) or begun.is_among(asked)):
                 clause = begun
             if level:
                 headings = {one: line for one, line in headings.items() if one < level} | {level: text}
-            is_asked = not question.clauses or bool(clause and clause.is_among(question.clauses))
-            if not is_asked or len(rows) >= MAX_SENTENCES or (level and begun not in question.clauses):
-                continue
-            title = named | (question.keys & set(terms("\n".join(headings.values()))))
-            row = _Row(text, passage_index, question.keys & set(terms(text)), title, header)
-            (clause_headings if level else rows).append(row)
-    # a heading in the middle of a passage, or of a clause, is an answer only where there is nothing else
-    return [row for row in rows if not _HEADING.match(row.text)] or rows or clause_headings
+                is_row, stands_in = False, bool(begun and begun.is_among(asked))
+            else:
+                is_row = not asked or bool(clause and clause.is_among(asked))
+                stands_in = not clause and not set(asked).isdisjoint(clauses_named(text))
+            if (is_row or stands_in) and len(rows) + len(stand_ins) < MAX_SENTENCES:
+                title = named | (question.keys & set(terms("\n".join(headings.values()))))
+                row = _Row(text, passage_index, question.keys & set(terms(text)), title, header)
+                (rows if is_row else stand_ins).append(row)
+    # a heading in the middle of a passage is an answer only where there is nothing else
+    return [row for row in rows if not _HEADING.match(row.text)] or rows or stand_ins
 
 
 def _lines(passage: PassageText) -> Iterator[tuple[str, str, int]]:

@@ -396,7 +396,8 @@ def test_prose_may_say_an_attribute_in_other_words(
 
 
 RENT = Document(
-    "第八条 押金900元。\n第九条 租金按月支付，逾期须付违约金。\n第十条 合同期满终止。", metadata={"title": "租赁合同"}
+    "第八条 押金900元。\n第九条 租金按月支付，逾期须付违约金。\n第十条 合同期满终止。",
+    metadata={"title": "租赁合同"},
 )
 RENT_IN_ENGLISH = (
     "Article 8 Deposit. The deposit is 900 EUR.\n\nArticle 9 Rent. The tenant pays the rent monthly.\n\n"
@@ -428,6 +429,12 @@ LABOUR_LAW = Document(
         ("What does section 4.2 require?", SAFETY, "wear helmets", "smoking"),
         ("What does Section 3 say?", "Section 2 Be kind.\n\nSection 3 No smoking.", "No smoking", "kind"),
         ("第九条规定了什么？", "第八条 按时交租\n第九条 不得转租\n第十条 期满终止", "不得转租", "交租"),
+        (
+            "When did NATO invoke Article 5?",
+            "NATO was founded in 1949. NATO invoked Article 5 in 2001.",
+            "2001",
+            "1949",
+        ),
         ("第三章规定了什么？", CHAPTERS, "打卡", "施行"),
         ("第九条第二款怎么规定？", CHAPTERS, "全勤另有奖励", "施行"),
         (
