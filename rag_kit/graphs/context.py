@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from rag_kit.concurrency.budget import MAX_SECONDS
-from rag_kit.documents.filters import combine_filters
+from rag_kit.documents.filters import LISTS, MISSING, Filter, combine_filters, plain_scalar
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models.chat import check_model_name
 from rag_kit.prompts import load_prompt
@@ -39,6 +39,27 @@ def instructions_field(prompt: str, *nodes: str) -> Any:
         description=f"Instructions in place of those in the prompt file '{prompt}'; empty: the file's own.",
         json_schema_extra={"langgraph_nodes": list(nodes), "langgraph_type": "prompt", "default": text},
     )
+
+
+#: Settings whose default does not undo that of the turn: forms such as Studio's give all of them at their defaults.
+_HELD = ("filter", "index", "model", "approve_web", "single")
+
+
+def both_filters(first: Filter | None, second: Filter | None) -> Filter | None:
+    """AND two filters; one alone stays as it was given."""
+    if not first or not second or first == second:
+        return first or second
+    return combine_filters(first, second)
+
+
+def _plain_values(value: Any, depth: int = 40) -> Any:
+    """Copy a filter with numpy's scalars as Python's and dates as their ISO texts, which any checkpointer can store."""
+    if isinstance(value, Mapping) and depth:
+        return {key: _plain_values(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, LISTS) and depth:
+        return [_plain_values(item, depth - 1) for item in value]
+    scalar = plain_scalar(value)
+    return value if scalar is MISSING else scalar
 
 
 class RagContext(BaseModel):
@@ -84,6 +105,11 @@ class RagContext(BaseModel):
         name = (value or "").strip() or None
         return check_model_name(name) if name and info.field_name == "model" else name
 
+    @field_validator("filter", "single", check_fields=False)
+    @classmethod
+    def _make_plain(cls, value: Any) -> Any:
+        return _plain_values(value)
+
     def __init__(self, **values: Any) -> None:
         for name, value in values.items():
             if name.endswith("_instructions") and isinstance(value, str) and value.strip() in _default_texts:
@@ -118,18 +144,26 @@ class RagContext(BaseModel):
             ) from None
 
     def continued(self, kept: Mapping[str, Any]) -> Self:
-        """Add the settings with which the turn began: those of this call go before them, but both filters hold.
+        """Add the settings with which the turn began: those that this call names go before them, but both filters hold.
 
-        One that is given at its default counts as not given, since forms such as Studio's give them all.
+        What says where is searched and what may leave (`_HELD`) is not undone by its default.
         """
-        is_same = all(getattr(self, name, None) == value for name, value in kept.items())
-        if is_same and kept.keys() <= self.model_fields_set:
+        if not kept or self.named() == kept:
             return self
-        given = {name: value for name, value in self if value != type(self).model_fields[name].default}
-        filters = kept.get("filter"), given.get("filter")
-        if filters[0] != filters[1]:
-            given["filter"] = combine_filters(*filters)
-        return type(self)(**{**kept, **given})
+        defaults = {
+            name: type(self).model_fields[name].default for name in _HELD if name in self.model_fields_set
+        }
+        given = {name: value for name, value in self.named().items() if value != defaults.get(name, MISSING)}
+        merged = {**kept, **given, "filter": both_filters(kept.get("filter"), given.get("filter"))}
+        if kept.get("single") and given.get("single"):
+            old, new = kept["single"], given["single"]
+            filters = both_filters(old.get("filter"), new.get("filter"))
+            merged["single"] = {**old, **new, "filter": filters}
+        return type(self)(**merged)
+
+    def named(self) -> dict[str, Any]:
+        """Return the settings that were given, also those given at their defaults."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:

@@ -14,6 +14,7 @@ from langgraph.types import Overwrite
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs.adaptive.nodes import FIRST_NODE, AdaptiveNodes, Classifier, classify_by_rule
 from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
+from rag_kit.graphs.context import both_filters
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.running import name_caps, remaining_caps, run_context
@@ -139,7 +140,9 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
         schema: Any = graph.context_schema
         common = ("model", "index", "k", "filter", "citation_check", "answer_instructions")
         shared = {name: getattr(context, name) for name in common}
-        settings = schema(**{**shared, **(context.single or {}), "language": state["language"], **left})
+        single = context.single or {}
+        filters = {"filter": both_filters(context.filter, single.get("filter"))}
+        settings = schema(**{**shared, **single, **filters, "language": state["language"], **left})
         return {"input": {"question": state["search_query"]}, "context": settings}
 
     def sync(state: AdaptiveState, config: RunnableConfig) -> Update:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -21,9 +22,10 @@ from support.graphs import BUILDERS, fixed, thread
 from support.openai_server import OpenAIServer
 from typing_extensions import TypedDict
 
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.graphs import as_chat, build_adaptive_rag, build_crag, build_plain_rag, uncompiled
 from rag_kit.graphs import nodes as nodes_of_all
+from rag_kit.graphs.crag.state import CragContext
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
@@ -350,3 +352,46 @@ def test_a_run_from_before_its_first_step_is_given_its_context_again() -> None:
         graph.invoke(None, first.config)
     assert seen(graph.invoke(None, first.config, context=OF_ANN)) == ["ann 40", "ann 50"]
     assert "bob 60" in seen(graph.invoke(None, first.config, context={}))
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "expected"),
+    [
+        ({"single": OF_ANN}, {"single": {"k": 5}}, {"ann 40", "ann 50"}),
+        ({"single": OF_ANN}, {"single": {"filter": {"degrees": {"$gt": 45}}}}, {"ann 50"}),
+        (OF_ANN, {"single": {"filter": {"tenant": "bob"}}}, set()),
+        (OF_ANN, {"filter": {}, "single": {"filter": None}}, {"ann 40", "ann 50"}),
+        ({**OF_ANN, "single": {"filter": {"degrees": {"$lt": 45}}}}, None, {"ann 40"}),
+    ],
+)
+def test_all_filters_of_the_single_step_hold(first: Any, then: Any, expected: set[str]) -> None:
+    """Those of the turn and of the reply, the common one and CRAG's own; its other settings are merged."""
+    searching = BM25Retriever.from_documents(TENANTS)
+    graph = build_adaptive_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
+    graph.invoke({"question": "When does it start?"}, thread(), context=first)
+    assert {*seen(graph.invoke(Command(resume="the fan"), thread(), context=then))} == expected
+
+
+def test_a_cap_is_raised_to_its_default() -> None:
+    """What the resuming call names takes the place of the turn's."""
+    graph = build_plain_rag(fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver())
+    with pytest.raises(BudgetExceededError, match="max_calls"):
+        graph.invoke(ASKED, thread(), context={"max_calls": 0})
+    assert "60" in graph.invoke(None, thread(), context={"max_calls": 100})["answer"]
+
+
+def test_what_a_form_gives_at_its_default_undoes_no_setting_of_the_turn() -> None:
+    """Where is searched and what may leave; caps and numbers are those that it gives."""
+    kept = {"filter": {"tenant": "ann"}, "index": "lamps", "approve_web": True, "max_calls": 3, "k": 2}
+    form = CragContext(**dict(CragContext()))
+    continued = form.continued(kept)
+    assert (continued.filter, continued.index, continued.approve_web) == (kept["filter"], "lamps", True)
+    assert (continued.max_calls, continued.k) == (100, None)
+
+
+def test_a_number_of_numpy_in_a_filter_is_kept() -> None:
+    """As Python's, which any checkpointer can store."""
+    searching = BM25Retriever.from_documents(TENANTS)
+    graph = build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
+    wanted = {"degrees": {"$in": [np.int64(40), np.float64(60.0)]}}
+    assert seen(graph.invoke(ASKED, thread(), context={"filter": wanted})) == ["ann 40", "bob 60"]
