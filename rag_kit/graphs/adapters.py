@@ -20,7 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.running import run_context
+from rag_kit.graphs.running import keep_settings, run_context
 from rag_kit.graphs.state import MAX_TURNS, Turn
 from rag_kit.graphs.wiring import begin_turns, uncompiled
 from rag_kit.models.replies import estimate_tokens
@@ -160,6 +160,7 @@ def as_chat(
     async def answer(state: MessagesState, rag: Any) -> Any:
         messages, callback = state["messages"], _AnswerCallback()
         question, context = _question_of(messages), run_context(schema)
+        kept = keep_settings(context)
         # a chat gets a message instead of an interrupt, unless it asked for one
         if "clarify" in schema.model_fields and "clarify" not in context.model_fields_set:
             context = context.model_copy(update={"clarify": False})
@@ -169,7 +170,7 @@ def as_chat(
             lambda config: rag.invoke(question, merge_configs(config, more), context=context),
             lambda config: rag.ainvoke(question, merge_configs(config, more), context=context),
         )
-        return _reply(result, messages, callback.message)
+        return {**_reply(result, messages, callback.message), **kept}
 
     messages = {"input_schema": MessagesState, "output_schema": MessagesState}
     chat: Any = StateGraph(_ChatState, context_schema=schema, **messages)

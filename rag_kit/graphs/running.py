@@ -11,6 +11,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any, TypeVar
 
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
@@ -163,7 +164,9 @@ class Node(Runnable[Any, Any]):
         if self.needs is not None:
             self.needs(update)
         used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=time.perf_counter() - start)
-        return _complete_update(update, used, notes)
+        written = update.update if isinstance(update, Command) else update
+        more = keep_settings(context, written.get("question") if isinstance(written, Mapping) else None)
+        return _complete_update(update, {"usage": used, **more}, notes)
 
 
 class _State(dict[str, Any]):
@@ -188,20 +191,19 @@ def _drop_internal_frames(error: BaseException) -> None:
         cause = cause.__cause__
 
 
-def _complete_update(update: Any, usage: Usage, notes: Notes) -> Any:
-    """Add usage and notes to a node's update, or to the command that holds it; clean its texts."""
+def _complete_update(update: Any, more: Update, notes: Notes) -> Any:
+    """Add usage, notes and settings to a node's update, or to the command that holds it; clean its texts."""
     if update is None or isinstance(update, Mapping):
-        return clean_texts(_with_usage_and_notes({**(update or {})}, usage, notes))
+        return clean_texts(_with_notes({**(update or {}), **more}, notes))
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
-        return replace(update, update=_complete_update(update.update, usage, notes))
+        return replace(update, update=_complete_update(update.update, more, notes))
     # several updates, or a command for another graph: ours is one more
     updates = update if isinstance(update, list | tuple) else [update]
-    return [*updates, _with_usage_and_notes({}, usage, notes)]
+    return [*updates, _with_notes({**more}, notes)]
 
 
-def _with_usage_and_notes(update: Update, usage: Usage, notes: Notes) -> Update:
-    """Add usage and notes to an update; notes that are to be overwritten stay as the node wrote them."""
-    update["usage"] = usage
+def _with_notes(update: Update, notes: Notes) -> Update:
+    """Add notes to an update; those that are to be overwritten stay as the node wrote them."""
     if isinstance(written := update.get("notes", []), Overwrite):
         return update
     if notes.texts:
@@ -212,9 +214,40 @@ def _with_usage_and_notes(update: Update, usage: Usage, notes: Notes) -> Update:
 
 
 def run_context(schema: type[ContextT], config: RunnableConfig | None = None) -> ContextT:
-    """Return the settings of this run: those of its caller, with those of the call that began the turn."""
+    """Return the settings of this run: those of its caller, with those of the call that began the turn.
+
+    A question that came by an edit begins a turn of its own, whose settings are those of the call after it.
+    """
     config = config or get_config()
-    return given_context(schema, config).continued(_read("turn_settings", config) or {})
+    given, kept = given_context(schema, config), dict(_read("turn_settings", config) or {})
+    is_edited = kept.pop("question", None) != _read_question(config)
+    # an edit as "__start__" leaves nothing, not even the question
+    is_lost = is_edited and (kept or not _read("turn_settings", config))
+    if is_lost and config["configurable"][_RUNTIME].context is None:
+        raise InvalidInputError(
+            "the question of this turn came by an edit of the state, so no settings are kept for it: give its "
+            "context, or context={} if it has none."
+        )
+    return given if is_edited else given.continued(kept)
+
+
+def keep_settings(context: RagContext, question: str | None = None) -> Update:
+    """Make the update that keeps the settings of a turn whose question came by an edit, or comes by a node's update."""
+    settings = _read("turn_settings") or {}
+    asked = _read_question(get_config()) if question is None else clean_texts(question)
+    return (
+        {} if settings.get("question") == asked else {"turn_settings": {**context.named(), "question": asked}}
+    )
+
+
+def _read_question(config: RunnableConfig, *, fresh: bool = False) -> Any:
+    """Read the question of the turn; in a chat it is the last human message. `fresh` sees the task's own writes."""
+    read = config["configurable"]["__pregel_read"]
+    try:
+        return read("question", fresh)
+    except KeyError:
+        messages = read("messages", fresh) or []
+        return next((one.text for one in reversed(messages) if isinstance(one, HumanMessage)), None)
 
 
 def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
@@ -257,7 +290,10 @@ class TurnStart(ChannelWrite):
 
     def _write(self, input: Any, config: RunnableConfig) -> Any:
         super()._write(input, config)
-        configurable, update = config["configurable"], {} if input is None else self.empty()
+        configurable, update = (
+            config["configurable"],
+            {} if input is None else {**self.empty(), "turn_settings": {}},
+        )
         if _RUNTIME in configurable:  # else it is an edit of the state, or drawn
             resumed = configurable.get("__pregel_resuming") and not _is_nested(config)
             if resumed and configurable[_RUNTIME].context is None:
@@ -266,7 +302,7 @@ class TurnStart(ChannelWrite):
                     "context again, or context={} if it had none."
                 )
             context = given_context(self.schema, config)
-            update["turn_settings"] = {name: getattr(context, name) for name in context.model_fields_set}
+            update["turn_settings"] = {**context.named(), "question": _read_question(config, fresh=True)}
         self.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
         return input
 

@@ -138,6 +138,11 @@ def merge_choices(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, A
     }
 
 
+def keep_newest(old: Any, new: Any) -> Any:
+    """Overwrite; nodes that run side by side may write the same."""
+    return new
+
+
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
     """Return new passages as Documents, also those that come as plain JSON (from Studio or over HTTP)."""
     return list(_validate(list[Document], new, "Documents, or dicts with page_content and metadata"))
@@ -183,7 +188,7 @@ class RagState(QuestionInput, total=False):
     ``cut_off`` says why the answer ends too early, if it does.
     ``unsearched`` are the notes about what was to be searched and was not. ``choices`` says which node each node chose
     to follow it, where the other keys do not say so; edges read it. ``turn_settings`` is the context of the call that
-    began the turn; it holds until the turn ends, whoever resumes it.
+    began the turn, beside its question; it holds until the turn ends, whoever resumes it.
     """
 
     history: Annotated[list[Turn], keep_last_turns]
@@ -199,7 +204,7 @@ class RagState(QuestionInput, total=False):
     notes: Annotated[list[str], add_notes]
     unsearched: Annotated[list[str], add_notes]
     choices: Annotated[dict[str, str | list[str]], merge_choices]
-    turn_settings: dict[str, Any]
+    turn_settings: Annotated[dict[str, Any], keep_newest]
     usage: Annotated[Usage, add_usage]
 
 

@@ -395,3 +395,54 @@ def test_a_number_of_numpy_in_a_filter_is_kept() -> None:
     graph = build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
     wanted = {"degrees": {"$in": [np.int64(40), np.float64(60.0)]}}
     assert seen(graph.invoke(ASKED, thread(), context={"filter": wanted})) == ["ann 40", "bob 60"]
+
+
+OF_BOB: Any = {"filter": {"tenant": "bob"}}
+
+
+@both
+@pytest.mark.parametrize("way", ["edit", "same question", "goto"])
+async def test_a_question_that_comes_by_an_edit_begins_a_turn(way: str, native: bool) -> None:
+    """The settings of the turn before go with it; those of the call that takes it up hold until its end."""
+    searching = BM25Retriever.from_documents(TENANTS)
+    graph = build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
+    graph.invoke(ASKED, thread(), context=OF_ANN)
+    edit = ASKED if way == "same question" else {"question": "When does the fan start, at how many degrees?"}
+    going_on: Any = Command(goto="condense", update=edit)
+    config = thread()
+    if way != "goto":
+        going_on, config = None, graph.update_state(thread(), edit, as_node="__start__")
+        with pytest.raises(InvalidInputError, match="came by an edit"):
+            graph.invoke(None, config)
+    options: Any = {"context": OF_BOB, "interrupt_before": ["retrieve"]}
+    if native:
+        await graph.ainvoke(going_on, config, **options)
+    else:
+        graph.invoke(going_on, config, **options)
+    assert seen(graph.invoke(None, thread())) == ["bob 60"]
+
+
+@pytest.mark.parametrize("way", ["edit", "goto"])
+def test_a_question_that_comes_by_an_edit_of_a_chat_begins_a_turn(way: str) -> None:
+    """As in the graph inside."""
+    searching = BM25Retriever.from_documents(TENANTS)
+    chat = as_chat(build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver()))
+    chat.invoke({"messages": [("user", ASKED["question"])]}, thread(), context=OF_ANN)
+    edit: Any = {"messages": [("user", "When does the fan start, at how many degrees?")]}
+    going_on: Any = Command(goto="rag", update=edit)
+    config = thread()
+    if way == "edit":
+        going_on, config = None, chat.update_state(thread(), edit, as_node="__start__")
+        with pytest.raises(InvalidInputError, match="came by an edit"):
+            chat.invoke(None, config)
+    assert "bob" in chat.invoke(going_on, config, context=OF_BOB)["messages"][-1].text
+
+
+def test_a_question_that_a_node_rewrites_is_of_the_same_turn() -> None:
+    """A node of one's own may mend it; the settings of the turn stay."""
+    searching = BM25Retriever.from_documents(TENANTS)
+    graph = uncompiled(build_plain_rag(searching, chat_model("extractive")))
+    graph.insert_node("mend", lambda state: {"question": "The fan?"}, before="condense")
+    made = graph.compile(InMemorySaver())
+    made.invoke(ASKED, thread(), context=OF_ANN, interrupt_before=["mend"])
+    assert seen(made.invoke(None, thread())) == ["ann 40", "ann 50"]
