@@ -295,11 +295,11 @@ class TurnStart(ChannelWrite):
             {} if input is None else {**self.empty(), "turn_settings": {}},
         )
         if _RUNTIME in configurable:  # else it is an edit of the state, or drawn
-            resumed = configurable.get("__pregel_resuming") and not _is_nested(config)
-            if resumed and configurable[_RUNTIME].context is None:
+            # also where a parent goes on, and this graph begins
+            if configurable.get("__pregel_resuming") and configurable[_RUNTIME].context is None:
                 raise InvalidInputError(
-                    "this run goes on from before its first step, where its settings are not kept yet: give its "
-                    "context again, or context={} if it had none."
+                    "this run goes on from before the first step of this graph, where its settings are not kept yet: "
+                    "give its context again, or context={} if it had none."
                 )
             context = given_context(self.schema, config)
             update["turn_settings"] = {**context.named(), "question": _read_question(config, fresh=True)}

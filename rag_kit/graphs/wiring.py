@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, get_args, get_type_hints
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -28,7 +28,7 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.running import RETRY, Body, Node, TurnStart, call_within_deadline
+from rag_kit.graphs.running import RETRY, Body, Node, TurnStart, call_within_deadline, run_context
 from rag_kit.graphs.state import InputChannel, QuestionInput, RagOutput, Update, empty_state
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
@@ -254,6 +254,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         kit_nodes = self.nodes if self._kit_nodes is None else self._kit_nodes
         for node in [name for name, spec in self.nodes.items() if spec is not kit_nodes.get(name)]:
             self._apply_caps(node)
+        if self._kit_nodes is not None:
+            self._kit_nodes = dict(self.nodes)  # another compile finds them wrapped
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         begin_turns(compiled, self._settings, partial(empty_state, self.state_schema))
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
@@ -273,6 +275,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         """Wrap a user's node, so that the run's deadline ends it and its usage counts."""
         spec: Any = self.nodes[name]
         if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
+            if isinstance(getattr(spec.runnable, "builder", None), RagGraph):
+                self.nodes[name] = replace(spec, runnable=_with_settings(spec.runnable, self._settings))
             return
         if is_typeddict(spec.input_schema) and self._options.get("output") == "full":
             # the whole state: keys of the user's own too
@@ -288,6 +292,18 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         needs = partial(_check_keys, name, self._gives.get(name, ()))
         node = Node(body, self._settings, streams=self._streaming.get(name, True), needs=needs)
         self.nodes[name] = replace(spec, runnable=node)
+
+
+def _with_settings(graph: Any, settings: type[RagContext]) -> RunnableLambda[Any, Any]:
+    """Make a node that runs a graph of the kit with the settings of the turn; LangGraph finds it in the functions."""
+
+    def sync(state: Any, config: RunnableConfig) -> Any:
+        return graph.invoke(state, config, context=run_context(settings))
+
+    async def native(state: Any, config: RunnableConfig) -> Any:
+        return await graph.ainvoke(state, config, context=run_context(settings))
+
+    return RunnableLambda(sync, native)
 
 
 def begin_turns(compiled: Any, settings: type[RagContext], empty: Callable[[], Update] = dict) -> None:

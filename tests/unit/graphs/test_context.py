@@ -446,3 +446,34 @@ def test_a_question_that_a_node_rewrites_is_of_the_same_turn() -> None:
     made = graph.compile(InMemorySaver())
     made.invoke(ASKED, thread(), context=OF_ANN, interrupt_before=["mend"])
     assert seen(made.invoke(None, thread())) == ["ann 40", "ann 50"]
+
+
+@both
+@pytest.mark.parametrize("inner", ["plain", "crag"])
+async def test_a_graph_in_a_node_has_the_filter_of_the_turn(inner: str, native: bool) -> None:
+    """Also where the run paused before that node, and went on without a context."""
+    searching = BM25Retriever.from_documents(TENANTS)
+    graph = uncompiled(build_plain_rag(searching, chat_model("extractive"), output="full"))
+    graph.replace_node("retrieve", BUILDERS[inner](searching, chat_model("extractive")))
+    made = graph.compile(InMemorySaver())
+    for number, context in (("1", OF_ANN), ("2", None)):
+        made.invoke(ASKED, thread(number), context=context, interrupt_before=["retrieve"])
+        resumed = await made.ainvoke(None, thread(number)) if native else made.invoke(None, thread(number))
+        tenants = {one.split()[0] for one in seen(resumed)}
+        assert tenants == ({"ann"} if context else {"ann", "bob"})
+    again: Any = graph.compile(InMemorySaver())
+    parts = [ns for ns, _ in again.stream(ASKED, thread(), stream_mode="updates", subgraphs=True)]
+    assert any(ns and ns[0].startswith("retrieve:") for ns in parts)
+
+
+def test_a_graph_in_a_parent_that_goes_on_is_given_its_context_again() -> None:
+    """A foreign parent keeps no settings: without a context the run is refused, and not run without the filter."""
+    rag = build_plain_rag(BM25Retriever.from_documents(TENANTS), chat_model("extractive"))
+    parent: Any = StateGraph(rag.builder.state_schema)
+    parent.add_node("rag", rag)
+    parent.add_edge(START, "rag")
+    made = parent.compile(InMemorySaver())
+    made.invoke(ASKED, thread(), context=OF_ANN, interrupt_before=["rag"])
+    with pytest.raises(InvalidInputError, match="give its context again"):
+        made.invoke(None, thread())
+    assert seen(made.invoke(None, thread(), context=OF_ANN)) == ["ann 40", "ann 50"]
