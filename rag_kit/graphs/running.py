@@ -233,11 +233,9 @@ def run_context(schema: type[ContextT], config: RunnableConfig | None = None) ->
 
 def keep_settings(context: RagContext, question: str | None = None) -> Update:
     """Make the update that keeps the settings of a turn whose question came by an edit, or comes by a node's update."""
-    settings = _read("turn_settings") or {}
     asked = _read_question(get_config()) if question is None else clean_texts(question)
-    return (
-        {} if settings.get("question") == asked else {"turn_settings": {**context.named(), "question": asked}}
-    )
+    is_kept = (_read("turn_settings") or {}).get("question") == asked
+    return {} if is_kept else {"turn_settings": {**context.named(), "question": asked}}
 
 
 def _read_question(config: RunnableConfig, *, fresh: bool = False) -> Any:
@@ -290,11 +288,10 @@ class TurnStart(ChannelWrite):
 
     def _write(self, input: Any, config: RunnableConfig) -> Any:
         super()._write(input, config)
-        configurable, update = (
-            config["configurable"],
-            {} if input is None else {**self.empty(), "turn_settings": {}},
-        )
-        if _RUNTIME in configurable:  # else it is an edit of the state, or drawn
+        if input is None:  # it is drawn
+            return input
+        configurable, update = config["configurable"], {**self.empty(), "turn_settings": {}}
+        if _RUNTIME in configurable:  # else it is an edit of the state
             # also where a parent goes on, and this graph begins
             if configurable.get("__pregel_resuming") and configurable[_RUNTIME].context is None:
                 raise InvalidInputError(

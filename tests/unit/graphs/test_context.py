@@ -365,7 +365,7 @@ def test_a_run_from_before_its_first_step_is_given_its_context_again() -> None:
     ],
 )
 def test_all_filters_of_the_single_step_hold(first: Any, then: Any, expected: set[str]) -> None:
-    """Those of the turn and of the reply, the common one and CRAG's own; its other settings are merged."""
+    """Filters of the turn and of the reply, the common one and CRAG's own; its other settings are merged."""
     searching = BM25Retriever.from_documents(TENANTS)
     graph = build_adaptive_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
     graph.invoke({"question": "When does it start?"}, thread(), context=first)
@@ -373,7 +373,7 @@ def test_all_filters_of_the_single_step_hold(first: Any, then: Any, expected: se
 
 
 def test_a_cap_is_raised_to_its_default() -> None:
-    """What the resuming call names takes the place of the turn's."""
+    """A setting that the resuming call names takes the place of the turn's."""
     graph = build_plain_rag(fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver())
     with pytest.raises(BudgetExceededError, match="max_calls"):
         graph.invoke(ASKED, thread(), context={"max_calls": 0})
@@ -381,7 +381,7 @@ def test_a_cap_is_raised_to_its_default() -> None:
 
 
 def test_what_a_form_gives_at_its_default_undoes_no_setting_of_the_turn() -> None:
-    """Where is searched and what may leave; caps and numbers are those that it gives."""
+    """The filter, the index and the approval hold; caps and numbers are those that it gives."""
     kept = {"filter": {"tenant": "ann"}, "index": "lamps", "approve_web": True, "max_calls": 3, "k": 2}
     form = CragContext(**dict(CragContext()))
     continued = form.continued(kept)

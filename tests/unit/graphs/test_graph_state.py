@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import to_thread
+from functools import partial
 from typing import Any
 
 import pytest
@@ -122,7 +123,8 @@ async def test_a_state_of_another_version_is_named_and_a_new_turn_goes_on(name: 
     given = {"question": "When does the fan start?"}
     graph.update_state(thread(), given, as_node=AFTER[name])
     with pytest.raises(InvalidInputError, match=r"has no '.*another version.*Ask the question again"):
-        await (graph.ainvoke(None, thread()) if native else to_thread(graph.invoke, None, thread()))
+        going_on: Any = partial(graph.invoke, None, thread(), context={})
+        await (graph.ainvoke(None, thread(), context={}) if native else to_thread(going_on))
     assert graph.invoke(given, thread())["status"] == "grounded"
 
 
