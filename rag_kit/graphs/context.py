@@ -105,10 +105,7 @@ class RagContext(BaseModel):
         name = (value or "").strip() or None
         return check_model_name(name) if name and info.field_name == "model" else name
 
-    @field_validator("filter", "single", check_fields=False)
-    @classmethod
-    def _make_plain(cls, value: Any) -> Any:
-        return _plain_values(value)
+    _make_plain = field_validator("filter", "single", check_fields=False)(lambda value: _plain_values(value))
 
     def __init__(self, **values: Any) -> None:
         for name, value in values.items():

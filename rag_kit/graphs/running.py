@@ -259,7 +259,7 @@ def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
         return schema()
     if isinstance(context, schema):
         return context
-    if not _is_nested(config):
+    if "|" not in config["configurable"].get("checkpoint_ns", ""):  # it is no graph in a node of another
         raise InvalidInputError(
             f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
@@ -269,11 +269,6 @@ def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
 def _read(key: str, config: RunnableConfig | None = None) -> Any:
     """Read a key of the state, also one that the schema of a user's node leaves out."""
     return (config or get_config())["configurable"]["__pregel_read"](key)
-
-
-def _is_nested(config: RunnableConfig) -> bool:
-    """Tell whether the graph runs in a node of another; the namespace joins those of all graphs by "|"."""
-    return "|" in config["configurable"].get("checkpoint_ns", "")
 
 
 class TurnStart(ChannelWrite):

@@ -122,8 +122,8 @@ async def test_a_state_of_another_version_is_named_and_a_new_turn_goes_on(name: 
     graph = BUILDERS[name](fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver(), output="full")
     given = {"question": "When does the fan start?"}
     graph.update_state(thread(), given, as_node=AFTER[name])
+    going_on: Any = partial(graph.invoke, None, thread(), context={})
     with pytest.raises(InvalidInputError, match=r"has no '.*another version.*Ask the question again"):
-        going_on: Any = partial(graph.invoke, None, thread(), context={})
         await (graph.ainvoke(None, thread(), context={}) if native else to_thread(going_on))
     assert graph.invoke(given, thread())["status"] == "grounded"
 
