@@ -26,6 +26,7 @@ from rag_kit.concurrency.branches import FanOut, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import Notes, use_notes
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
+from rag_kit.documents.identity import content_hash
 from rag_kit.errors import (
     BranchError,
     BudgetExceededError,
@@ -220,7 +221,7 @@ def run_context(schema: type[ContextT], config: RunnableConfig | None = None) ->
     """
     config = config or get_config()
     given, kept = given_context(schema, config), dict(_read("turn_settings", config) or {})
-    is_edited = kept.pop("question", None) != _read_question(config)
+    is_edited = kept.pop("question", None) != _hash_question(config)
     # an edit as "__start__" leaves nothing, not even the question
     is_lost = is_edited and (kept or not _read("turn_settings", config))
     if is_lost and config["configurable"][_RUNTIME].context is None:
@@ -233,19 +234,24 @@ def run_context(schema: type[ContextT], config: RunnableConfig | None = None) ->
 
 def keep_settings(context: RagContext, question: str | None = None) -> Update:
     """Make the update that keeps the settings of a turn whose question came by an edit, or comes by a node's update."""
-    asked = _read_question(get_config()) if question is None else clean_texts(question)
+    asked = _hash_question(get_config()) if question is None else content_hash(str(clean_texts(question)))
     is_kept = (_read("turn_settings") or {}).get("question") == asked
     return {} if is_kept else {"turn_settings": {**context.named(), "question": asked}}
 
 
-def _read_question(config: RunnableConfig, *, fresh: bool = False) -> Any:
-    """Read the question of the turn; in a chat it is the last human message. `fresh` sees the task's own writes."""
+def _hash_question(config: RunnableConfig, *, fresh: bool = False) -> Any:
+    """Hash the question of the turn, which guards may mask; in a chat it is the last human message.
+
+    `fresh` sees the task's own writes.
+    """
     read = config["configurable"]["__pregel_read"]
     try:
-        return read("question", fresh)
+        return content_hash(str(read("question", fresh)))
     except KeyError:
         messages = read("messages", fresh) or []
-        return next((one.text for one in reversed(messages) if isinstance(one, HumanMessage)), None)
+        return next(
+            (content_hash(one.text) for one in reversed(messages) if isinstance(one, HumanMessage)), None
+        )
 
 
 def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
@@ -294,7 +300,7 @@ class TurnStart(ChannelWrite):
                     "give its context again, or context={} if it had none."
                 )
             context = given_context(self.schema, config)
-            update["turn_settings"] = {**context.named(), "question": _read_question(config, fresh=True)}
+            update["turn_settings"] = {**context.named(), "question": _hash_question(config, fresh=True)}
         self.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
         return input
 

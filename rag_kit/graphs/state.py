@@ -188,7 +188,7 @@ class RagState(QuestionInput, total=False):
     ``cut_off`` says why the answer ends too early, if it does.
     ``unsearched`` are the notes about what was to be searched and was not. ``choices`` says which node each node chose
     to follow it, where the other keys do not say so; edges read it. ``turn_settings`` is the context of the call that
-    began the turn, beside its question; it holds until the turn ends, whoever resumes it.
+    began the turn, with a hash of its question; it holds until the turn ends, whoever resumes it.
     """
 
     history: Annotated[list[Turn], keep_last_turns]
