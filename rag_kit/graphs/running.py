@@ -277,6 +277,12 @@ def _read(key: str, config: RunnableConfig | None = None) -> Any:
     return (config or get_config())["configurable"]["__pregel_read"](key)
 
 
+_NO_CONTEXT = (
+    "degraded: the parent graph went on without a context, which it does not keep, so no filter of an earlier call "
+    "holds"
+)
+
+
 class TurnStart(ChannelWrite):
     """The writes with which a turn begins: they empty what the turn before left, and keep the settings of the call.
 
@@ -293,12 +299,13 @@ class TurnStart(ChannelWrite):
             return input
         configurable, update = config["configurable"], {**self.empty(), "turn_settings": {}}
         if _RUNTIME in configurable:  # else it is an edit of the state
-            # also where a parent goes on, and this graph begins
             if configurable.get("__pregel_resuming") and configurable[_RUNTIME].context is None:
-                raise InvalidInputError(
-                    "this run goes on from before the first step of this graph, where its settings are not kept yet: "
-                    "give its context again, or context={} if it had none."
-                )
+                if "|" not in configurable.get("checkpoint_ns", ""):  # it is no graph in a node of another
+                    raise InvalidInputError(
+                        "this run goes on from before its first step, where its settings are not kept yet: give its "
+                        "context again, or context={} if it had none."
+                    )
+                update["notes"] = Overwrite([_NO_CONTEXT])
             context = given_context(self.schema, config)
             update["turn_settings"] = {**context.named(), "question": _hash_question(config, fresh=True)}
         self.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
