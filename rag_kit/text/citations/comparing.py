@@ -97,8 +97,8 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
     Values and names must be equal, and so must words of another row of a table: they name another thing.
     """
     context = pair.source.context_tokens
-    keys = content_keys(pair.quoted) | content_keys(context)
-    others = pair.source.row_keys - content_keys(context)
+    keys = content_keys(pair.quoted) | pair.source.context_keys
+    others = pair.source.row_keys - pair.source.context_keys
     words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
     words += [token.key for token in context if not token.value]
 
@@ -138,7 +138,7 @@ def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
         return "number"
     if any(token.name for token in unknown):
         return "name"
-    elsewhere = (source.row_keys or source.all_keys) - content_keys(source.context_tokens)
+    elsewhere = (source.row_keys or source.all_keys) - source.context_keys
     if source.rows:
         return "changed" if any(_is_of(token.key, elsewhere) for token in unknown) else ""
     return "changed" if sum(token.key in elsewhere for token in unknown) > 1 else ""

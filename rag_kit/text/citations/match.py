@@ -13,12 +13,7 @@ from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.placing import Placement, place_values
 from rag_kit.text.citations.source import PassageSource, clauses, content_keys, holds, leaves_open, letters_of
 from rag_kit.text.citations.swaps import swaps_roles, turns_order
-from rag_kit.text.citations.tokens import (
-    Token,
-    are_alike,
-    has_alike,
-    tokens,
-)
+from rag_kit.text.citations.tokens import Token, are_alike, has_alike, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
 
 # share of a statement's words from which a sentence, with its neighbours, says the whole of it
@@ -137,7 +132,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     parts = [with_keys_of(source, part) for part in clauses(statement)]
     quoted = [token for number in quoted_sentences for token in source.tokens[number]]
     if is_row:
-        quoted += source.caption(best)
+        quoted += source.captions[best]
     matched = [] if is_row else [(part, source.best_clause(best, part)) for part in parts]
     clause = matched[0][1] if len(matched) == 1 else []
     pair = Pair(stated, quoted, source, source.tokens[best], clause, matched)
@@ -201,7 +196,7 @@ def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:
     After "it" or "the company" these are the words of the first sentence or of the clauses before.
     """
     sentence, clause = pair.sentence, pair.clause
-    referred = content_keys(pair.source.context_tokens)
+    referred = {*pair.source.context_keys}
     others = pair.source.all_keys - referred
     if sentence and sentence[0].key in _POINTING:
         first_sentence = pair.source.keys[0]

@@ -197,6 +197,11 @@ class PassageSource:
         return [token for line in self.context.splitlines() for token in tokens(line)]
 
     @cached_property
+    def context_keys(self) -> frozenset[str]:
+        """The content words of title and headings."""
+        return frozenset(content_keys(self.context_tokens))
+
+    @cached_property
     def places(self) -> list[ValuePlace]:
         """The values of the passage, its title and its headings, with the words beside each."""
         found: list[ValuePlace] = []
@@ -244,13 +249,12 @@ class PassageSource:
         for number, sentence in enumerate(self.letters):
             if holds(sentence, letters):
                 return number, range(number, number + 1)
-        shared = [keys & (sentence | self._caption_keys(n)) for n, sentence in enumerate(self.keys)]
+        shared = [keys & words for words in self._keys_with_captions]
         numbers = range(len(shared))
-        titles = content_keys(self.context_tokens)
 
         def rank(n: int) -> tuple[int, int, int]:
             # words of the title may be in any sentence; of equals the one that is about as long as the statement
-            return len(shared[n] - titles), len(shared[n]), -abs(len(self.keys[n]) - len(keys))
+            return len(shared[n] - self.context_keys), len(shared[n]), -abs(len(self.keys[n]) - len(keys))
 
         best = max(numbers, key=rank)
         if self.spans[best][0] in self.rows:
@@ -261,17 +265,23 @@ class PassageSource:
                 first, last = min(first, n), max(last, n)
         return best, range(first, last + 1)
 
-    def _caption_keys(self, number: int) -> set[str]:
-        """Return the content words of the sentence above a table if the span is one of its rows."""
-        return content_keys(self.caption(number)) if self.spans[number][0] in self.rows else set()
+    @cached_property
+    def _keys_with_captions(self) -> list[set[str]]:
+        """The content words of each sentence, those of a row with the words of the sentence above its table."""
+        pairs = zip(self.keys, self.captions, strict=True)
+        return [keys | content_keys(caption) for keys, caption in pairs]
 
-    def caption(self, number: int) -> list[Token]:
-        """Return the tokens of the sentence above the table of a row; ``number`` is that of the row's span."""
-        for above in reversed(range(number)):
-            is_row = self.spans[above][0] in self.rows
-            if self.tokens[above] and not is_row:  # a header has no tokens
-                return self.tokens[above]
-        return []
+    @cached_property
+    def captions(self) -> list[Sequence[Token]]:
+        """The tokens of the sentence above the table, for each row; none for a sentence."""
+        captions: list[Sequence[Token]] = []
+        above: Sequence[Token] = ()
+        for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
+            is_row = start in self.rows
+            captions.append(above if is_row else ())
+            if sentence and not is_row:  # a header has no tokens
+                above = sentence
+        return captions
 
     def best_clause(self, number: int, stated: Sequence[Token]) -> Clause:
         """Return the clause of a sentence that has most of a statement's values, then of its words.
