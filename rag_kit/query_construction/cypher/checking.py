@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 
-from rag_kit.errors import StatementError
-from rag_kit.query_construction.statements.result import MAX_STATEMENT, RefusalError
+from rag_kit.query_construction.statements.result import MAX_STATEMENT, RefusalError, say_refusal
 
+_ADVICE = (
+    "Write one query of MATCH, WHERE, WITH, UNWIND and RETURN, without comments and backslashes; a text with an "
+    "apostrophe goes in double quotes."
+)
 _FIRST = ("MATCH", "OPTIONAL", "RETURN", "UNWIND", "WITH")
 _WORDS = """
     ACYCLIC ALL AND ANY AS ASC ASCENDING BY CASE CONTAINS DESC DESCENDING DISTINCT ELSE END ENDS FALSE IN IS LIMIT MATCH
@@ -51,14 +54,8 @@ def rewrite_statement(statement: str) -> str:
         >>> rewrite_statement("match (a:Person) where a.name = 'Ada' return a.born AS order;")
         "MATCH (`a`:`Person`) WHERE `a`.`name` = 'Ada' RETURN `a`.`born` AS `order`"
     """
-    try:
+    with say_refusal(statement, _ADVICE):
         return _write_anew(statement)
-    except RefusalError as refusal:
-        text = (
-            f"{refusal} is not allowed. Write one query of MATCH, WHERE, WITH, UNWIND and RETURN, without comments and "
-            "backslashes; a text with an apostrophe goes in double quotes."
-        )
-        raise StatementError(text, statement, refused=True) from None
 
 
 def _write_anew(statement: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from rag_kit.errors import ConfigurationError, MissingExtraError, StatementError
@@ -19,6 +18,8 @@ from rag_kit.query_construction.statements.result import (
     Limits,
     QueryResult,
     RefusalError,
+    fold_name,
+    say_refusal,
 )
 
 _NODES = """
@@ -45,7 +46,6 @@ _TYPES = frozenset(_TYPE_NAMES.split())
 _FUNCTIONS_BY_NAME = frozenset({"age", "every", "isfinite", "make_date"})  # sqlglot has no class for them
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z_]+")
-_TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 # oids of bool, int8, int2, int4, oid, float4, float8, numeric
 _NUMERIC = frozenset({16, 20, 21, 23, 26, 700, 701, 1700})
 
@@ -120,15 +120,12 @@ def rewrite_statement(statement: str, tables: Collection[str], schema: str) -> s
     Raises:
         StatementError: The statement is something else; the message says what is not allowed.
     """
-    try:
+    with say_refusal(statement, "Write one SELECT with common functions."):
         written = _qualified_select(statement, tables, schema)
         # a name that sqlglot writes without the quotes it needs gives another statement when it is parsed again
         if _qualified_select(written, tables, schema) != written:
             raise RefusalError("A text that is read in two ways")
-    except RefusalError as refusal:
-        text = f"{refusal} is not allowed. Write one SELECT with common functions."
-        raise StatementError(text, statement, refused=True) from None
-    return written
+        return written
 
 
 def _qualified_select(statement: str, tables: Collection[str], schema: str) -> str:
@@ -149,7 +146,7 @@ def _qualified_select(statement: str, tables: Collection[str], schema: str) -> s
             if reason := _refusal(node):
                 raise RefusalError(reason)
             if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
-                node.set("this", node.name.translate(_TO_LOWER))  # as PostgreSQL folds a name without quotes
+                node.set("this", fold_name(node.name))  # as PostgreSQL folds a name without quotes
                 node.set("quoted", True)
         _qualify(trees[0], tables, schema)
         return str(trees[0].sql(dialect="postgres", comments=False))

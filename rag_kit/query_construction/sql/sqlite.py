@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Collection
 from pathlib import Path
-from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, StatementError
@@ -15,6 +14,7 @@ from rag_kit.query_construction.statements.result import (
     MAX_STATEMENT,
     Limits,
     QueryResult,
+    fold_name,
 )
 
 _NAMES = """
@@ -26,7 +26,6 @@ _NAMES = """
 """
 #: Functions without side effects, and without a width to pad to (as printf has one).
 FUNCTIONS = frozenset(_NAMES.split())
-_TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _STEPS = 100  # of SQLite's virtual machine between two looks at the clock
 # A call of a function cannot be interrupted: on values of this length the slowest takes a quarter of a second.
 _BOUNDS = {
@@ -52,7 +51,7 @@ class SqliteDatabase:
 
     def __init__(self, engine: Any, tables: Collection[str]) -> None:
         self._engine = engine
-        self._tables = frozenset(map(_fold_name, tables))
+        self._tables = frozenset(map(fold_name, tables))
 
     def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
@@ -62,7 +61,7 @@ class SqliteDatabase:
             for pragma in ("query_only = ON", "trusted_schema = OFF", "temp_store = FILE"):
                 connection.execute(f"PRAGMA {pragma}")
             # the schema is read before the bounds hold: a table that nobody asks for may have more columns
-            names = {_fold_name(str(row[0])) for row in connection.execute("SELECT name FROM sqlite_master")}
+            names = {fold_name(str(row[0])) for row in connection.execute("SELECT name FROM sqlite_master")}
             names |= {"sqlite_master", "sqlite_schema"}
             for bound, value in _BOUNDS.items():
                 connection.setlimit(bound, value)
@@ -114,13 +113,8 @@ class SqliteDatabase:
             return f"The function {second!r} is not allowed; use one of: {', '.join(sorted(FUNCTIONS))}."
         if action == sqlite3.SQLITE_READ:
             # without a column, the rows of a table, or of a WITH query, are counted
-            name = _fold_name(first)
+            name = fold_name(first)
             if name in self._tables or (not second and name not in names):
                 return ""
             return f"The table {first!r} may not be read; allowed: {', '.join(sorted(self._tables))}."
         return "The statement does more than read tables; write one SELECT."
-
-
-def _fold_name(name: str) -> str:
-    """Fold a name as SQLite compares names: only A to Z equal a to z, so that ``Été`` is another table."""
-    return name.translate(_TO_LOWER)

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, count, islice
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, NamedTuple, Self
 
 from langchain_core.documents import Document
 
 from rag_kit.documents import PROVENANCE_KEY, with_provenance
 from rag_kit.documents.identity import to_plain
+from rag_kit.errors import StatementError
 
 MAX_COLUMNS = 100
 MAX_STATEMENT = 20_000
+_TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 # metadata by which citations and prompts say where a passage is from: a row is from its database, whatever it holds
 _ORIGIN = (PROVENANCE_KEY, "source", "file", "title", "heading", "page", "slide", "sheet", "url", "picture")
 
 
 class RefusalError(Exception):
     """A statement is refused; the text names what is not allowed in it."""
+
+
+@contextmanager
+def say_refusal(statement: str, advice: str) -> Iterator[None]:
+    """Turn a `RefusalError` into the error for the model and the caller, with what to write instead."""
+    try:
+        yield
+    except RefusalError as refusal:
+        raise StatementError(f"{refusal} is not allowed. {advice}", statement, refused=True) from None
 
 
 class Limits(NamedTuple):
@@ -100,6 +113,11 @@ def _free_names(names: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str
         free = next(each for each in chain([name], (f"{name}_{n}" for n in count(2))) if each not in used)
         used.add(free)
         yield free
+
+
+def fold_name(name: str) -> str:
+    """Fold a name as databases compare names: only A to Z equal a to z, so that ``Été`` is another table."""
+    return name.translate(_TO_LOWER)
 
 
 def cut_cell(cell: Any, chars: int) -> Any:
