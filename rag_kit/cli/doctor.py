@@ -15,8 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from rag_kit import __version__
-from rag_kit._privacy import TELEMETRY_OFF
+from rag_kit import TELEMETRY_OFF, __version__
 from rag_kit.cli import exits
 from rag_kit.cli.options import add_options, index_embeddings, make_chat_model
 from rag_kit.cli.output import STATUS, error_line, say_json, say_table

@@ -45,7 +45,7 @@ from rag_kit.models.model_call import ModelCall
 from rag_kit.models.replies import TextReply
 from rag_kit.models.structured import RAISE, astructured_call, structured_call
 from rag_kit.prompts import PromptTemplate
-from rag_kit.prompts.pictures import PicturePrompt
+from rag_kit.prompts.template import PicturePrompt
 
 ContextT = TypeVar("ContextT", bound=RagContext)
 

@@ -1,12 +1,16 @@
-"""The LangChain object that a prompt file becomes."""
+"""The LangChain objects that a prompt file becomes: a chat prompt, and one with pictures."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import html
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.prompt_values import ChatPromptValue, PromptValue
 from langchain_core.prompts import (
     AIMessagePromptTemplate,
     ChatPromptTemplate,
@@ -14,6 +18,7 @@ from langchain_core.prompts import (
     SystemMessagePromptTemplate,
 )
 from langchain_core.prompts import PromptTemplate as StringTemplate
+from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, Field
 
 from rag_kit.errors import InvalidInputError
@@ -220,3 +225,29 @@ def _string_template(text: str, tags: frozenset[str]) -> TaggedTemplate:
 def _escape_braces(text: str) -> str:
     """Double the braces of a text, so that str.format returns it unchanged."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+class PicturePrompt(Runnable[dict[str, Any], PromptValue]):
+    """A prompt whose last message ends with pictures, each as a block of content that LangChain's models take.
+
+    Args:
+        prompt: The prompt of the text; its name, language and bound on the reply stay.
+        pictures: PNG or JPEG files, each with the text that stands before it; it may be empty.
+    """
+
+    def __init__(self, prompt: PromptTemplate, pictures: Sequence[tuple[str, Path]]) -> None:
+        self._prompt, self._pictures = prompt, pictures
+        self.metadata, self.max_tokens, self.title = prompt.metadata, prompt.max_tokens, prompt.title
+
+    def invoke(
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> PromptValue:
+        """Fill in the prompt and read the pictures."""
+        *before, last = self._prompt.invoke(input, config).to_messages()
+        content: list[Any] = [{"type": "text", "text": last.text}]
+        for label, path in self._pictures:
+            content += [{"type": "text", "text": label}] if label else []
+            mime = "image/png" if path.suffix == ".png" else "image/jpeg"
+            data = base64.b64encode(path.read_bytes()).decode("ascii")
+            content.append({"type": "image", "base64": data, "mime_type": mime})
+        return ChatPromptValue(messages=[*before, HumanMessage(content)])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit._privacy import TELEMETRY_OFF
+from rag_kit import TELEMETRY_OFF
 
 
 def run(program: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from rag_kit._privacy import turn_telemetry_off
 from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError, RagKitError
 from rag_kit.evaluation.judge.chinese_prompts import chinese_prompt
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 def import_ragas() -> ModuleType:
     """Import ``ragas.metrics.collections``; the first time takes seconds, so call it on a thread."""
-    turn_telemetry_off()
     try:
         with warnings.catch_warnings():
             # Ragas asks for tqdm's notebook bars, which nobody here draws; without ipywidgets that warns in Jupyter

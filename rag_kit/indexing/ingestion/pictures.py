@@ -16,7 +16,7 @@ from rag_kit.models import JsonCache, chat_model
 from rag_kit.models.calls import text_call
 from rag_kit.models.identity import call_key
 from rag_kit.prompts import load_prompt
-from rag_kit.prompts.pictures import PicturePrompt
+from rag_kit.prompts.template import PicturePrompt
 from rag_kit.text import detect_language
 
 _MAX_DESCRIPTION = 3_000  # characters
