@@ -136,8 +136,9 @@ class Target:
         return objects
 
     def _with_known_names(self, value: dict[Any, Any]) -> dict[str, Any]:
-        """Rename keys to the schema's names; drop others, unless the schema allows them."""
+        """Rename keys to the schema's names; drop others, unless the schema allows them or the form reads them."""
         is_open = self.model is None and self.json_schema.get("additionalProperties", True) is not False
+        is_open = is_open or getattr(self.model, "reads_other_fields", False)
         renamed = {}
         for key, item in value.items():
             name = self._names_by_key.get(_name_key(key))

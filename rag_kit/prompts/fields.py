@@ -10,7 +10,7 @@ Lengths and counts are checked and stand in no JSON schema: several providers re
 import copy
 import re
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
@@ -22,8 +22,9 @@ CHINESE: dict[str, str] = {}
 
 
 class Form(BaseModel):
-    """Base of the forms: immutable, no unknown fields."""
+    """Base of the forms: immutable, no unknown fields, but those that a validator of its own reads."""
 
+    reads_other_fields: ClassVar[bool] = False
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

@@ -8,11 +8,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from rag_kit.prompts.filter_schema import UNREADABLE, FilterCondition, FilterGroup, SelfQuery
+from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import clauses
 from rag_kit.query_construction.clauses import Clause, ConstructedQuery, Sort
 from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.query_construction.reading import cut_repr, read_filter
 from rag_kit.query_construction.words import sorted_words
 from rag_kit.text.values.reading import find_values
 
@@ -60,7 +61,7 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
         dropped: owner eq 'me': there is no such field; allowed: year
     """
     checker = _Checker(schema, today)
-    clause = None if answer.filter is None else checker.make_clause(answer.filter)
+    clause = read_filter(answer.filter, checker.make_clause, checker.repair)
     where, dropped = clauses.bound_filter(clause)
     if dropped is not None:
         checker.repair(dropped)
@@ -85,41 +86,12 @@ class _Checker:
         if text not in self.repairs and len(self.repairs) < 50:
             self.repairs.append(text[:300])
 
-    def make_clause(self, node: FilterCondition | FilterGroup, negated: bool = False) -> Clause | None:
-        """Make the filter of a node; ``None`` if it cannot be used, so that everything passes.
-
-        A part of an "and" that cannot be used is left out alone. An "or" with such a part is left out whole: its other
-        parts alone would keep out documents that were asked for. If ``negated``, below a "not", it is the reverse.
-        """
-        if isinstance(node, FilterCondition):
-            return self._usable_condition(node, negated)
-        join = node.join.strip().lower().lstrip("$")
-        if join not in ("and", "or", "not"):
-            self.repair(f"{node.join!r} was read as and; allowed: and, or, not")
-            join = "and"
-        parts = [self.make_clause(part, negated != (join == "not")) for part in node.conditions]
-        usable = [part for part in parts if part is not None]
-        if usable and len(usable) < len(parts) and (join == "or") != negated:
-            self.repair(
-                f"dropped: all {len(parts)} conditions of {'a negated ' if negated else 'an '}{join!r}: one of them "
-                "could not be used, and the others alone would hide what it asks for"
-            )
-            return None
-        if join == "and":
-            return clauses.all_of(usable)
-        joined = clauses.any_of(usable)
-        return clauses.none_of(joined) if joined and join == "not" else joined
-
-    def _usable_condition(self, condition: FilterCondition, negated: bool) -> Clause | None:
+    def make_clause(self, name: str, operator: str, value: Any, negated: bool) -> Clause | None:
         """Make the clause of a condition; ``None``, with a repair recorded, if it does not fit the schema."""
-        value = _cut_repr(condition.value)
-        if condition.operator == UNREADABLE:
-            self.repair(f"dropped: {value}: {condition.field}")
-            return None
         try:
-            return self._make_comparison(condition, negated)
+            return self._make_comparison(name, operator, value, negated)
         except UnfitError as reason:
-            self.repair(f"dropped: {condition.field[:60]} {condition.operator[:20]} {value}: {reason}")
+            self.repair(f"dropped: {name[:60]} {operator[:20]} {cut_repr(value)}: {reason}")
             return None
 
     def _find_field(self, name: str) -> MetadataField | None:
@@ -140,14 +112,13 @@ class _Checker:
         self.repair(f"dropped: sort by {answer.sort_by[:60]}: {why}")
         return None
 
-    def _make_comparison(self, condition: FilterCondition, negated: bool) -> Clause | None:
+    def _make_comparison(self, name: str, operator: str, value: Any, negated: bool) -> Clause | None:
         """Make the clause of a condition, ``None`` if no entry of a list fits; raise `UnfitError` if it cannot be."""
-        field, value = self._find_field(condition.field), condition.value
+        field = self._find_field(name)
         if field is None:
             raise UnfitError(f"there is no such field; allowed: {', '.join(self.schema.names[:20])}")
-        name = condition.operator.strip().lower().replace(" ", "_").replace("-", "_").lstrip("$")
-        operator = _OPERATOR_BY_NAME.get(name)
-        if operator is None:
+        operator = _OPERATOR_BY_NAME.get(re.sub("[ -]", "_", operator.strip().lower()).lstrip("$"), "")
+        if not operator:
             raise UnfitError("there is no such operator; allowed: eq, ne, gt, gte, lt, lte, in, nin, contain")
         if value is None:
             if operator not in ("$eq", "$ne"):
@@ -190,7 +161,7 @@ class _Checker:
         values = [value for value in field.values if any(part in str(value).casefold() for part in parts)]
         if not field.complete or not values or len(values) > _MAX_ITEMS:
             raise UnfitError("a part of a text can be looked for only where all values are known")
-        self.repair(f"{field.name}: contains {_cut_repr(items)} was read as one of {_cut_repr(values)}")
+        self.repair(f"{field.name}: contains {cut_repr(items)} was read as one of {cut_repr(values)}")
         return values
 
     def _fit_all(self, field: MetadataField, items: list[Any], are_alternatives: bool) -> list[Any]:
@@ -209,7 +180,7 @@ class _Checker:
             except UnfitError as reason:
                 if are_alternatives or len(items) == 1:
                     raise
-                self.repair(f"dropped: {field.name} {_cut_repr(item)}: {reason}")
+                self.repair(f"dropped: {field.name} {cut_repr(item)}: {reason}")
         return list(values)
 
     def _fit(self, field: MetadataField, value: Any) -> Any:
@@ -223,9 +194,9 @@ class _Checker:
         else:
             fitted = _to_number(field, value)
         if fitted is None:
-            raise UnfitError(f"{_cut_repr(value)} is {_MISFITS[field.type]}")
+            raise UnfitError(f"{cut_repr(value)} is {_MISFITS[field.type]}")
         if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
-            self.repair(f"{field.name}: {_cut_repr(value)} was read as {_cut_repr(fitted)}")
+            self.repair(f"{field.name}: {cut_repr(value)} was read as {cut_repr(fitted)}")
         if isinstance(fitted, Period) and field.many:
             return day_in_format(fitted.start, field.date_format)
         return fitted
@@ -242,12 +213,6 @@ class _Checker:
         text = str(value if number is None else number)
         period = None if isinstance(value, bool) else parse_period(text, self.today)
         return number if period is None and field.date_format == "timestamp" else period
-
-
-def _cut_repr(value: Any) -> str:
-    """Write a value for a message, cut."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _read_number(text: str) -> int | float | None:

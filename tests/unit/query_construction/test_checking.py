@@ -14,6 +14,7 @@ from langchain_core.language_models import FakeListChatModel
 from support.rewriters import Scripted, both
 
 from rag_kit.documents import get_provenance, validate_filter
+from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.query_construction.checking import check_answer
@@ -213,13 +214,26 @@ def test_no_key_is_left_out_in_silence(where: Any, expected: Any) -> None:
     assert expected is not None or made.repairs[0].startswith("dropped")
 
 
-def test_joins_and_negations_beside_the_filter() -> None:
-    """An answer may say beside its list of conditions how they are joined."""
-    answer = {"query": "q", "filters": [NOT_LEE, SINCE], "logic": "or"}
-    made = check_answer(SelfQuery.model_validate(answer), "q", SCHEMA, TODAY)
-    assert made.filter == {"$or": [{"author": {"$ne": "Lee"}}, {"year": {"$gte": 2010}}]}
-    made = check_answer(SelfQuery.model_validate({"filter": LEE, "not": True}), "q", SCHEMA, TODAY)
-    assert made.filter == {"$not": LEE}
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"query": "q", "filters": [LEE, SINCE], "logic": "or"}, {"$or": [LEE, {"year": {"$gte": 2010}}]}),
+        ({"Filter": LEE, "not": True}, {"$not": LEE}),
+        ({"where": LEE}, LEE),
+        ({"arguments": {"query": "q", "conditions": [LEE]}}, LEE),
+        ({}, None),
+    ],
+)
+def test_an_answer_is_read_as_models_write_it(answer: dict[str, Any], expected: Any) -> None:
+    """The filter may have another name, its join or negation may stand beside it, and all of it in a wrapper."""
+    made = check_answer(target_of(SelfQuery).accept(answer), "q", SCHEMA, TODAY)
+    assert made.filter == expected
+
+
+def test_an_answer_of_other_fields_alone_is_no_answer() -> None:
+    """The model is asked again: an empty filter in its place would let everything pass."""
+    with pytest.raises(UnreadableError, match="none of the fields query, filter"):
+        target_of(SelfQuery).accept({"year": {"$gte": 2010}})
 
 
 def test_order_and_limit() -> None:
