@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.filters import filters
 
 from rag_kit.documents import matches
 from rag_kit.documents.columns import MetadataColumns
@@ -31,36 +32,7 @@ CELLS = st.one_of(
 ROWS = st.lists(st.dictionaries(st.sampled_from(KEYS), CELLS, max_size=2), max_size=8)
 
 
-def _condition(operator: str) -> st.SearchStrategy[Any]:
-    if operator in ("$in", "$nin"):
-        return st.lists(SCALARS, max_size=4)
-    if operator == "$exists":
-        return st.booleans()
-    if operator in ("$gt", "$gte", "$lt", "$lte"):
-        return SCALARS.filter(lambda value: not isinstance(value, bool))
-    return SCALARS
-
-
-OPERATORS = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$exists"]
-CONDITIONS = st.one_of(
-    SCALARS,
-    *(st.fixed_dictionaries({operator: _condition(operator)}) for operator in OPERATORS),
-    st.fixed_dictionaries({"$gte": _condition("$gte"), "$lt": _condition("$lt")}),
-)
-LEAVES = st.dictionaries(st.sampled_from(KEYS), CONDITIONS, max_size=2)
-FILTERS = st.recursive(
-    LEAVES,
-    lambda inner: st.one_of(
-        st.fixed_dictionaries({"$and": st.lists(inner, min_size=1, max_size=3)}),
-        st.fixed_dictionaries({"$or": st.lists(inner, min_size=1, max_size=3)}),
-        st.fixed_dictionaries({"$not": inner}),
-        st.fixed_dictionaries({"$not": inner, "a": CONDITIONS}),
-    ),
-    max_leaves=5,
-)
-
-
-@given(rows=ROWS, where=FILTERS)
+@given(rows=ROWS, where=filters(KEYS, SCALARS))
 def test_masks_equal_matches(rows: list[dict[str, Any]], where: dict[str, Any]) -> None:
     """For any rows and any filter a mask says of each row what ``matches`` says."""
     columns = MetadataColumns(rows)

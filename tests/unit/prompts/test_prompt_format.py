@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_kit.prompts.format import MAX_BYTES, PromptFileError, parse_prompt
+from rag_kit.prompts.format import MAX_BYTES, PromptFile, PromptFileError, parse_prompt
 
 GOOD = """---
 name: greet
@@ -21,16 +21,16 @@ Greet {{guest}}.
 """
 
 
+def parse(text: str | bytes) -> PromptFile:
+    return parse_prompt(text, name="greet", language="en")
+
+
 def problems_of(text: str | bytes, name: str = "greet", language: str = "en") -> list[tuple[int, str]]:
     """(line, message) of everything wrong with a text."""
-    data = text if isinstance(text, bytes) else text.encode()
-    try:
-        parse_prompt(data, name=name, language=language, file="x.prompt")
-        return []
-    except PromptFileError as error:
-        problems = error.problems
-    assert problems and all(problem.file == "x.prompt" for problem in problems)
-    return [(problem.line, problem.message) for problem in problems]
+    with pytest.raises(PromptFileError) as caught:
+        parse_prompt(text, name=name, language=language, file="x.prompt")
+    assert {problem.file for problem in caught.value.problems} == {"x.prompt"}
+    return [(problem.line, problem.message) for problem in caught.value.problems]
 
 
 def with_input(yaml: str) -> str:
@@ -45,7 +45,7 @@ def with_body(body: str) -> str:
 
 def test_a_good_file_is_read() -> None:
     """Front matter, sections, variables and line numbers come out as written."""
-    parsed = parse_prompt(GOOD, name="greet", language="en")
+    parsed = parse(GOOD)
     assert (parsed.name, parsed.language, parsed.version) == ("greet", "en", "1")
     assert parsed.inputs == {"guest": "Who is greeted."}
     assert [(s.role, s.text, s.line) for s in parsed.sections] == [
@@ -59,21 +59,19 @@ def test_a_good_file_is_read() -> None:
 def test_inputs_in_dotprompt_form_are_the_same() -> None:
     """``input.schema`` of dotprompt declares the same variables as the short form."""
     text = with_input("input:\n  schema:\n    guest: string, who is greeted\n")
-    assert parse_prompt(text, name="greet", language="en").inputs == {"guest": "string, who is greeted"}
+    assert parse(text).inputs == {"guest": "string, who is greeted"}
 
 
 def test_line_ends_and_byte_order_mark_do_not_matter() -> None:
     """A file saved on Windows is the same prompt with the same hash."""
     windows = b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode()
-    parsed = parse_prompt(windows, name="greet", language="en")
-    assert parsed.hash == parse_prompt(GOOD, name="greet", language="en").hash
+    assert parse(windows).hash == parse(GOOD).hash
 
 
 def test_examples_alternate_user_and_model() -> None:
     """Few-shot examples are sections too; single braces and JSON in them are plain text."""
     body = '{{role "user"}}\nA {x}\n{{role \'model\'}}\n{"a": {"b": 1}}\n{{ role "user" }}\n{{ guest }}'
-    parsed = parse_prompt(with_body(body), name="greet", language="en")
-    assert [(s.role, s.text) for s in parsed.sections] == [
+    assert [(s.role, s.text) for s in parse(with_body(body)).sections] == [
         ("user", "A {x}"),
         ("model", '{"a": {"b": 1}}'),
         ("user", "{{guest}}"),
@@ -101,12 +99,7 @@ BODY = 'begin with a role: {{role "system"}}'
         ("Be kind.", '{{"a": 1}}', 10, "For literal braces put a blank"),
         ("---\nname", "name", 1, "two lines '---'"),
         ("---\n{{", "{{", 1, "two lines '---'"),
-        (
-            "version: 1",
-            "version: 1\nmodel: x",
-            5,
-            "model is 'x': Extra inputs are not permitted; allowed keys: na",
-        ),
+        ("version: 1", "version: 1\nmodel: x", 5, "model is 'x': Extra inputs are not permitted; allowed keys: na"),
         ("version: 1\n", "", 2, "version: Field required"),
         ("version: 1", "version: 1.10", 4, "version is '1.1': Input should be a valid string"),
         ("version: 1", "version: 0", 4, "version is '0'"),
@@ -128,7 +121,7 @@ BODY = 'begin with a role: {{role "system"}}'
         ("---\n{{", "output: Query\n---\n{{", 7, "output is 'Query'"),
         ("---\n{{", "output:\n  schema: [1]\n---\n{{", 8, "not a usable JSON schema"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_file_is_named_with_line_and_what_is_allowed(
     old: str, new: str, line: int, words: str
 ) -> None:
@@ -175,7 +168,7 @@ def test_an_inline_schema_gets_the_title_that_models_need() -> None:
     text = with_input(
         "input:\n  guest: x\noutput:\n  schema:\n    type: object\n    properties:\n      mood: {type: string}\n"
     )
-    schema = parse_prompt(text, name="greet", language="en").schema
+    schema = parse(text).schema
     assert isinstance(schema, dict)
     assert schema["title"] == "Greet"
     assert schema["properties"] == {"mood": {"type": "string"}}
@@ -187,22 +180,13 @@ def test_an_inline_schema_gets_the_title_that_models_need() -> None:
         ({"type": "object", "properties": {}}, "empty"),
         ({"type": "object", "properties": {"a": {"type": "text"}}}, "at properties.a.type: 'text' is not"),
         ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "$ref must point into the same"),
-        (
-            {"type": "object", "properties": {"a": {}}, "required": "a"},
-            "at required: 'a' is not of type 'array'",
-        ),
+        ({"type": "object", "properties": {"a": {}}, "required": "a"}, "at required: 'a' is not of type 'array'"),
         ({"type": "object", "properties": {"a": {"type": "array", "items": 3}}}, "properties.a.items"),
-        (
-            {"type": "object", "properties": {"a": {"anyOf": []}}},
-            "at properties.a.anyOf: [] should be non-empty",
-        ),
-        (
-            {"type": "object", "properties": {f"a{i}": {} for i in range(30_000)}},
-            "more than 200,000 characters",
-        ),
+        ({"type": "object", "properties": {"a": {"anyOf": []}}}, "at properties.a.anyOf: [] should be non-empty"),
+        ({"type": "object", "properties": {f"a{i}": {} for i in range(30_000)}}, "more than 200,000 characters"),
         ({"type": "object", "properties": {1: {}}}, "keys are text"),
     ],
-)
+)  # fmt: skip
 def test_an_unusable_inline_schema_is_explained(schema: dict[str, object], words: str) -> None:
     """A schema that a model could not fill in is refused with the place."""
     from rag_kit.prompts.front_matter import schema_problem
@@ -212,8 +196,7 @@ def test_an_unusable_inline_schema_is_explained(schema: dict[str, object], words
     assert words in found
 
 
-@pytest.mark.parametrize("written", ["2", '"2"', "'2 '"])
-def test_a_version_is_text_however_it_is_written(written: str) -> None:
+def test_a_version_is_text_however_it_is_written() -> None:
     """A bare number and a quoted one are the same version, so that languages can agree."""
-    text = GOOD.replace("version: 1", f"version: {written}")
-    assert parse_prompt(text, name="greet", language="en").version == "2"
+    for written in ("2", '"2"', "'2 '"):
+        assert parse(GOOD.replace("version: 1", f"version: {written}")).version == "2"

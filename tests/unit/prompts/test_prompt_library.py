@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -47,11 +45,9 @@ def test_an_own_file_wins_by_name_and_language(tmp_path: Path) -> None:
     """Only the prompt and language that the folder holds is replaced."""
     own(tmp_path, "answer", "en", packaged_text("answer").replace("Rules", "House rules"))
     assert "House rules" in load_prompt("answer", folder=tmp_path).messages[0].prompt.template  # type: ignore[union-attr]
-    assert (
-        load_prompt("answer", language="zh", folder=tmp_path).file
-        == load_prompt("answer", language="zh").file
-    )
-    assert load_prompt("condense", folder=tmp_path).file == load_prompt("condense").file
+    for name, language in (("answer", "zh"), ("condense", "en")):
+        packaged = load_prompt(name, language=language).file
+        assert load_prompt(name, language=language, folder=tmp_path).file == packaged
 
 
 def test_own_prompts_need_no_code(tmp_path: Path) -> None:
@@ -217,19 +213,6 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
             load_prompt(name, folder=tmp_path)
 
 
-def test_reading_and_checking_import_no_langchain() -> None:
-    """The command line lists and checks prompts without loading LangChain."""
-    code = (
-        "import sys; from rag_kit.prompts.library import check_library;"
-        "from rag_kit.prompts import render_passages;"
-        "from rag_kit.prompts.library import PromptLibrary;"
-        "library = PromptLibrary(); library.read('answer'); assert check_library(library) == [];"
-        "render_passages(['x']);"
-        "assert not [name for name in sys.modules if name.startswith(('langchain', 'langgraph'))]"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the packaged prompts that stands in for them."""
@@ -255,38 +238,18 @@ def found(library: PromptLibrary | None = None, language: str | None = None) -> 
     return [f"{Path(problem.file).name}:{problem.line}: {problem.message}" for problem in problems]
 
 
-def test_the_packaged_prompts_are_right() -> None:
-    """Nothing to report on what is shipped."""
-    assert check_library(PromptLibrary()) == []
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new", "expected"),
     [
         ("answer.zh", 'version: "1"', "version: 2", "answer.zh.prompt:4: version is 2, but 1 in en"),
-        (
-            "condense.zh",
-            "schema: Query",
-            "schema: Queries",
-            "condense.zh.prompt:10: output.schema differs from",
-        ),
+        ("condense.zh", "schema: Query", "schema: Queries", "condense.zh.prompt:10: output.schema differs from"),
         ("condense.zh", "output:\n  schema: Query\n", "", "condense.zh.prompt:1: output.schema differs from"),
-        (
-            "answer.en",
-            "<task>answer</task>\n",
-            "",
-            "answer.en.prompt:10: there must be a system section with",
-        ),
-        (
-            "answer.en",
-            "<task>answer",
-            "<task>ansver",
-            "answer.en.prompt:10: there must be a system section with",
-        ),
+        ("answer.en", "<task>answer</task>\n", "", "answer.en.prompt:10: there must be a system section with"),
+        ("answer.en", "<task>answer", "<task>ansver", "answer.en.prompt:10: there must be a system section with"),
         ("answer.en", "{{passages}}", "", "answer.en.prompt:8: the input 'passages' is declared but"),
         ("answer.zh", '{{role "system"}}\n', "", "answer.zh.prompt:10: the body must begin with a role"),
     ],
-)
+)  # fmt: skip
 def test_disagreements_are_reported_with_file_and_line(
     package: Path, name: str, old: str, new: str, expected: str
 ) -> None:
@@ -312,9 +275,7 @@ def test_a_missing_system_section_is_reported_in_one_language(package: Path) -> 
 
 def test_own_prompts_are_checked_too(tmp_path: Path) -> None:
     """An override is held against the packaged prompt; a version of one's own is fine; new ones may stand alone."""
-    text = (packaged_folder() / "answer.en.prompt").read_text(encoding="utf-8")
-    path = tmp_path / "answer.en.prompt"
-    path.write_text(text.replace('version: "1"', "version: mine"), encoding="utf-8")
+    path = own(tmp_path, "answer", text=packaged_text("answer").replace('version: "1"', "version: mine"))
     new = '---\nname: mine\ndescription: x\nversion: 1\n---\n{{role "user"}}\nHello there.\n'
     (tmp_path / "mine.en.prompt").write_text(new)
     library = PromptLibrary(tmp_path)

@@ -9,6 +9,7 @@ import ladybug
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.statements import rewritten
 
 from rag_kit.errors import StatementError
 from rag_kit.query_construction.cypher import checking
@@ -202,38 +203,25 @@ def test_ordinary_statements_run(graph: GraphDatabase) -> None:
     assert '"name": "Ada"' in graph.run("MATCH (a {name: 'Ada'}) RETURN a", LIMITS).rows[0][0]
 
 
+_TRICKS = [
+    "' LOAD FROM x '", "\\' LOAD FROM x //", "\\\\' LOAD FROM x", "'' LOAD FROM x ''", "` LOAD FROM x `",
+    "*/ LOAD FROM x /*", '" LOAD FROM x "', "\\", "'", '"', "`", "\n// LOAD", "\\u0027 LOAD",
+]  # fmt: skip
+
+
+def unquoted(statement: str) -> str:
+    """What stands outside of texts and names, as Ladybug reads them."""
+    return re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", " ", statement)
+
+
 def test_values_stay_values() -> None:
     """Whatever stands inside a text or a name of a statement stays inside it when the statement is written anew."""
-    tricks = [
-        "' LOAD FROM x '",
-        "\\' LOAD FROM x //",
-        "\\\\' LOAD FROM x",
-        "'' LOAD FROM x ''",
-        "` LOAD FROM x `",
-        "*/ LOAD FROM x /*",
-        '" LOAD FROM x "',
-        "\\",
-        "'",
-        '"',
-        "`",
-        "\n// LOAD",
-        "\\u0027 LOAD",
-    ]
+    escaped = (trick.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"') for trick in _TRICKS)
     shapes = ["'S'", '"S"', "`S`", "a.`S`", "{`S`: 'S'}", "['S', \"S\"]"]
-    written = 0
-    for shape in shapes:
-        for trick in tricks:
-            for inside in (trick, trick.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"')):
-                try:
-                    given = rewrite_statement(f"MATCH (a) RETURN {shape.replace('S', inside)} AS x")
-                except StatementError:
-                    continue
-                written += 1
-                outside = re.sub(
-                    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", "", given
-                )  # as Ladybug reads them
-                assert not re.search(r"LOAD|FROM|['\"`\\;/]", outside), written
-    assert written > 40
+    found = rewritten(rewrite_statement, "MATCH (a) RETURN {} AS x", shapes, [*_TRICKS, *escaped])
+    assert len(found) > 40
+    for written in found:
+        assert not re.search(r"LOAD|FROM|['\"`\\;/]", unquoted(written)), written
 
 
 _PIECES = r"""
@@ -249,7 +237,6 @@ def test_no_other_word_gets_out(pieces: str) -> None:
         written = rewrite_statement(f"MATCH (a) RETURN {pieces}")
     except StatementError:
         return
-    outside = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", " ", written)  # as Ladybug reads them
-    words = {word.upper() for word in re.findall(r"[^\W\d]\w*", outside)}
+    words = {word.upper() for word in re.findall(r"[^\W\d]\w*", unquoted(written))}
     assert words <= checking._KEYWORDS | {name.upper() for name in checking.FUNCTIONS} | {"EXISTS"}, written
-    assert not re.search(r"['\"`\\;$]|//|/\*|[^\x00-\x7f]", outside), written
+    assert not re.search(r"['\"`\\;$]|//|/\*|[^\x00-\x7f]", unquoted(written)), written

@@ -13,6 +13,7 @@ import pytest
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
@@ -20,24 +21,21 @@ from support.chroma import memory_client
 from support.rewriters import Scripted, Words, both, ids, notes
 
 from rag_kit.concurrency import Budget, use_budget
-from rag_kit.documents import explain, get_provenance, matches
+from rag_kit.documents import explain, get_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models import chat_model
+from rag_kit.prompts.library import prompt_from_text
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, VectorRetriever
 
 DOCS = [
-    Document(
-        "salt and pressure", id="a", metadata={"year": 2008, "mesh": ["Stroke", "Humans"], "tenant": "t1"}
-    ),
+    Document("salt and pressure", id="a", metadata={"year": 2008, "mesh": ["Stroke", "Humans"], "tenant": "t1"}),
     Document("salt and sleep", id="b", metadata={"year": 2012, "mesh": ["Stroke"], "tenant": "t1"}),
-    Document(
-        "sugar and sleep", id="c", metadata={"year": 2012, "mesh": ["Obesity", "Humans"], "tenant": "t2"}
-    ),
+    Document("sugar and sleep", id="c", metadata={"year": 2012, "mesh": ["Obesity", "Humans"], "tenant": "t2"}),
     Document("salt and sugar", id="d", metadata={"year": 2016, "mesh": ["Obesity"], "tenant": "t2"}),
     Document("tea", id="e", metadata={"mesh": ["Humans"], "tenant": "t1"}),
-]
+]  # fmt: skip
 SCHEMA = [
     {"name": "year", "type": "int"},
     {"name": "mesh", "type": "list[str]", "allowed": ["Stroke", "Obesity", "Humans"]},
@@ -73,14 +71,6 @@ def by_rules(words: Any = None, **settings: Any) -> SelfQueryRetriever:
 
 each = pytest.mark.parametrize("make", [by_model, by_rules], ids=["model", "rules"])
 Make = Callable[..., SelfQueryRetriever]
-
-
-@each
-async def test_differs_from_its_inner_retriever(make: Make) -> None:
-    """The filter that the question states holds; the inner retriever alone finds more."""
-    retriever = make()
-    assert set(ids(retriever.retriever.invoke(QUESTION))) > {"b"}
-    assert ids(await both(retriever, QUESTION)) == ["b"]
 
 
 @each
@@ -146,24 +136,19 @@ def test_values_of_other_tenants_are_not_offered() -> None:
         "I cannot help with that.",
         "",
         "<think>year > 2000</think>",
-        json.dumps({"query": "salt", "filter": "year > 2000"}),
-        json.dumps({"query": "salt", "filter": 'and(gt("year", 2000))'}),
-        json.dumps({"query": "salt", "filter": [1, 2]}),
-        json.dumps({"query": "salt", "filter": {"field": "colour", "operator": "eq", "value": "red"}}),
-        json.dumps({"query": "salt", "filter": {"field": "year", "operator": "near", "value": 2010}}),
-        json.dumps({"query": "salt", "filter": {"field": "year", "operator": "gt", "value": "soon"}}),
-        json.dumps(
-            {
-                "query": "salt",
-                "filter": {"operator": "not", "arguments": [{"operator": "and", "arguments": []}]},
-            }
-        ),
-        json.dumps({"query": "salt", "filter": {"comparator": "in", "attribute": "year", "value": []}}),
-        json.dumps({"query": 3, "filter": {"a": {"b": {"c": {"d": 1}}}}}),
-        json.dumps({"query": "salt", "filter": {"$where": "1==1"}, "limit": -5, "sort_by": "__proto__"}),
+        {"query": "salt", "filter": "year > 2000"},
+        {"query": "salt", "filter": 'and(gt("year", 2000))'},
+        {"query": "salt", "filter": [1, 2]},
+        {"query": "salt", "filter": {"field": "colour", "operator": "eq", "value": "red"}},
+        {"query": "salt", "filter": {"field": "year", "operator": "near", "value": 2010}},
+        {"query": "salt", "filter": {"field": "year", "operator": "gt", "value": "soon"}},
+        {"query": "salt", "filter": {"operator": "not", "arguments": [{"operator": "and", "arguments": []}]}},
+        {"query": "salt", "filter": {"comparator": "in", "attribute": "year", "value": []}},
+        {"query": 3, "filter": {"a": {"b": {"c": {"d": 1}}}}},
+        {"query": "salt", "filter": {"$where": "1==1"}, "limit": -5, "sort_by": "__proto__"},
     ],
 )
-async def test_row_10_no_model_output_raises(reply: str) -> None:
+async def test_row_10_no_model_output_raises(reply: Any) -> None:
     """Row 10: whatever the model writes, documents come back and nothing raises."""
     assert await both(by_model(reply), "salt")
 
@@ -225,15 +210,11 @@ async def test_the_three_latest() -> None:
     assert ids(await both(by_rules(), "the oldest paper about Stroke")) == ["a"]
     assert ids(await both(by_rules(), "最新的一篇关于Obesity的文章")) == ["d"]
     answer = {"query": "", "filter": None, "sort_by": "year", "descending": True, "limit": 3}
-    assert [doc.metadata["year"] for doc in await both(by_model(answer), "three latest")] == [
-        2016,
-        2012,
-        2012,
-    ]
+    for words in (None, RunnableLambda(lambda query: DOCS)):
+        found = await both(by_model(answer, words=words), "three latest")
+        assert [doc.metadata["year"] for doc in found] == [2016, 2012, 2012]
     found = await both(by_model({**answer, "limit": 9}, k=2), "nine latest")
     assert len(found) == 2 and any("k=2 holds" in note for note in notes(found))
-    plain = by_model(answer, words=RunnableLambda(lambda query: DOCS))
-    assert [doc.metadata["year"] for doc in await both(plain, "three latest")] == [2016, 2012, 2012]
 
 
 async def test_a_question_that_is_all_filter_lists_what_passes() -> None:
@@ -290,14 +271,6 @@ def test_sources(tmp_path: Any) -> None:
         SelfQueryRetriever.from_rules(RunnableLambda(lambda query: DOCS))
 
 
-@each
-async def test_results_are_copies(make: Make) -> None:
-    """A result can be changed without changing the collection."""
-    retriever = make()
-    retriever.invoke(QUESTION)[0].metadata["mesh"].append("x")
-    assert "x" not in retriever.invoke(QUESTION)[0].metadata["mesh"]
-
-
 async def test_a_failing_search_raises_and_a_slow_one_times_out() -> None:
     """There is one search: when it fails or hangs, that is an error."""
     with pytest.raises(BranchError, match="the search is down"):
@@ -326,22 +299,14 @@ def test_wrong_arguments() -> None:
             by_rules(**settings)
     with pytest.raises(InvalidInputError, match="takes it first"):
         SelfQueryRetriever.from_llm(Words(docs=[]), Scripted(script=""), schema=SCHEMA)
-    from langchain_core.prompts import ChatPromptTemplate
-
     with pytest.raises(InvalidInputError, match="fields"):
         by_model(prompt=ChatPromptTemplate([("user", "{question}")]))
-    with pytest.raises(InvalidInputError, match="colour"):
-        by_model(prompt=_with_more()).invoke(QUESTION)
-
-
-def _with_more() -> Any:
-    from rag_kit.prompts.library import prompt_from_text
-
     text = (
         '---\nname: own\ndescription: d\nversion: "1"\ninput:\n  question: q\n  fields: f\n  colour: c\n---\n'
         '{{role "user"}}\n<question>{{question}}</question> {{fields}} {{colour}}\n'
     )
-    return prompt_from_text(text, name="own")
+    with pytest.raises(InvalidInputError, match="colour"):
+        by_model(prompt=prompt_from_text(text, name="own")).invoke(QUESTION)
 
 
 def test_prompt_in_the_language_of_the_question() -> None:
@@ -351,16 +316,6 @@ def test_prompt_in_the_language_of_the_question() -> None:
     by_model(model).invoke(QUESTION)
     by_model(model, language="zh").invoke(QUESTION)
     assert ["请把问题" in prompt for prompt in model.prompts] == [True, False, True]
-
-
-@each
-async def test_composes(make: Make) -> None:
-    """Inside an ensemble and around one, with filters, batch and wrappers."""
-    inner = EnsembleRetriever(retrievers=[BM25Retriever.from_documents(DOCS), Words(docs=DOCS)])
-    outer = EnsembleRetriever(retrievers=[make(words=inner).with_config(tags=["x"]), Words(docs=DOCS)], k=3)
-    found = await both(outer, QUESTION, filter={"tenant": "t1"})
-    assert found and all(matches({"tenant": "t1"}, doc.metadata) for doc in found)
-    assert len(await asyncio.to_thread(make().batch, [QUESTION] * 3)) == 3
 
 
 class TestStandard(RetrieversIntegrationTests):
