@@ -1,9 +1,9 @@
 """rag_kit: parts for retrieval-augmented generation on LangChain and LangGraph.
 
 Import from the layer that holds the part, e.g. ``from rag_kit.retrieval import BM25Retriever``.
-``import rag_kit`` alone imports no LangChain module. It turns the telemetry of every dependency off, unless the user has
-turned it on in the environment: a variable that is set, to whatever value, is left alone. The variables must be set
-before the libraries are imported. LangSmith traces only where the user asks for it, so it is not here.
+``import rag_kit`` alone imports no LangChain module. It turns the telemetry of every dependency off, before these are
+imported, unless the user has turned it on: a variable of the environment that is set, to whatever value, is left alone.
+LangSmith traces only where the user asks for it, so it is not here.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ from rag_kit.graphs.wiring import GraphOptions, Route
 from rag_kit.models.chat import chat_model, is_extractive
 from rag_kit.models.replies import TextReply
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
-from rag_kit.prompts.template import PicturePrompt
 from rag_kit.prompts.rendering import Markup, render_history
+from rag_kit.prompts.template import PicturePrompt
 from rag_kit.retrieval.fields import check_count
 from rag_kit.retrieval.inner import acall_retriever, call_retriever
 from rag_kit.text import check_question, detect_language

@@ -18,7 +18,7 @@ _MAX_DEPTH = 8
 _MAX_VALUES = 200
 
 Parts = list[Clause | None]  # None: a condition or group that cannot be used
-#: Makes the clause of a field, an operator and a value, the last argument says whether it is negated; None if it cannot.
+#: Makes the clause of a field, an operator and a value, None if it cannot; the last argument: whether it is negated.
 Check = Callable[[str, str, Any, bool], Clause | None]
 
 
@@ -131,8 +131,8 @@ class _Reader:
     def _read_list(self, join: str | None, value: Any, negated: bool, depth: int) -> Parts:
         """Read the parts of a group, joined by `join`, else by the words between or inside them, else by "and"."""
         entries = value if isinstance(value, list) else [value]
-        items = [entry for entry in entries if not isinstance(value, list) or join_of(entry) is None]
-        between = [join_of(entry) for entry in value if join_of(entry)] if isinstance(value, list) else []
+        items = [entry for entry in entries if join_of(entry) is None]
+        between = [join_of(entry) for entry in entries if join_of(entry)]
         conditions = [item for item in items if isinstance(item, Mapping) and "field" in item]
         joins = [join_of(condition.get(name)) for condition in conditions for name in LOGIC]
         inside = [join for join in joins if join in ("and", "or")]
