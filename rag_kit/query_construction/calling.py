@@ -101,14 +101,17 @@ class SelfQueryCall:
 
     async def _sort(self, text: str, sort: Sort, limit: int) -> list[Document]:
         """Return the first documents by a field: of all that pass, or, with a text to search for, of the best ones."""
-        candidates = None if text else await self._list_rows(_MAX_SORTED)
+        candidates = None if text else await self._list_rows(_MAX_SORTED + 1)
         if candidates is None:
             depth = self.owner.fetch_k or max(100, 10 * self.call.k)
             candidates = await self._search(text or self.call.query, max(depth, limit))
-            self.call.note(f"sorted by {sort.field} among the {len(candidates)} best")
+            among = f"the {len(candidates)} best"
+        elif len(candidates) > _MAX_SORTED:
+            among = f"the first {_MAX_SORTED:,} that pass, in the order of the collection"
         else:
-            self.call.note(f"sorted by {sort.field} among all {len(candidates)} that pass")
-        sortable = [doc for doc in candidates if _sort_key(doc, sort) is not None]
+            among = f"all {len(candidates)} that pass"
+        self.call.note(f"sorted by {sort.field} among {among}")
+        sortable = [doc for doc in candidates[:_MAX_SORTED] if _sort_key(doc, sort) is not None]
         sortable.sort(key=partial(_sort_key, sort=sort), reverse=sort.descending)
         return sortable[:limit]
 

@@ -198,6 +198,8 @@ class _Checker:
         if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
             self.repair(f"{field.name}: {cut_repr(value)} was read as {cut_repr(fitted)}")
         if isinstance(fitted, Period) and field.many:
+            if fitted.grain != "day":
+                raise UnfitError("a list of dates can be searched for single days alone")
             return day_in_format(fitted.start, field.date_format)
         return fitted
 

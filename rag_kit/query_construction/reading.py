@@ -130,9 +130,9 @@ class _Reader:
 
     def _read_list(self, join: str | None, value: Any, negated: bool, depth: int) -> Parts:
         """Read the parts of a group, joined by `join`, else by the words between or inside them, else by "and"."""
-        entries = value if isinstance(value, list) else [value]
-        items = [entry for entry in entries if join_of(entry) is None]
-        between = [join_of(entry) for entry in entries if join_of(entry)]
+        is_list = isinstance(value, list)
+        items = [entry for entry in value if join_of(entry) is None] if is_list else [value]
+        between = [join_of(entry) for entry in value if join_of(entry)] if is_list else []
         conditions = [item for item in items if isinstance(item, Mapping) and "field" in item]
         joins = [join_of(condition.get(name)) for condition in conditions for name in LOGIC]
         inside = [join for join in joins if join in ("and", "or")]

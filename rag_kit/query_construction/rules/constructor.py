@@ -75,13 +75,15 @@ class RuleConstructor:
     def named_values(schema: Schema, question: str) -> dict[str, list[Any]]:
         """Return the values of a schema that a question names, by field."""
         by_field: dict[str, list[Any]] = {}
-        for named in _value_index(schema).find(_normalize(question)):
+        for named in _value_index(schema).find(_normalize(question)[:_MAX_QUESTION]):
             by_field.setdefault(named.field.name, []).append(named.value)
         return by_field
 
     def construct(self, question: str, schema: Schema) -> ConstructedQuery:
-        """Turn the first 2,000 characters of a question into text and filter."""
-        text = _normalize(question)
+        """Turn a question into text and filter; conditions are read in its first 2,000 characters."""
+        whole = _normalize(question)
+        text = whole[:_MAX_QUESTION].rstrip()
+        rest = whole[len(text) :]
         folded = level(text)
         conditions, order, used = _read(folded, schema, self._today or date.today())
         unknown = find_unknown(folded, conditions)
@@ -96,7 +98,7 @@ class RuleConstructor:
         if repair:
             repairs.append(repair)
         sort, limit = (order.sort, order.limit) if order else (None, None)
-        query = query if content_words(content) else ""
+        query = f"{query}{rest}".strip() if rest.strip() or content_words(content) else ""
         return ConstructedQuery(question, query, where, sort, limit, repairs=tuple(repairs))
 
 
@@ -104,7 +106,7 @@ _value_index = lru_cache(maxsize=16)(ValueIndex)
 
 
 def _normalize(question: str) -> str:
-    return unicodedata.normalize("NFKC", question)[:_MAX_QUESTION]
+    return unicodedata.normalize("NFKC", question)
 
 
 def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:

@@ -33,6 +33,7 @@ SCHEMA = Schema.of(
         {"name": "mesh", "type": "list[str]", "allowed": ["Stroke", "Breast Neoplasms", "Aged"]},
         {"name": "author"},
         {"name": "published_on", "type": "date", "date_format": "yyyymmdd"},
+        {"name": "visits", "type": "list[date]"},
     ]
 )
 
@@ -89,6 +90,8 @@ def c(field: str, operator: str, value: Any) -> dict[str, Any]:
         ),
         (c("day", "gt", "someday"), None, "no date"),
         (c("published_on", "lte", "2020-05-01"), {"published_on": {"$lt": 20200502}}, ""),
+        (c("visits", "contain", "3 May 2020"), {"visits": {"$contains": "2020-05-03"}}, ""),
+        (c("visits", "contain", "May 2020"), None, "single days alone"),
         (c("topic", "eq", "HEART"), {"topic": {"$eq": "heart"}}, "'HEART' was read as 'heart'"),
         (c("topic", "eq", "liver"), None, "not among the values"),
         (c("topic", "contains", "heart"), {"topic": {"$in": ["heart", "open heart"]}}, "one of"),

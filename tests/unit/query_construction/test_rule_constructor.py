@@ -109,6 +109,8 @@ def test_text_order_and_limit() -> None:
     """The rest of the question is searched for, in the requested order."""
     found = RULES.construct("How long do patients sleep? Only papers on stroke since 2010", SCHEMA)
     assert "sleep" in found.query and "2010" not in found.query and found.sort is None
+    found = RULES.construct("stroke since 2010 " + "or not " * 300 + "in Leipzig since 2012", SCHEMA)
+    assert found.query.endswith("in Leipzig since 2012") and "2010" not in found.query
     found = RULES.construct("the three latest stroke papers", SCHEMA)
     assert found.sort is not None and (found.sort.field, found.limit, found.query) == ("year", 3, "")
     found = RULES.construct("最早的两篇Stroke文章", SCHEMA)

@@ -26,7 +26,7 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, 
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models import chat_model
 from rag_kit.prompts.library import prompt_from_text
-from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.query_construction import SelfQueryRetriever, calling
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, VectorRetriever
 
 DOCS = [
@@ -215,6 +215,15 @@ async def test_the_three_latest() -> None:
         assert [doc.metadata["year"] for doc in found] == [2016, 2012, 2012]
     found = await both(by_model({**answer, "limit": 9}, k=2), "nine latest")
     assert len(found) == 2 and any("k=2 holds" in note for note in notes(found))
+
+
+def test_an_order_over_too_many_rows_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The latest of the first rows is not the latest of all."""
+    monkeypatch.setattr(calling, "_MAX_SORTED", 4)
+    found = by_rules().invoke("the latest paper")
+    assert "sorted by year among the first 4 that pass, in the order of the collection" in notes(found)
+    monkeypatch.setattr(calling, "_MAX_SORTED", 5)
+    assert "sorted by year among all 5 that pass" in notes(by_rules().invoke("the latest paper"))
 
 
 async def test_a_question_that_is_all_filter_lists_what_passes() -> None:
