@@ -19,7 +19,6 @@ from pydantic import (
     ValidationError,
 )
 
-KEYS = ("name", "description", "version", "max_tokens", "input", "output")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 # Words that mean something else: helpers of Handlebars and dotprompt, and what LangChain keeps for itself.
 RESERVED_VARIABLES = frozenset(
@@ -167,7 +166,7 @@ def _report_problem(error: Any, lines: Lines, first_line: int, report: Report) -
         known = known.rpartition(".")[0]
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("missing", "extra_forbidden", "model_type"):
-        message += f"; allowed keys: {', '.join(KEYS if '.' not in path else ['schema'])}"
+        message += f"; allowed keys: {', '.join(['schema'] if '.' in path else FrontMatter.model_fields)}"
     value = error["input"]
     text = str(value) if isinstance(value, str | int | float) else reprlib.repr(value)
     is_value = "" if error["type"] == "missing" else f" is {text[:60]!r}"

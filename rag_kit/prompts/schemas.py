@@ -20,17 +20,14 @@ from rag_kit.prompts.filter_schema import SelfQuery
 
 MAX_QUERY = 2_000
 MAX_ITEMS = 32
-MAX_LISTED = 64
 MAX_KEYWORD = 120
-MAX_STATEMENT = 20_000
-MAX_SHORT = 4_000
 _Query: Any = text_type(MAX_QUERY)
 _SomeTexts: Any = texts_type(MAX_ITEMS, 1)
-_Texts: Any = texts_type(MAX_LISTED)
+_Texts: Any = texts_type(64)
 # Inside a list of objects, where no call splits a text into its lines.
 _Lines: Any = Annotated[_Texts, BeforeValidator(split_lines)]
-_Statement: Any = text_type(MAX_STATEMENT, empty=True)
-_Short: Any = text_type(MAX_SHORT, empty=True)
+_Statement: Any = text_type(20_000, empty=True)
+_Short: Any = text_type(4_000, empty=True)
 
 
 class Query(Form):
@@ -158,7 +155,6 @@ class QuestionCheck(Form):
     reason: Line = ask_for("Why, in one short sentence.", "理由，用一个短句说明。")
 
 
-MAX_CHOICES = 100
 _NAME: Any = ask_for("The name of the source, exactly as it is listed.", "来源的名称，与列出的完全一致。")
 _CHOICES: Any = ask_for(
     "The sources that fit the question, the best first; an empty list if none fits.",
@@ -217,7 +213,7 @@ def _choices(value: Any) -> Any:
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
     choices = []
-    for choice in list_validator(MAX_CHOICES)(split_lines(value)):
+    for choice in list_validator(100)(split_lines(value)):
         if isinstance(choice, str):
             choice = {"name": choice, "reason": None}
         elif isinstance(choice, dict):

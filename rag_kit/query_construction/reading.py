@@ -15,7 +15,6 @@ _OPERATOR = ("operator", "comparator", "op", "comparison", "cmp")
 _VALUE = ("value", "values", "operand")
 _PARTS = ("conditions", "arguments", "filters", "clauses", "operands")
 _MAX_DEPTH = 8
-_MAX_VALUES = 200
 
 Parts = list[Clause | None]  # None: a condition or group that cannot be used
 #: Makes the clause of a field, an operator and a value, None if it cannot; the last argument: whether it is negated.
@@ -164,10 +163,8 @@ class _Reader:
 
     def _condition(self, field: str, operator: Any, value: Any, negated: bool) -> Parts:
         """Read a condition on a plain value or a list of them."""
-        plain = [_plain_value(item) for item in (value[:_MAX_VALUES] if isinstance(value, list) else [value])]
-        if not isinstance(value, list):
-            return [self._check(field, str(operator), plain[0], negated)]
-        if not all(isinstance(item, Scalar) for item in plain):
+        plain = [_plain_value(item) for item in value] if isinstance(value, list) else _plain_value(value)
+        if isinstance(plain, list) and not all(isinstance(item, Scalar) for item in plain):
             return self._drop({field: {operator: value}}, "its list holds more than plain values")
         return [self._check(field, str(operator), plain, negated)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rag_kit.prompts.grading import Critique, Grade, RetrieveNeeded, Usefulness
+from rag_kit.prompts.grading import Critiques, Grade
 from rag_kit.prompts.schemas import MAX_ITEMS, MAX_QUERY, SCHEMAS, Passages, Queries, Query
 
 
@@ -19,6 +19,13 @@ def test_texts_are_stripped_and_numbers_read() -> None:
     assert Passages.model_validate_json('{"passages": ["p"]}').passages == ["p"]
     grade = Grade.model_validate({"relevant": "true", "score": "0.5", "reason": "r"})
     assert (grade.relevant, grade.score) == (True, 0.5)
+    read = Critiques.model_validate(critiques(relevance="[Relevant]", support="Fully supported"))
+    assert (read.labels[0].relevance, read.labels[0].support) == ("relevant", "full")
+
+
+def critiques(**fields: Any) -> dict[str, Any]:
+    """Labels of one statement, with other fields."""
+    return {"labels": [{"id": 1, "relevance": "relevant", "support": "full", "usefulness": 5, **fields}]}
 
 
 @pytest.mark.parametrize(
@@ -36,10 +43,16 @@ def test_texts_are_stripped_and_numbers_read() -> None:
         ("Grade", {"relevant": True, "score": float("nan"), "reason": "r"}),
         ("Grade", {"relevant": "perhaps", "score": 1, "reason": "r"}),
         ("Grade", {"relevant": True, "score": 1}),
+        *(("Usefulness", {"usefulness": each}) for each in (0, 6, 4.5, "high", True, None, float("nan"), [5], "55")),
+        ("Critiques", critiques(relevance="maybe")),
+        ("Critiques", critiques(support="mostly")),
+        ("Critiques", critiques(usefulness=None)),
+        ("Critiques", critiques(next="retrieve")),
+        ("Critiques", critiques(relevance=["relevant"])),
     ],
-)
+)  # fmt: skip
 def test_what_is_out_of_bounds_is_refused(name: str, data: dict[str, Any]) -> None:
-    """Empty, too long, too many, unknown and missing fields do not pass."""
+    """Empty, too long, too many, unknown and missing fields, other labels and ratings: nothing is guessed."""
     with pytest.raises(ValidationError):
         SCHEMAS[name].model_validate(data)
 
@@ -67,52 +80,25 @@ def test_schemas_suit_strict_structured_output(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "label"), [("Yes", "yes"), ("no.", "no"), (True, "yes"), ("[No]", "no"), (False, "no")]
-)
-def test_a_decision_is_read_in_any_spelling(given: Any, label: str) -> None:
-    """Case, brackets, booleans."""
-    assert RetrieveNeeded(retrieve=given).retrieve == label
-
-
-@pytest.mark.parametrize(
-    ("given", "label"),
+    ("name", "field", "given", "read"),
     [
-        ("full", "full"),
-        ("Fully supported", "full"),
-        ("Partially supported", "partial"),
-        ("No support", "none"),
-        ("[No support / Contradictory]", "none"),
+        ("RetrieveNeeded", "retrieve", "Yes", "yes"),
+        ("RetrieveNeeded", "retrieve", "no.", "no"),
+        ("RetrieveNeeded", "retrieve", True, "yes"),
+        ("RetrieveNeeded", "retrieve", "[No]", "no"),
+        ("RetrieveNeeded", "retrieve", False, "no"),
+        ("CitedSupport", "support", "full", "full"),
+        ("CitedSupport", "support", "Fully supported", "full"),
+        ("CitedSupport", "support", "Partially supported", "partial"),
+        ("CitedSupport", "support", "No support", "none"),
+        ("CitedSupport", "support", "[No support / Contradictory]", "none"),
+        ("Usefulness", "usefulness", 4, 4),
+        ("Usefulness", "usefulness", "4", 4),
+        ("Usefulness", "usefulness", 4.0, 4),
+        ("Usefulness", "usefulness", "[5]", 5),
     ],
 )
-def test_support_is_read_in_the_paper_s_words(given: str, label: str) -> None:
-    """The names of the paper's tokens."""
-    assert Critique(id=1, relevance="[Relevant]", support=given, usefulness=5).support == label
-
-
-@pytest.mark.parametrize(("given", "rating"), [(4, 4), ("4", 4), (4.0, 4), ("[5]", 5)])
-def test_ratings_are_read(given: Any, rating: int) -> None:
-    """Numbers and their texts."""
-    assert Usefulness(usefulness=given).usefulness == rating
-
-
-@pytest.mark.parametrize("given", [0, 6, 4.5, "high", True, None, float("nan"), [5], "55"])
-def test_other_ratings_are_refused(given: Any) -> None:
-    """Nothing is rounded or guessed."""
-    with pytest.raises(ValidationError):
-        Usefulness(usefulness=given)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"relevance": "maybe", "support": "full", "usefulness": 5},
-        {"relevance": "relevant", "support": "mostly", "usefulness": 5},
-        {"relevance": "relevant", "support": "full"},
-        {"relevance": "relevant", "support": "full", "usefulness": 5, "next": "retrieve"},
-        {"relevance": ["relevant"], "support": "full", "usefulness": 5},
-    ],
-)
-def test_other_labels_and_fields_are_refused(given: dict[str, Any]) -> None:
-    """A label out of the closed list alone, and no field beside."""
-    with pytest.raises(ValidationError):
-        Critique(id=1, **given)
+def test_a_label_is_read_in_any_spelling(name: str, field: str, given: Any, read: Any) -> None:
+    """Case, brackets, truth values, numbers as texts, and the paper's names of its tokens."""
+    reason = {"reason": None} if name == "CitedSupport" else {}
+    assert getattr(SCHEMAS[name].model_validate({field: given, **reason}), field) == read
