@@ -100,14 +100,16 @@ def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Peri
 
 
 def _read_value(text: str, value: Value) -> tuple[int, int, Period | None]:
-    """Return begin, end and period of a date or decade, with "early" or "late" before a decade."""
+    """Return begin, end and period of a date or decade, with "early" or "late" before it, 初 or 末 after it."""
     has_suffix = text.startswith("代", value.end)  # 1990年代 is read as a year
     if value.dimension != "decade" and not has_suffix:
         return value.start, value.end, _read_date(value)
-    part = _PART.search(text, max(0, value.start - 16), value.start)
-    first, count = _THIRDS[part[1].lower()] if part else (0, 10)
+    begin, end = value.start, value.end + has_suffix
+    before, after = _PART.search(text, max(0, begin - 16), begin), _PART_AFTER.match(text, end)
+    part = before[1].lower() if before else after and after.lastgroup
+    first, count = _THIRDS[part] if part else (0, 10)
     period = _months(int(value.amount) + first, 1, 12 * count, "years")
-    return part.start() if part else value.start, value.end + has_suffix, period
+    return before.start() if before else begin, after.end() if after else end, period
 
 
 def _read_date(value: Value) -> Period | None:
@@ -150,6 +152,7 @@ def _relative(match: re.Match[str], today: date) -> Period | None:
 
 
 _THIRDS = {"early": (0, 4), "mid": (4, 3), "late": (7, 3)}
+_PART_AFTER = re.compile(r"(?P<early>初(?!中)期?|早期)|(?P<mid>中期)|(?P<late>末期?|后期|晚期)")
 _PART = re.compile(r"\b(early|mid|late)[\s-]+(?:the\s+)?$", re.IGNORECASE)
 _B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
 _H = "〇零一二三四五六七八九十两"

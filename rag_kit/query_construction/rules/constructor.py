@@ -88,7 +88,7 @@ class RuleConstructor:
         conditions, order, used = _read(folded, schema, self._today or date.today())
         unknown = find_unknown(folded, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
-        query, content = cues.remainder(text, [*used, *conditions])
+        query, content = (cues.remainder(form, [*used, *conditions]) for form in (text, folded))
         where, repair = bound_filter(join_conditions(folded, conditions))
         repairs = [
             f"dropped: {value.field.name} {text[value.begin : value.end][:60]!r}: the question also asks for "
@@ -98,7 +98,7 @@ class RuleConstructor:
         if repair:
             repairs.append(repair)
         sort, limit = (order.sort, order.limit) if order else (None, None)
-        query = f"{query}{rest}".strip() if rest.strip() or content_words(content) else ""
+        query = f"{query}{rest}".strip() if rest.strip() or content_words(cues.without_frame(content)) else ""
         return ConstructedQuery(question, query, where, sort, limit, repairs=tuple(repairs))
 
 

@@ -41,7 +41,7 @@ TOPIC = re.compile(
 EXCLUDED_AFTER = re.compile(
     r"(?i)\s*[\"”’'」』]?\s*(?:(?:papers|articles|studies)\s+)?(?:(?:are|is|be|being|to\s+be)\s+)?(?:excluded|left\s+out|omitted)\b"
     r"|\s*[\"”’]?\s*(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:a|an|the|among|one\s+of|in|listed|present|tagged|included)\b"
-    r"|\s*[\"”’'」』]?\s*的?(?:文章|论文|研究|文献)?(?:除外|不要|不算|以外|之外|无关)",
+    r"|\s*[\"”’'」』]?\s*的?(?:文章|论文|研究|文献)?(?:除外|不要|不算|以外|之外|无关|外(?=[的，,。？?]|$))",
 )
 OPENING, CLOSING = "\"“'‘「『《", "\"”'’」』》"
 STATE_OF = re.compile(r"截至|截止|ending\b", _I)
@@ -104,17 +104,17 @@ RIGHT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (
             rf",?\s*at\s+the\s+earliest\b|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_MORE}\b|onwards?\b|\+(?!\w)|and\s+on\b{_END}"
             r"|(?:-|–|—|to|until|till|through|up\s+to)\s*(?:the\s+)?(?:present|now|today|date)\b"
-            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?后|以来|起(?!码)|开始|至今|到现在|[及或]更晚|以上",
+            r"|(?:\(含[^)]*\)|[及或]|初)(?:之|以)?后|初?以来|初?起(?!码)|开始|至今|到现在|[及或]更晚|以上",
             "$gte",
         ),
         (
             r",?\s*at\s+the\s+latest\b"
             r"|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|lower|less|fewer|below|under)\b"
-            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?前|止(?!痛|血)|[及或]更早|以下|以内",
+            r"|(?:\(含[^)]*\)|[及或]|[底末])(?:之|以)?前|止(?!痛|血)|[及或]更早|以下|以内",
             "$lte",
         ),
-        (r"之后|以后|后(?!续|果)", "$gt"),
-        (r"之前|以前|前(?!列|沿|瞻|臂)", "$lt"),
+        (r"[底末]?(?:之后|以后|后(?!续|果))", "$gt"),
+        (r"初?(?:之前|以前|前(?!列|沿|瞻|臂))", "$lt"),
     )
 )
 ONWARD = re.compile(rf"\s+on\b{_END}", _I)
@@ -141,7 +141,7 @@ def is_reference(text: str, year: QuestionSpan) -> bool:
 
 
 _FRAME = re.compile(
-    rf"(?i){_NEGATION}|\b{_LIGHT_WORD}|\bor\b|{_ZH_LIGHT_WORD}|请|之间|期间|找出?|查找|检索|搜索|列出|给我|我[要想]|所有|全部|或者?|且|并|吗|呢",
+    rf"(?i){_NEGATION}|\b{_LIGHT_WORD}|\bor\b|{_ZH_LIGHT_WORD}|请|之间|期间|找出?|查找|检索|搜索|列出|给我|我[要想]|所有|全部|或者?|且|并|既|也|吗|呢",
 )
 _DANGLING = re.compile(rf"(?:\b(?:{_LIGHT_WORD}|(?:without|but|not|only|and|or)\b)|[\s\"“‘「(:=])++$", _I)
 
@@ -153,11 +153,12 @@ def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int
     return begin, after.end() if after else end, bool(before or after)
 
 
-def remainder(text: str, spans: Sequence[QuestionSpan]) -> tuple[str, str]:
-    """Remove spans from a text; return what is left, and that without words that only frame a request.
+def remainder(text: str, spans: Sequence[QuestionSpan]) -> str:
+    """Remove spans from a text, and what dangles without them.
 
     Example:
-        >>> remainder("Papers on sleep after 2010 tagged Aged", [QuestionSpan(16, 26), QuestionSpan(34, 38)])
+        >>> left = remainder("Papers on sleep after 2010 tagged Aged", [QuestionSpan(16, 26), QuestionSpan(34, 38)])
+        >>> left, without_frame(left)
         ('Papers on sleep', 'sleep')
     """
     parts, position = [], 0
@@ -167,5 +168,9 @@ def remainder(text: str, spans: Sequence[QuestionSpan]) -> tuple[str, str]:
         position = max(position, span.end)
     parts.append(text[position:])
     remaining = re.sub(r"\s+([,.;:?!])", r"\1", re.sub(r"\s+", " ", " ".join(parts)))
-    remaining = re.sub(r"(?:^|(?<=[,;]))\s*[,;]+", "", remaining).strip(" ,;:、，")
-    return remaining, re.sub(r"\s+", " ", _FRAME.sub(" ", remaining)).strip(" ,.;:?!、，。？！")
+    return re.sub(r"(?:^|(?<=[,;]))\s*[,;]+", "", remaining).strip(" ,;:、，")
+
+
+def without_frame(text: str) -> str:
+    """Remove the words of a text, in simplified characters, that only frame a request."""
+    return re.sub(r"\s+", " ", _FRAME.sub(" ", text)).strip(" ,.;:?!、，。？！")

@@ -50,8 +50,8 @@ def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, me
     names = "|".join(re.escape(name) for field in schema for name in field.all_names)
     matches = re.finditer(names, text, re.IGNORECASE) if names else ()
     field_names = [QuestionSpan(*match.span()) for match in matches]
-    _, remainder = cues.remainder(text, [*understood, *field_names])
-    words = [word for word in content_words(remainder) if word.isascii() or len(word) > 1]
+    content = cues.without_frame(cues.remainder(text, [*understood, *field_names]))
+    words = [word for word in content_words(content) if word.isascii() or len(word) > 1]
     if len(words) > 1 and not measured:
         return "answer"
     return "topic" if words and _ASKS.search(text) else "documents"

@@ -19,16 +19,6 @@ from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.call import Call
 
 
-def _refuse_filter(filter: Any) -> None:
-    """Raise `InvalidInputError` if there is a filter."""
-    if filter is not None:
-        raise InvalidInputError(
-            "This retriever takes no filter: the statement chooses the names and values of its columns, so its rows "
-            "could pass any filter. Restrict what may be read: tables=, a view, the database's role, or the filter "
-            "that a graph is built with."
-        )
-
-
 class StatementRetriever(RagKitRetriever):
     """The rows of a database that answer a question, as documents.
 
@@ -46,7 +36,10 @@ class StatementRetriever(RagKitRetriever):
     query: TextToStatement
     k: int | None = None  # type: ignore[assignment]
 
-    _filter_is_allowed = field_validator("filter")(_refuse_filter)
+    @field_validator("filter")
+    @classmethod
+    def _filter_is_allowed(cls, value: Any) -> Any:
+        return _refuse_filter(value)
 
     @classmethod
     def from_llm(
@@ -60,6 +53,16 @@ class StatementRetriever(RagKitRetriever):
         ask, config = self.query, call.child(self.query.kind)
         step = Step(ask.kind, lambda _: ask.invoke(query, config), lambda _: ask.ainvoke(query, config))
         return (await step).documents
+
+
+def _refuse_filter(filter: Any) -> None:
+    """Raise `InvalidInputError` if there is a filter."""
+    if filter is not None:
+        raise InvalidInputError(
+            "This retriever takes no filter: the statement chooses the names and values of its columns, so its rows "
+            "could pass any filter. Restrict what may be read: tables=, a view, the database's role, or the filter "
+            "that a graph is built with."
+        )
 
 
 class _Question(BaseModel):

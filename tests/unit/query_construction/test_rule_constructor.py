@@ -95,6 +95,13 @@ def m(term: str) -> dict[str, Any]:
         ("the last five years", {"year": {"$gte": 2021}}),
         ("last year", {"year": {"$eq": 2025}}),
         ("近五年", {"year": {"$gte": 2021}}),
+        ("2015年底之前的论文", {"year": {"$lte": 2015}}),
+        ("2015年末以后的论文", {"year": {"$gt": 2015}}),
+        ("2015年初以前的论文", {"year": {"$lt": 2015}}),
+        ("2015年初以来的论文", {"year": {"$gte": 2015}}),
+        ("early 1990s", {"$and": [{"year": {"$gte": 1990}}, {"year": {"$lte": 1993}}]}),
+        ("1990年代初的论文", {"$and": [{"year": {"$gte": 1990}}, {"year": {"$lte": 1993}}]}),
+        ("九十年代后期的论文", {"$and": [{"year": {"$gte": 1997}}, {"year": {"$lte": 1999}}]}),
         ("去年的Stroke论文", {"$and": [{"year": {"$eq": 2025}}, m("Stroke")]}),
         ("tagged Stroke or published before 2000", {"$or": [m("Stroke"), {"year": {"$lt": 2000}}]}),
         ("nothing", None),
@@ -103,6 +110,16 @@ def m(term: str) -> dict[str, Any]:
 def test_questions(question: str, expected: Any) -> None:
     """Values, numbers, dates, negations and lists that a question names."""
     assert made(question) == expected
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["papers after 2010", "2010年以後的論文", "除2010年外的论文", "既不涉及Stroke也不涉及Obesity的论文"],
+)
+def test_nothing_is_searched_for_where_all_is_filter(question: str) -> None:
+    """Words that only frame a request are no text, in either script."""
+    found = RULES.construct(question, SCHEMA)
+    assert found.filter and found.query == ""
 
 
 def test_text_order_and_limit() -> None:
