@@ -11,8 +11,11 @@ from pydantic import SkipValidation, model_validator
 
 from rag_kit.prompts.fields import Form, ask_for
 
-_JOINS = {"and": "and", "all": "and", "&&": "and", "or": "or", "any": "or", "||": "or"}
-_JOINS |= {"not": "not", "nor": "not", "none": "not"}
+_JOINS = {
+    **dict.fromkeys(("and", "all", "&&", "且", "并且", "和", "与"), "and"),
+    **dict.fromkeys(("or", "any", "||", "或", "或者"), "or"),
+    **dict.fromkeys(("not", "nor", "none", "非", "不"), "not"),
+}
 #: Names that models give to the keys that join or negate conditions.
 LOGIC = ("join", "logic", "logical_operator", "combinator", "connector", "conjunction")
 NOT = ("not", "$not", "negate", "negated", "exclude")

@@ -169,6 +169,8 @@ STROKE_SINCE = {"$and": [{"year": {"$gte": 2010}}, {"mesh": {"$contains": "Strok
         ({"author": {"$not": {"$eq": "Lee"}}}, {"$not": LEE}),
         ({"$not": {"year": {"$gte": 2010, "$lte": 2015}}},
          {"$not": {"$and": [{"year": {"$gte": 2010}}, {"year": {"$lte": 2015}}]}}),
+        ({"join": "或", "conditions": [LEE, SINCE]}, {"$or": [LEE, {"year": {"$gte": 2010}}]}),
+        ({"join": "非", "conditions": [LEE]}, {"$not": LEE}),
         ({"logic": "or", "conditions": [LEE, SINCE]}, {"$or": [LEE, {"year": {"$gte": 2010}}]}),
         ([{**NOT_LEE, "logic": "or"}, SINCE], {"$or": [{"author": {"$ne": "Lee"}}, {"year": {"$gte": 2010}}]}),
         ([NOT_LEE, "OR", SINCE], {"$or": [{"author": {"$ne": "Lee"}}, {"year": {"$gte": 2010}}]}),
