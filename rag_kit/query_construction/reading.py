@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rag_kit.prompts.filter_schema import LOGIC, NOT, Scalar, join_of
@@ -39,12 +40,12 @@ def read_filter(value: Any, check: Check, repair: Callable[[str], None]) -> Clau
     return next(iter(reader.join("and", reader.read(value, False), False)), None)
 
 
+@dataclass(frozen=True)
 class _Reader:
     """Reads conditions and groups, each with whether it is ``negated``: below a "not"."""
 
-    def __init__(self, check: Check, repair: Callable[[str], None]) -> None:
-        self._check = check
-        self._repair = repair
+    check: Check
+    repair: Callable[[str], None]
 
     def join(self, word: str, parts: Parts, negated: bool) -> Parts:
         """Join parts into one; a single part needs no "and" or "or".
@@ -55,11 +56,11 @@ class _Reader:
         if not parts or (len(parts) == 1 and word != "not"):
             return parts
         if word not in ("and", "or", "not"):
-            self._repair(f"{word[:20]!r} was read as and; allowed: and, or, not")
+            self.repair(f"{word[:20]!r} was read as and; allowed: and, or, not")
             word = "and"
         usable = [part for part in parts if part is not None]
         if usable and len(usable) < len(parts) and (word == "or") != negated:
-            self._repair(
+            self.repair(
                 f"dropped: all {len(parts)} conditions of {'a negated ' if negated else 'an '}{word!r}: one of them "
                 "could not be used, and the others alone would hide what it asks for"
             )
@@ -74,7 +75,7 @@ class _Reader:
         return self.join("not", self.join("and", parts, not negated), negated)
 
     def _drop(self, value: Any, why: str) -> Parts:
-        self._repair(f"dropped: {cut_repr(str(value)[:60])}: {why}")
+        self.repair(f"dropped: {cut_repr(str(value)[:60])}: {why}")
         return [None]
 
     def read(self, value: Any, negated: bool, depth: int = 0) -> Parts:
@@ -166,7 +167,7 @@ class _Reader:
         plain = [_plain_value(item) for item in value] if isinstance(value, list) else _plain_value(value)
         if isinstance(plain, list) and not all(isinstance(item, Scalar) for item in plain):
             return self._drop({field: {operator: value}}, "its list holds more than plain values")
-        return [self._check(field, str(operator), plain, negated)]
+        return [self.check(field, str(operator), plain, negated)]
 
 
 def _take(entries: dict[str, Any], names: Sequence[str]) -> Any:

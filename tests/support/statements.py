@@ -1,4 +1,4 @@
-"""What the tests of text to SQL and of text to Cypher share: scripted models, and tricks to get out of quotes."""
+"""Scripted models for text to SQL and to Cypher, and statements with tricks to get out of quotes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client(server: OpenAIServer, *script: Any) -> ChatOpenAI:
 def rewritten(
     rewrite: Callable[[str], str], statement: str, shapes: Iterable[str], insides: Iterable[str]
 ) -> list[str]:
-    """What is written anew of a statement with each shape (its ``S`` is a text inside quotes) that is let through."""
+    """Write a statement anew with each shape, whose ``S`` is a text inside quotes; those that are let through."""
     found = []
     for shape in shapes:
         for inside in insides:

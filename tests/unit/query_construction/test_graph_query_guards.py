@@ -210,7 +210,7 @@ _TRICKS = [
 
 
 def unquoted(statement: str) -> str:
-    """What stands outside of texts and names, as Ladybug reads them."""
+    """Leave out the texts and names of a statement, as Ladybug reads them."""
     return re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", " ", statement)
 
 
