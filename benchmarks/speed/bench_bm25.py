@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -100,7 +101,7 @@ def against_bm25s(index: Any, documents: int, queries: int = 200) -> Row:
     theirs.index([text.split() for text in texts], show_progress=False)
     view = index.current()
     engines: dict[str, Callable[[str], Any]] = {
-        "ours": lambda query: view.top(split[query], K),
+        "ours": lambda query: view.top(Counter(split[query]), K),
         "theirs": lambda query: theirs.retrieve([split[query]], k=K, show_progress=False, n_threads=1),
     }
     first = per_query(engines, asked, warm=20)

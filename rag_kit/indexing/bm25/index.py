@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ from rag_kit.indexing.bm25.postings import (
 )
 from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, term_weights
+from rag_kit.indexing.bm25.view import BM25View, Hits, Passes
 from rag_kit.text import default_analyzer
 
 
@@ -103,9 +104,9 @@ class BM25Index(InvertedIndex):
             InvalidInputError: ``k`` below 1, or the query is not a string.
             FilterError: The filter is malformed.
         """
-        k, terms, view = check.check_k(k), self.query_terms(query), self.current()
+        k, terms, view = check.check_k(k), Counter(self.query_terms(query)), self.current()
         passes = compile_filter(filter) if filter else None
-        return view.search(self.spell(query, term_weights(terms), view, passes), k, passes)
+        return view.search(self.spell(query, terms, view, passes), k, passes)
 
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """Search as :meth:`search`, by terms with weights: what a term adds to a score is multiplied by its weight.
@@ -173,7 +174,7 @@ class BM25Index(InvertedIndex):
         """Correct the terms that no document of the view has, if the analyzer allows it, and write notes about it."""
         if not getattr(self.analyzer, "typos", False):
             return terms
-        terms, corrections = correct(terms, view.knows, partial(view.find_known, passes=passes))
+        terms, corrections = correct(terms, view.frequency, partial(view.find_known, passes=passes))
         note_corrections(query, corrections, self.analyzer)
         return terms
 
@@ -192,7 +193,7 @@ class BM25Index(InvertedIndex):
 
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
-        return self.current().scores(self.query_terms(query))
+        return self.current().scores(Counter(self.query_terms(query)))
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """Return a bound of all scores for a query or weighted terms: the sum of the most that each term can add.
@@ -200,8 +201,9 @@ class BM25Index(InvertedIndex):
         A term that no document holds counts as rarest, so that the best score divided by this tells how much of the
         question the index can match. 0 for a query without terms.
         """
-        terms = check.check_weights(query) if isinstance(query, Mapping) else self.query_terms(query)
-        return self.current().maximum(terms)
+        if isinstance(query, Mapping):
+            return self.current().maximum(check.check_weights(query))
+        return self.current().maximum(Counter(self.query_terms(query)))
 
     # Storing
 

@@ -45,7 +45,7 @@ def edits(word: str) -> set[str]:
 
 
 def correct(
-    weights: Mapping[str, float], is_known: Callable[[str], bool], find_known: FindKnown
+    weights: Mapping[str, float], is_known: Callable[[str], object], find_known: FindKnown
 ) -> tuple[Mapping[str, float], list[SpellingCorrection]]:
     """Replace each misspelt term by the nearest known one, with less weight; also return the corrections.
 
@@ -53,7 +53,8 @@ def correct(
     about 80 are one edit (Damerau, "A technique for computer detection and correction of spelling errors", 1964).
     Identifiers, numbers and other scripts are searched as typed. `find_known` gives only what the caller may see.
     """
-    unknown = [term for term in weights if _can_be_misspelt(term) and not is_known(term)]
+    words = (term for term in weights if len(term) >= _SHORTEST and term.isascii() and term.isalpha())
+    unknown = [term for term in words if not is_known(term)]
     corrections: dict[str, SpellingCorrection] = {}
     for term in unknown[:_MOST]:
         for nearest, text in find_known(edits(term)):
@@ -68,10 +69,6 @@ def correct(
         else:
             corrected[term] += weight
     return corrected, list(corrections.values())
-
-
-def _can_be_misspelt(term: str) -> bool:
-    return len(term) >= _SHORTEST and term.isascii() and term.isalpha()
 
 
 def note_corrections(

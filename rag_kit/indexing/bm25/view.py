@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -26,7 +25,7 @@ _MAX_HEIGHT, _ROW_SIZE = 64, 256
 
 Positions = NDArray[np.int64]
 Passes = Callable[[Mapping[str, Any]], bool]
-Query = Sequence[str] | Mapping[str, float]  # terms, repeats counted; or the weight of each term, above 0
+Terms = Mapping[str, float]  # the weight of each term of a query, above 0
 
 
 class ScoreRow(NamedTuple):
@@ -79,31 +78,26 @@ class BM25View:
         """The position of each document by its key."""
         return {row.key: position for position, row in enumerate(self.rows)}
 
-    def scores(self, terms: Query) -> Floats:
+    def scores(self, terms: Terms) -> Floats:
         """Return the score of every document, as a new array of shape (documents,)."""
         return self._accumulate(terms)[: self._size].copy()
 
-    def maximum(self, terms: Query) -> float:
+    def maximum(self, terms: Terms) -> float:
         """Return a bound that no document's score for the terms exceeds."""
         if not self._size:
             return 0.0
         unknown = self._known_terms  # the number at which `_highest` has a term in no document
-        numbers = self._vocabulary
-        pairs = term_weights(terms).items()
-        return sum(weight * self._highest[min(numbers.get(term, unknown), unknown)] for term, weight in pairs)
+        numbers = {term: min(self._vocabulary.get(term, unknown), unknown) for term in terms}
+        return sum(weight * self._highest[numbers[term]] for term, weight in terms.items())
 
     def frequency(self, term: str) -> int:
         """Return the number of documents that have a term."""
         number = self._vocabulary.get(term, self._known_terms)
         return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
 
-    def knows(self, term: str) -> bool:
-        """Tell whether some document has a term."""
-        return self.frequency(term) > 0
-
     def find_known(self, terms: Iterable[str], passes: Passes | None = None) -> Iterator[tuple[str, str]]:
         """Yield the terms that some document has whose metadata pass, the most frequent first, each with its text."""
-        for term in sorted(filter(self.knows, terms), key=lambda term: (-self.frequency(term), term)):
+        for term in sorted(filter(self.frequency, terms), key=lambda term: (-self.frequency(term), term)):
             number = self._vocabulary[term]
             for position in self.postings.documents[self._pointers[number] : self._pointers[number + 1]]:
                 if passes is None or passes(self.rows[position].metadata):
@@ -118,15 +112,14 @@ class BM25View:
         """Return which documents pass a filter, shape (documents,)."""
         return self._fields.mask(where)
 
-    def search(self, terms: Query, k: int, passes: Passes | None = None) -> Hits:
+    def search(self, terms: Terms, k: int, passes: Passes | None = None) -> Hits:
         """Return copies of the k best documents for the terms of a query, with their scores; see :meth:`top`."""
-        weights = term_weights(terms)
-        positions, scores = self.top(weights, k, passes)
+        positions, scores = self.top(terms, k, passes)
         hits = Hits(zip(self.documents(positions.tolist()), scores.tolist(), strict=True))
-        hits.maximum = self.maximum(weights)
+        hits.maximum = self.maximum(terms)
         return hits
 
-    def top(self, terms: Query, k: int, passes: Passes | None = None) -> tuple[Positions, Floats]:
+    def top(self, terms: Terms, k: int, passes: Passes | None = None) -> tuple[Positions, Floats]:
         """Return positions and scores of the k best documents above zero whose metadata pass; ties by position."""
         scores = self._accumulate(terms)
         if passes is None:
@@ -141,14 +134,14 @@ class BM25View:
         """Return copies of the documents at some positions."""
         return documents_of_rows(self.rows[position] for position in positions)
 
-    def _accumulate(self, terms: Query) -> Floats:
+    def _accumulate(self, terms: Terms) -> Floats:
         """Return the scores of all documents, shape (padded documents,), in an array that this thread uses again."""
         scores: Floats | None = getattr(self._local, "scores", None)
         if scores is None:
             scores = self._local.scores = np.zeros(self._padded, self._weights.dtype)
         else:
             scores.fill(0)
-        for term, weight in term_weights(terms).items():
+        for term, weight in terms.items():
             number = self._vocabulary.get(term, self._known_terms)
             if number >= self._known_terms:
                 continue
@@ -184,11 +177,6 @@ class BM25View:
             bound = np.partition(maxima, self._width - k)[self._width - k]
         positions = (scores >= bound if bound > 0 else scores > 0).nonzero()[0]
         return positions[np.lexsort((positions, -scores[positions]))[:k]]
-
-
-def term_weights(terms: Query) -> Mapping[str, float]:
-    """Return the weight of each term; of a plain list of terms, the number of its repeats."""
-    return terms if isinstance(terms, Mapping) else Counter(terms)
 
 
 def documents_of_rows(rows: Iterable[ScoreRow]) -> list[Document]:

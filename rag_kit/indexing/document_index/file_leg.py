@@ -21,6 +21,7 @@ class FileLeg(ABC):
     """A leg of a folder; see ``Leg``. A reader takes what was written since its file out of the store."""
 
     label: ClassVar[str]
+    kind: ClassVar[str]  # how the names of its files begin
     tables: ClassVar[tuple[str, str]]  # whose generations say what changed, and what was removed
 
     def _is_empty(self, state: IndexState) -> bool:
@@ -36,9 +37,9 @@ class FileLeg(ABC):
         self._lock = threading.RLock()
         self._forget()
 
-    @abstractmethod
     def _prefix(self, state: IndexState) -> str:
         """Return how the names of its files begin: those of another index, or by another model, are not its own."""
+        return f"{self.kind}-{state.uid[:8]}-"
 
     @abstractmethod
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
@@ -63,8 +64,7 @@ class FileLeg(ABC):
 
     def _files(self, state: IndexState) -> Iterator[Path]:
         """Return all files of the leg that this index has, by whichever model."""
-        kind = self._prefix(state).partition("-")[0]
-        return self._folder.glob(f"{kind}-{state.uid[:8]}-*.index")
+        return self._folder.glob(f"{self.kind}-{state.uid[:8]}-*.index")
 
     def readable(self, state: IndexState) -> list[tuple[int, Path]]:
         """Return the files of this index with their generations, newest first, but for those ahead of the store."""
@@ -96,8 +96,7 @@ class FileLeg(ABC):
             if not self._is_recent(connection, state):
                 self._save(connection, state, self._file(state, state.generation))
             saved = self._saved_generation(state)
-        older = self._folder.glob(f"{self._prefix(state).partition('-')[0]}-*")
-        remove_parts(older, keep=[self._file(state, saved).name])
+        remove_parts(self._folder.glob(f"{self.kind}-*"), keep=[self._file(state, saved).name])
         return saved
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
@@ -201,6 +200,6 @@ class LoadedLeg(FileLeg, Generic[T]):
             return self._loaded
 
 
-def model_prefix(kind: str, state: IndexState, model: str | None) -> str:
-    """Return how the names of files begin that are of an index and of a model, or an encoder."""
-    return f"{kind}-{state.uid[:8]}-{hashlib.sha256(str(model).encode()).hexdigest()[:8]}-"
+def model_key(model: str | None) -> str:
+    """Return the part of a file's name that names a model, or an encoder."""
+    return hashlib.sha256(str(model).encode()).hexdigest()[:8]

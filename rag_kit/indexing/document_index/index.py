@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from importlib import import_module
+from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.embedding import Filling, name_of
-from rag_kit.indexing.document_index.locations import Place, store_of
+from rag_kit.indexing.document_index.folder_store import FolderStore
 from rag_kit.indexing.document_index.state import IndexReport
-from rag_kit.indexing.document_index.store import Access, Store
+from rag_kit.indexing.document_index.store import Access, RemoteLocation, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, MakeStore
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
+from rag_kit.indexing.files import as_path
 from rag_kit.indexing.sparse.index import SparseEncoder
 
 Leg = Literal["trigram", "sparse"]
+Place: TypeAlias = str | PathLike[str] | RemoteLocation
 logger = logging.getLogger(__name__)
+
+# Found anywhere, as in quotes: taken for a folder, it would be made under a name that shows its password.
+_SETTING = r"\b(host|user|dbname)\s*=.*\s\w+\s*="  # of libpq's other form
+_LIKE_URL = re.compile(rf"\w://|(?<![a-z])postgres(ql)?:|:\S+@[\w.-]+:\d|password\s*=|{_SETTING}", re.I)
+_URL_MODULE = "rag_kit.indexing.postgres.location"  # imported when a URL is given
 
 
 class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
@@ -95,7 +105,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             LockedError: Another writer holds the folder.
             DocumentIndexError: The vector store cannot be reached.
         """
-        kind, location = store_of(folder)
+        kind, location = _store_of(folder)
         access = _access(embeddings, vector_store, legs or (), encoder=sparse_encoder, wait=wait)
         return cls(kind.create(location, access, settings or {}), embeddings, access, vector_store)
 
@@ -138,7 +148,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             raise InvalidInputError(
                 "legs are chosen by a writer: DocumentIndex.open(folder, mode='w', legs=...)."
             )
-        kind, location = store_of(folder)
+        kind, location = _store_of(folder)
         options: Any = {"encoder": sparse_encoder, "wait": wait, "writable": mode == "w", "check": check}
         access = _access(embeddings, vector_store, legs, **options)
         return cls(kind.open(location, access), embeddings, access, vector_store)
@@ -245,6 +255,32 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "w" if self._store.writable else "r"
         return f"DocumentIndex({str(self.folder)!r}, {mode})"
+
+
+def location_of(place: Place) -> Path | RemoteLocation:
+    """Return a folder, or the location that a URL names; raises InvalidInputError for what is neither.
+
+    Example:
+        >>> location_of("folder/index") == Path("folder/index")
+        True
+        >>> print(location_of("postgresql://ann:secret@db.local/docs?index=handbook&tenant=a"))
+        postgresql://ann@db.local/docs?index=handbook&tenant=a
+    """
+    if isinstance(place, RemoteLocation):
+        return place
+    if _LIKE_URL.search(str(place)):
+        location: RemoteLocation = import_module(_URL_MODULE).location_of(str(place))
+        return location
+    return as_path(place, "folder")
+
+
+def _store_of(place: Place) -> tuple[type[Store], Path | RemoteLocation]:
+    """Return the class of the store at a place, and its location."""
+    location = location_of(place)
+    if isinstance(location, Path):
+        return FolderStore, location
+    module, _, name = location.store.partition(":")
+    return getattr(import_module(module), name), location
 
 
 def _check_legs(legs: Any, encoder: SparseEncoder | None) -> list[str] | None:

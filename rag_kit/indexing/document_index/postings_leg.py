@@ -15,7 +15,7 @@ from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import IndexFormatError, IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.inverted import InvertedIndex
-from rag_kit.indexing.document_index.file_leg import LoadedLeg, model_prefix
+from rag_kit.indexing.document_index.file_leg import LoadedLeg, model_key
 from rag_kit.indexing.document_index.rows import read_changed_documents, text_hash
 from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
 from rag_kit.indexing.document_index.views import KeywordView, SparseView
@@ -91,16 +91,13 @@ class TermLeg(PostingsLeg[BM25Index]):
 class KeywordLeg(TermLeg):
     """BM25 over the chunks of an index; see ``Leg``."""
 
-    label = "keyword"
+    label, kind = "keyword", "bm25"
 
     def _forget(self) -> None:
         super()._forget()
         # positions in the index by row number, of a generation
         self._positions = NO_GENERATION, np.empty(0, np.int64)
         self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
-
-    def _prefix(self, state: IndexState) -> str:
-        return f"bm25-{state.uid[:8]}-"
 
     def _empty(self, state: IndexState) -> BM25Index:
         return BM25Index()
@@ -141,10 +138,7 @@ class KeywordLeg(TermLeg):
 class TrigramLeg(TermLeg):
     """BM25 over n-grams of characters, as `TrigramRetriever` searches by."""
 
-    label = "trigram"
-
-    def _prefix(self, state: IndexState) -> str:
-        return f"trigram-{state.uid[:8]}-"
+    label = kind = "trigram"
 
     def _empty(self, state: IndexState) -> BM25Index:
         return BM25Index(analyzer=CharacterNgrams())
@@ -153,7 +147,7 @@ class TrigramLeg(TermLeg):
 class SparseLeg(PostingsLeg[SparseIndex]):
     """Sparse vectors of an encoder. Without it, what is in the file is kept, and what was written since waits."""
 
-    label = "sparse"
+    label = kind = "sparse"
 
     def __init__(self, folder: Path, encoder: SparseEncoder | None) -> None:
         self._name = None if encoder is None else encoder_name(encoder)
@@ -161,7 +155,7 @@ class SparseLeg(PostingsLeg[SparseIndex]):
         super().__init__(folder)
 
     def _prefix(self, state: IndexState) -> str:
-        return model_prefix("sparse", state, state.sparse_encoder)
+        return f"{super()._prefix(state)}{model_key(state.sparse_encoder)}-"
 
     def _read(self, path: Path) -> SparseIndex:
         return SparseIndex.load(path, encoder=self._encoder)

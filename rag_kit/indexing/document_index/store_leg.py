@@ -21,7 +21,7 @@ from langchain_core.vectorstores import VectorStore
 from rag_kit._redact import error_text
 from rag_kit.documents import Filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError
-from rag_kit.indexing.document_index.file_leg import FileLeg, model_prefix
+from rag_kit.indexing.document_index.file_leg import FileLeg, model_key
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import (
@@ -146,7 +146,7 @@ class StoreLeg(FileLeg):
     it changes the store: meanwhile, and after a kill, searches score all vectors of the index.
     """
 
-    label = "vectors"
+    label, kind = "vectors", "store"
     tables = ("vectors", "removed")
 
     def __init__(self, folder: Path, keyword: KeywordLeg, store: ConnectedStore | None) -> None:
@@ -158,7 +158,7 @@ class StoreLeg(FileLeg):
         self._sample_found = False  # whether one of them was found
 
     def _prefix(self, state: IndexState) -> str:
-        return model_prefix("store", state, state.embedding)
+        return f"{super()._prefix(state)}{model_key(state.embedding)}-"
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None

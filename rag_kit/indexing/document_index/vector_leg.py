@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index import vectors
-from rag_kit.indexing.document_index.file_leg import LoadedLeg, Version, model_prefix
+from rag_kit.indexing.document_index.file_leg import LoadedLeg, Version, model_key
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
@@ -38,7 +38,7 @@ class VectorView(NamedTuple):
 class VectorLeg(LoadedLeg[VectorView]):
     """The vectors of an index; see ``Leg``."""
 
-    label = "vectors"
+    label = kind = "vectors"
     tables = ("vectors", "removed")
     takes_newer = True  # it is mapped, and what is in memory is scored row by row
 
@@ -47,7 +47,7 @@ class VectorLeg(LoadedLeg[VectorView]):
         self._keyword = keyword
 
     def _prefix(self, state: IndexState) -> str:
-        return model_prefix("vectors", state, state.embedding)
+        return f"{super()._prefix(state)}{model_key(state.embedding)}-"
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None

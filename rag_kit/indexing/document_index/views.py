@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,7 +11,7 @@ import numpy as np
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
-from rag_kit.indexing.bm25.view import Hits, Query, term_weights
+from rag_kit.indexing.bm25.view import Hits, Terms
 from rag_kit.indexing.document_index.rows import documents_of_ids
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import passage_filter
@@ -59,7 +60,7 @@ class PostingsView:
         """Return a filter that also leaves out what was made of passages."""
         return passage_filter(filter, self._derived)
 
-    def _best(self, terms: Query, k: int, where: Filter | None, ids_only: bool) -> Scored:
+    def _best(self, terms: Terms, k: int, where: Filter | None, ids_only: bool) -> Scored:
         """Return the k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
         # a finished state, which no writer changes; documents are made of the k that are returned only
         view = self._index.current()
@@ -106,7 +107,7 @@ class KeywordView(PostingsView):
             return self.search_weighted(query, k, filter, ids_only=ids_only)
         check_k(k)
         where = self._passages(filter)
-        weights = term_weights(self.query_terms(check_query(query)))
+        weights = Counter(self.query_terms(check_query(query)))
         return self._hits(self._spell(query, weights, where), k, where, ids_only)
 
     def spread(

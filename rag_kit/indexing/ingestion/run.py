@@ -14,8 +14,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.pool import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.indexing.document_index.locations import Place, location_of
+from rag_kit.indexing.document_index.index import DocumentIndex, Place, location_of
 from rag_kit.indexing.document_index.rows import family_rows
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.files import as_path

@@ -51,7 +51,12 @@ class PostgresKeywordLeg:
             total = write_terms(tables, total, {n: None for (n,) in removed})
         for rows in _chunks_since(native, total.generation):
             total = write_terms(tables, total, {n: self._terms(*row) for n, *row in rows})
-        save_counts(tables, total._replace(generation=state.generation))
+        native.execute(
+            f"INSERT INTO {self.label}_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
+            "ON CONFLICT (tenant) DO UPDATE SET documents = excluded.documents, tokens = excluded.tokens, "
+            "generation = excluded.generation",
+            total._replace(generation=state.generation),
+        )
         return state.generation
 
     def _terms(self, text: str, metadata: str) -> Counter[str]:
@@ -145,16 +150,6 @@ def _write_postings(
             "ON CONFLICT (tenant, term, block) DO UPDATE SET packed = p.packed || excluded.packed",
             [list(column) for column in zip(*rows, strict=True)],
         )
-
-
-def save_counts(tables: TermTables, total: Counts) -> None:
-    """Write the totals of a tenant."""
-    tables.native.execute(
-        f"INSERT INTO {tables.leg}_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
-        "ON CONFLICT (tenant) DO UPDATE SET documents = excluded.documents, tokens = excluded.tokens, "
-        "generation = excluded.generation",
-        total,
-    )
 
 
 def _chunks_since(native: Connection[Any], generation: int) -> Iterator[list[tuple[int, str, str]]]:

@@ -22,7 +22,7 @@ from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, check_k
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import Hits, Query, term_weights
+from rag_kit.indexing.bm25.view import Hits, Terms
 from rag_kit.indexing.document_index.rows import documents_of_ids, read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION, IndexState
 from rag_kit.indexing.document_index.vectors import TIE
@@ -73,7 +73,7 @@ class TermTables:
     """The tables of a leg over terms, keyword or trigram, as the tenant of an open transaction sees them."""
 
     def __init__(self, connection: PostgresConnection, leg: str) -> None:
-        self.connection, self.native, self.leg = connection, connection.native, leg
+        self.native, self.leg = connection.native, leg
         self._read: dict[str, TermPostings] = connection.postings.setdefault(leg, {})
 
     def counts(self) -> Counts:
@@ -120,10 +120,9 @@ def unpack(rows: Sequence[tuple[int, bytes]]) -> TermPostings:
     return TermPostings(numbers, counts, postings & MAX_LENGTH)
 
 
-def score_all(tables: TermTables, terms: Query) -> tuple[Numbers, Scores]:
+def score_all(tables: TermTables, weights: Terms) -> tuple[Numbers, Scores]:
     """Return the row numbers of all documents above zero, and their scores: exactly those of a ``BM25Index``."""
-    total, weights = tables.counts(), term_weights(terms)
-    postings = tables.postings(weights)
+    total, postings = tables.counts(), tables.postings(weights)
     numbers = np.concatenate([np.zeros(0, np.int64), *(each.numbers for each in postings.values())])
     # the scores have room for the blocks that occur, one after the other
     blocks = np.flatnonzero(np.bincount(numbers // BLOCK))
@@ -210,15 +209,16 @@ class PostgresKeywordView(KeywordView):
             def find_known(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
                 frequencies = tables.frequencies(terms)
                 for term in sorted(frequencies, key=lambda term: (-frequencies[term], term)):
-                    if text := _text_with(tables, term, where):
-                        yield term, text
+                    numbers = tables.postings([term])[term].numbers.tolist()
+                    for key in list(filter_rows(tables.native, numbers, where).values())[:1]:
+                        yield term, read_documents(connection, [key])[key].page_content
 
             weights, corrections = correct(weights, known.__contains__, find_known)
         note_corrections(query, corrections, self.analyzer)
         return weights
 
     def _best(
-        self, terms: Query, k: int, where: Filter | None, ids_only: bool
+        self, terms: Terms, k: int, where: Filter | None, ids_only: bool
     ) -> list[tuple[Document, float]]:
         """Return the k best documents for terms, ties by id; with ``ids_only`` without text and metadata."""
         with self._store.reading() as connection:
@@ -270,7 +270,7 @@ class PostgresKeywordView(KeywordView):
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """Return a bound of the scores for a query or weighted terms; unknown terms count as rarest."""
-        weights = query if isinstance(query, Mapping) else term_weights(self.query_terms(query))
+        weights = query if isinstance(query, Mapping) else Counter(self.query_terms(query))
         with self._store.reading() as connection:
             tables = TermTables(connection, self._leg)
             total, postings = tables.counts(), tables.postings(weights)
@@ -278,14 +278,6 @@ class PostgresKeywordView(KeywordView):
             return 0.0
         frequencies = {term: len(of_term.counts) for term, of_term in postings.items()}
         return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in weights.items())
-
-
-def _text_with(tables: TermTables, term: str, where: Filter | None) -> str | None:
-    """Return the text of a document that has a term and passes a filter; ``None`` where none does."""
-    numbers = tables.postings([term])[term].numbers.tolist()
-    for key in filter_rows(tables.native, numbers, where).values():
-        return read_documents(tables.connection, [key])[key].page_content
-    return None
 
 
 def _postings_of(rows_of_term: Mapping[str, Numbers], numbers: Numbers) -> Postings:

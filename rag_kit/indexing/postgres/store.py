@@ -96,7 +96,7 @@ class PostgresStore(Store):
         # without JIT, for compiling a search takes longer than running it
         settings = sql.SQL(
             "SET LOCAL search_path = {}, {}; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
-        ).format(sql.Identifier(location.index), sql.Identifier(types), sql.Literal(location.tenant))
+        ).format(sql.Identifier(location.index), sql.Identifier(types), location.tenant)
         key = hashlib.sha256(f"{location.index}\0{location.tenant}".encode()).digest()[:8]
         turn = sql.SQL("SET LOCAL lock_timeout = {}; SELECT pg_advisory_xact_lock({})").format(
             int(min(self._wait * 1000 + 1, 2**31 - 1)), int.from_bytes(key, signed=True)

@@ -58,9 +58,10 @@ class PostgresVectorLeg:
         """Return ids and cosines of the k nearest to a unit vector, the nearest first."""
         if state.dimension is None:
             return []
-        search = _CandidateSearch(connection.native, state, query, where)
-        numbers = search.by_graph(max(_MIN_CANDIDATES, _CANDIDATES_PER_HIT * k)) or search.by_reading(k)
-        rows = connection.native.execute(
+        native, count = connection.native, max(_MIN_CANDIDATES, _CANDIDATES_PER_HIT * k)
+        numbers = _nearest_by_graph(native, state, query, count, where)
+        numbers = numbers or _nearest_by_reading(native, state, query, k, where)
+        rows = native.execute(
             "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (tenant, n) WHERE c.n = ANY (%s)",
             (numbers,),
             binary=True,
@@ -78,9 +79,7 @@ class PostgresVectorLeg:
         for count, what in ((missing, "missing from"), (different - missing, "not what was written in")):
             if count:
                 report.problems.append(f"vectors: {count} rows are {what} the table that is searched")
-        (report.checked["vector rows"],) = connection.native.execute(
-            "SELECT count(*) FROM nearest"
-        ).fetchone()
+        [(report.checked["vector rows"],)] = connection.execute("SELECT count(*) FROM nearest").fetchall()
 
     def rebuild(self, connection: Any, state: IndexState) -> str:
         """Replace the rows that differ from the store's vectors; the HNSW index follows, or is made."""
@@ -117,67 +116,60 @@ class PostgresVectorLeg:
         _make_graph(native, state)
 
 
-class _CandidateSearch:
-    """Finds the row numbers of candidates for the nearest vectors, at half precision."""
+def _nearest_by_graph(
+    native: psycopg.Connection[Any], state: IndexState, query: Vectors, count: int, where: Filter | None
+) -> list[int]:
+    """Return ``count`` candidates by HNSW; none if there is no such index, or too few rows pass the filter."""
+    tenant = _tenant_with_graph(native, state)
+    if tenant is None:
+        return []
+    # without sorting there is no plan but along the index
+    settings = (
+        "SET LOCAL enable_sort = off; SET LOCAL hnsw.iterative_scan = relaxed_order; "
+        f"SET LOCAL hnsw.scan_mem_multiplier = 64; SET LOCAL hnsw.ef_search = {_EF_SEARCH}; "
+        f"SET LOCAL hnsw.max_scan_tuples = {max(1, _VISITS_PER_ROW * SCANNED)}"
+    )
+    statement = sql.SQL(
+        "SELECT n, 0 FROM nearest WHERE tenant = {} AND model = {} "
+        "ORDER BY (unit::halfvec({size})) <#> {}::halfvec({size}) LIMIT {}"
+    ).format(tenant, _model_key(state), _vector_literal(query), SCANNED, size=state.dimension)
+    with native.transaction(force_rollback=True):
+        native.execute(settings)
+        with closing(_passing_rows(native, statement, where)) as rows:
+            numbers = [n for n, _ in islice(rows, count)]
+    return numbers if len(numbers) == count else []
 
-    def __init__(
-        self, native: psycopg.Connection[Any], state: IndexState, query: Vectors, where: Filter | None
-    ) -> None:
-        self._native, self._state, self._where = native, state, where
-        self._query = sql.Literal(_vector_literal(query))
 
-    def by_graph(self, count: int) -> list[int] | None:
-        """Return ``count`` candidates by HNSW; ``None`` if there is no such index, or too few rows pass the filter."""
-        tenant = _tenant_with_graph(self._native, self._state)
-        if tenant is None:
-            return None
-        # without sorting there is no plan but along the index
-        settings = (
-            "SET LOCAL enable_sort = off; SET LOCAL hnsw.iterative_scan = relaxed_order; "
-            f"SET LOCAL hnsw.scan_mem_multiplier = 64; SET LOCAL hnsw.ef_search = {_EF_SEARCH}; "
-            f"SET LOCAL hnsw.max_scan_tuples = {max(1, _VISITS_PER_ROW * SCANNED)}"
-        )
-        query = sql.SQL(
-            "SELECT n, 0 FROM nearest WHERE tenant = {} AND model = {} "
-            "ORDER BY (unit::halfvec({size})) <#> {}::halfvec({size}) LIMIT {}"
-        ).format(
-            sql.Literal(tenant),
-            sql.Literal(_model_key(self._state)),
-            self._query,
-            sql.Literal(SCANNED),
-            size=sql.Literal(self._state.dimension),
-        )
-        with self._native.transaction(force_rollback=True):
-            self._native.execute(settings)
-            with closing(self._rows(query)) as rows:
-                numbers = [n for n, _ in islice(rows, count)]
-        return numbers if len(numbers) == count else None
+def _nearest_by_reading(
+    native: psycopg.Connection[Any], state: IndexState, query: Vectors, k: int, where: Filter | None
+) -> list[int]:
+    """Return the k nearest of all rows, and others that half precision cannot tell from the k-th."""
+    statement = sql.SQL(
+        "SELECT n, unit <#> {}::halfvec AS distance FROM nearest WHERE model = {} ORDER BY distance"
+    ).format(_vector_literal(query), _model_key(state))
+    numbers: list[int] = []
+    limit = math.inf
+    with closing(_passing_rows(native, statement, where)) as rows:
+        for n, distance in rows:
+            if distance > limit:
+                break
+            numbers.append(n)
+            if len(numbers) == k:
+                limit = distance + _MARGIN
+    return numbers
 
-    def by_reading(self, k: int) -> list[int]:
-        """Return the k nearest of all rows, and others that half precision cannot tell from the k-th."""
-        query = sql.SQL(
-            "SELECT n, unit <#> {}::halfvec AS distance FROM nearest WHERE model = {} ORDER BY distance"
-        ).format(self._query, sql.Literal(_model_key(self._state)))
-        numbers: list[int] = []
-        limit = math.inf
-        with closing(self._rows(query)) as rows:
-            for n, distance in rows:
-                if distance > limit:
-                    break
-                numbers.append(n)
-                if len(numbers) == k:
-                    limit = distance + _MARGIN
-        return numbers
 
-    def _rows(self, query: sql.Composed) -> Generator[tuple[int, float]]:
-        """Yield number and distance of the rows of a query that pass the filter, in order, read in growing pages."""
-        page = _FIRST_PAGE
-        with self._native.cursor("nearest") as cursor:
-            cursor.execute(query)
-            while rows := cursor.fetchmany(page):
-                ids = filter_rows(self._native, [n for n, _ in rows], self._where)
-                yield from (row for row in rows if row[0] in ids)
-                page = min(4 * page, _PAGE)
+def _passing_rows(
+    native: psycopg.Connection[Any], statement: sql.Composed, where: Filter | None
+) -> Generator[tuple[int, float]]:
+    """Yield number and distance of the rows of a query that pass a filter, in order, read in growing pages."""
+    page = _FIRST_PAGE
+    with native.cursor("nearest") as cursor:
+        cursor.execute(statement)
+        while rows := cursor.fetchmany(page):
+            ids = filter_rows(native, [n for n, _ in rows], where)
+            yield from (row for row in rows if row[0] in ids)
+            page = min(4 * page, _PAGE)
 
 
 def _tenant_with_graph(native: psycopg.Connection[Any], state: IndexState) -> str | None:
@@ -209,12 +201,7 @@ def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
     native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory // 1024}kB",))
     statement = sql.SQL(
         "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE tenant = {} AND model = {}"
-    ).format(
-        sql.Identifier(_index_name(state)),
-        sql.Literal(size),
-        sql.Literal(tenant),
-        sql.Literal(_model_key(state)),
-    )
+    ).format(sql.Identifier(_index_name(state)), size, tenant, _model_key(state))
     # one worker: containers have little memory that several can share
     native.execute("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
     native.execute(statement)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from support.postgres import PostgresServer, binaries
 
-import rag_kit.indexing.document_index.locations as locations
+import rag_kit.indexing.document_index.index as document_index
 import rag_kit.indexing.ingestion.run as ingestion
-from rag_kit.indexing.document_index.locations import location_of
+from rag_kit.indexing.document_index.index import location_of
 from rag_kit.indexing.readers.api import Reader
 
 
@@ -63,5 +63,5 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp
             return found
         return location_of(f"{url}&index=i{hashlib.sha256(str(found).encode()).hexdigest()[:16]}")
 
-    for module in (locations, ingestion):
+    for module in (document_index, ingestion):
         monkeypatch.setattr(module, "location_of", in_database)

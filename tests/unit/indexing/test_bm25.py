@@ -295,7 +295,7 @@ def test_view_keeps_its_state() -> None:
     index.add([Document("a a a")], ids=["z"])
     index.delete(["0"])
     index.prepare()
-    assert view.top(["a"], 5)[0].tolist() == [0]
+    assert view.top({"a": 1}, 5)[0].tolist() == [0]
 
 
 # Weighted terms, and the bound of a score

@@ -16,7 +16,7 @@ from support.embedding import WordEmbeddings
 from rag_kit.cli.main import main
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
-from rag_kit.indexing.document_index.locations import location_of
+from rag_kit.indexing.document_index.index import location_of
 from rag_kit.indexing.document_index.rows import Family
 
 psycopg = pytest.importorskip("psycopg")
