@@ -1,4 +1,4 @@
-"""Workers are killed at random moments, and poisoned by some files: the index is that of an undisturbed process."""
+"""Workers are killed at random moments: the index is that of an undisturbed process."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ def slow_reader(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def poison(path: Path) -> str:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return ""
-
-
-READERS = {"*.note": slow_reader, "*.poison": poison}
+READERS = {"*.note": slow_reader}
 
 
 def dump(folder: Path) -> Any:
@@ -78,16 +73,3 @@ def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
             assert not report.failed and report.added == 120
             assert dump(tmp_path / f"{turn}") == expected
     assert hits > 10
-
-
-def test_poison_among_many_is_named_and_nothing_else(tmp_path: Path) -> None:
-    """Several files that kill their worker are each reported; all others are in the index."""
-    docs = tmp_path / "docs"
-    write(docs)
-    for number in (7, 8, 60):
-        (docs / f"{number:03}.poison").write_text("x")
-    report = ingest(
-        docs, tmp_path / "two", embeddings=WordEmbeddings(), options=IngestOptions(workers=2, readers=READERS)
-    )
-    assert sorted(name for name, _ in report.failed) == ["007.poison", "008.poison", "060.poison"]
-    assert all("died 3 times" in reason for _, reason in report.failed) and report.added == 120

@@ -31,28 +31,18 @@ def write(folder: Path, end: float) -> int:
         with DocumentIndex.open(folder, embeddings=WordEmbeddings(), mode="w") as index:
             for _ in range(chance.randrange(1, 30)):
                 number += 1
+                together = [
+                    Document(f"pangolin walk {place} {number}", id=str(place), metadata={"round": number})
+                    for place in range(TOGETHER)
+                ]
                 with index.transaction():
-                    index.upsert(
-                        [
-                            Document(
-                                f"pangolin walk {place} {number}", id=str(place), metadata={"round": number}
-                            )
-                            for place in range(TOGETHER)
-                        ]
-                    )
+                    index.upsert(together)
                     filler = [
                         f"filler {chance.randrange(500)} of {number}" for _ in range(chance.randrange(40))
                     ]
                     index.upsert([Document(text, metadata={"round": 0}) for text in dict.fromkeys(filler)])
                     index.delete(chance.sample(index.ids("") or ["-"], 5) if number > 5 else [])
-                    index.upsert(
-                        [
-                            Document(
-                                f"pangolin walk {place} {number}", id=str(place), metadata={"round": number}
-                            )
-                            for place in range(TOGETHER)
-                        ]
-                    )
+                    index.upsert(together)
                 if chance.random() < 0.2:
                     index.flush()
     return number

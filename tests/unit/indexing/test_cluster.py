@@ -75,10 +75,6 @@ def on(
     return ingest(docs, index, embeddings=embeddings, options=settings, on_progress=progress)
 
 
-def pids(client: Any) -> list[int]:
-    return sorted(client.run(os.getpid).values())
-
-
 def test_the_index_and_the_report_are_those_of_one_process(client: Any, docs: Path, tmp_path: Path) -> None:
     """English and Chinese, failures, copies, readers of the caller: all as without workers, also the second time."""
 
@@ -127,22 +123,6 @@ def test_models_behind_endpoints_are_called_by_this_process(
         assert found["one"][0]["calls"] > 0 and found["one"][0]["embedded"] > 0
     logs = caplog.text + str(client.get_worker_logs()) + str(client.get_scheduler_logs())
     assert "sk-secret" not in logs
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_killed_changes_nothing(client: Any, docs: Path, tmp_path: Path) -> None:
-    """The run goes on: nothing twice, nothing missing."""
-    ingest(docs, tmp_path / "one", embeddings=WordEmbeddings())
-    killed: list[int] = []
-
-    def progress(name: str, done: int, total: int, *, bytes: int) -> None:  # noqa: A002
-        if not killed and name == "file09.md":
-            killed.append(pids(client)[0])
-            os.kill(killed[-1], signal.SIGKILL)
-
-    two = on(client, docs, tmp_path / "two", WordEmbeddings(), progress)
-    assert killed and two.added == 41
-    assert dump(tmp_path / "one") == dump(tmp_path / "two")
 
 
 @pytest.mark.slow

@@ -489,21 +489,22 @@ def test_a_damaged_vector_stops_no_hybrid_search(tmp_path: Path) -> None:
 
 
 @pytest.mark.folder
-def test_few_changes_leave_the_keyword_file_as_it_is(tmp_path: Path) -> None:
+def test_few_changes_leave_the_files_as_they_are(tmp_path: Path, model: WordEmbeddings) -> None:
     """Up to one changed row in a hundred readers follow the store; what is removed stays recorded till then."""
     folder = tmp_path / "index"
-    with DocumentIndex.create(folder) as index:
+    with DocumentIndex.create(folder, embeddings=model) as index:
         index.upsert([Document(f"badger number{i}", id=str(i)) for i in range(300)])
-    [file] = folder.glob("bm25-*")
+    files = [*folder.glob("bm25-*"), *folder.glob("vectors-*")]
     for word, last in (("quoll", False), ("dunnart", False), ("bilby", True)):
-        with DocumentIndex.open(folder, mode="w") as index:
+        with DocumentIndex.open(folder, mode="w", embeddings=model) as index:
             index.upsert([Document(f"{word} again", id="7")])
             index.delete([str(len(index.ids()))])
             if last:
                 index.upsert([Document("potoroo", id=str(i)) for i in range(20, 30)])
-        assert file.exists() is not last
-        with DocumentIndex.open(folder) as reader:
+        assert [file.exists() for file in files] == [not last] * 2
+        with DocumentIndex.open(folder, embeddings=model) as reader:
             assert [document.id for document, _ in reader.search_keyword(word)] == ["7"]
+            assert reader.search_dense(f"{word} again", 1)[0][0].id == "7"
             assert len(reader.search_keyword("badger", 400)) == len(reader.ids()) - (11 if last else 1)
             assert reader.verify().ok and not reader.verify().notes
 

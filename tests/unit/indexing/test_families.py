@@ -98,17 +98,13 @@ def test_an_update_replaces_children(index: DocumentIndex, model: WordEmbeddings
     assert index.verify().ok
 
 
-def test_metadata_of_the_parent_reach_its_children(index: DocumentIndex) -> None:
-    """New metadata of a parent with the same text are those of its children, with no text embedded."""
+def test_a_parent_may_change_with_its_children_or_alone(index: DocumentIndex) -> None:
+    """New metadata are its children's, with no text embedded; white space at the end changes none of them."""
     report = index.upsert(cut(numbered("ant", tenant="a")))
     assert report.parents.updated == ["ant"] and len(report.updated) == 6 and report.embedded == 0
     assert len(index.search_keyword("told", 50, {"tenant": "a"})) == 6
-
-
-def test_a_parent_may_change_alone(index: DocumentIndex) -> None:
-    """White space at the end changes the parent, and none of its children."""
     text = index.get(["ant"])[0].page_content + "\n"
-    report = index.upsert(cut(Document(text, id="ant")))
+    report = index.upsert(cut(Document(text, id="ant", metadata={"tenant": "a"})))
     assert report.parents.updated == ["ant"] and not report.added and not report.removed
     assert index.get(["ant"])[0].page_content == text
 

@@ -93,8 +93,8 @@ def test_pipes_and_sockets_are_problems_and_never_opened(tmp_path):
         assert set(reasons(tmp_path)) == {"pipe.md", "s.md"}
 
 
-def test_a_folder_that_may_not_be_read_is_a_problem(tmp_path, monkeypatch):
-    """The folder is named; the rest is listed."""
+def test_a_folder_or_file_that_may_not_be_read_is_a_problem(tmp_path, monkeypatch):
+    """It is named, and the rest is listed; the system is asked, also where the test runs as root."""
     put(tmp_path / "a.md")
     put(tmp_path / "shut" / "b.md")
     scandir = os.scandir
@@ -107,11 +107,6 @@ def test_a_folder_that_may_not_be_read_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setattr("rag_kit.indexing.files.os.scandir", refusing)
     assert names(tmp_path) == ["a.md"]
     assert reasons(tmp_path) == {"shut": "the folder cannot be read (Permission denied)"}
-
-
-def test_permission_is_asked_of_the_system(tmp_path, monkeypatch):
-    """A file that the system forbids to read is a problem (also where the test runs as root)."""
-    put(tmp_path / "a.md")
     monkeypatch.setattr("rag_kit.indexing.files.os.access", lambda path, mode: False)
     assert names(tmp_path) == [] and "not permitted" in reasons(tmp_path)["a.md"]
 

@@ -162,18 +162,21 @@ def test_a_fork_inside_a_write_leaves_the_write_to_the_parent(tmp_path: Path) ->
         assert found(writer) == ["first", "second"]
 
 
-def test_a_folder_without_a_format_version_is_of_the_oldest(tmp_path: Path) -> None:
-    """It is refused with what to do, and so is one whose tables lack a column; neither is called damaged."""
+def test_another_format_is_told_apart_from_damage(tmp_path: Path) -> None:
+    """One to come, none, as the oldest had, tables that lack a column: refused with what to do, also for repair."""
     DocumentIndex.create(tmp_path).close()
     [store] = tmp_path.glob("*.sqlite*")
     connection = sqlite3.connect(store)
-    connection.execute("DELETE FROM meta WHERE key = 'version'")
-    connection.commit()
-    with pytest.raises(
-        IndexFormatError, match=r"has no format version, as the oldest had.*ingest again"
-    ) as caught:
-        DocumentIndex.open(tmp_path)
-    assert "damaged" not in str(caught.value)
+    for statement, told in (
+        ("UPDATE meta SET value = '9' WHERE key = 'version'", "has format version 9"),
+        ("DELETE FROM meta WHERE key = 'version'", "has no format version, as the oldest had"),
+    ):
+        connection.execute(statement)
+        connection.commit()
+        for mode in ("r", "w"):
+            with pytest.raises(IndexFormatError, match=f"{told}.*ingest again") as caught:
+                DocumentIndex.open(tmp_path, mode=mode, check=False)  # type: ignore[arg-type]
+            assert "damaged" not in str(caught.value)
     for statement in (
         "SELECT absent FROM chunks",
         "SELECT 1 FROM nowhere",

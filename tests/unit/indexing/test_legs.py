@@ -46,13 +46,26 @@ async def word_counts_later(texts: list[str]) -> list[dict[str, float]]:
     return word_counts(texts)
 
 
+def halves(texts: list[str]) -> list[dict[str, float]]:
+    """Another encoder: the first halves of words."""
+    return [{word[: len(word) // 2]: 1.0 for word in text.lower().split()} for text in texts]
+
+
+def made(place: Any, leg: Any = "sparse", **options: Any) -> Any:
+    """A new index of the documents with a leg, open for writing."""
+    encoder = {"sparse_encoder": word_counts} if leg == "sparse" else {}
+    index = DocumentIndex.create(place, **{"legs": [leg], **encoder, **options})
+    index.upsert(DOCUMENTS)
+    return index
+
+
 def ids(found: Any) -> list[str | None]:
     return [document.id for document, _ in found]
 
 
 @pytest.mark.usefixtures("backend")
 def test_trigrams_are_searched_as_in_memory(tmp_path: Path) -> None:
-    """Whatever was written in which order, results and scores are those of a `TrigramRetriever`, to 1e-5."""
+    """Whatever was written in which order, scores are those of a `TrigramRetriever`, to 1e-5; filters are all met."""
     with DocumentIndex.create(tmp_path / "i", legs=["trigram"]) as index:
         index.upsert([*DOCUMENTS[:2], Document("old text of the library", id="beijing")])
         index.flush()
@@ -72,14 +85,6 @@ def test_trigrams_are_searched_as_in_memory(tmp_path: Path) -> None:
             assert found == asyncio.run(retriever.ainvoke(question))
         assert index.verify().ok
         assert index.verify().checked["trigram rows"] == 4
-        assert index.legs == ["trigram"]
-
-
-@pytest.mark.usefixtures("backend")
-def test_filters_hold_for_trigrams(tmp_path: Path) -> None:
-    """Filters of the retriever and of a call are both met."""
-    with DocumentIndex.create(tmp_path / "i", legs=["trigram"]) as index:
-        index.upsert(DOCUMENTS)
         retriever = index_retriever(index, "trigram", filter={"tenant": "a"})
         assert [document.id for document in retriever.invoke("pumps and photographs")] == ["pump"]
         assert retriever.invoke("photographs", filter={"tenant": "b"}) == []
@@ -110,11 +115,13 @@ def test_a_writer_adds_and_removes_the_leg(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("backend")
 def test_legs_that_are_refused(tmp_path: Path) -> None:
-    """Unknown names, a sparse leg without its encoder, and legs of a reader are refused, and nothing is made."""
-    wrong: list[dict[str, Any]] = [{"legs": ["fancy"]}, {"legs": "trigram"}, {"legs": ["sparse"]}]
-    for settings in [*wrong, {"sparse_encoder": word_counts}]:
+    """Unknown names, other kinds, a sparse leg without its encoder, and legs of a reader; nothing is made."""
+    wrong: list[Any] = [["fancy"], "trigram", ["sparse"], 5, [["trigram"]]]
+    settings: list[dict[str, Any]] = [{"legs": legs} for legs in wrong]
+    for given in (*settings, {"legs": ["sparse"], "sparse_encoder": "x"}, {"sparse_encoder": word_counts}):
         with pytest.raises(InvalidInputError):
-            DocumentIndex.create(tmp_path / "i", **settings)
+            DocumentIndex.create(tmp_path / "i", **given)
+    assert not (tmp_path / "i").exists()
     DocumentIndex.create(tmp_path / "i").close()
     with pytest.raises(InvalidInputError, match="by a writer"):
         DocumentIndex.open(tmp_path / "i", legs=["trigram"])
@@ -153,8 +160,7 @@ def test_legs_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_damaged_file_is_named_and_mended(tmp_path: Path, leg: str) -> None:
     """A flipped byte is found by `verify` and by the search, and `repair` writes the file again."""
     encoder: Any = {"sparse_encoder": word_counts} if leg == "sparse" else {}
-    with DocumentIndex.create(tmp_path / "i", legs=[leg], **encoder) as index:  # type: ignore[list-item]
-        index.upsert(DOCUMENTS)
+    made(tmp_path / "i", leg).close()
     [file] = (tmp_path / "i").glob(f"{leg}-*.index")
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
@@ -167,8 +173,7 @@ def test_a_damaged_file_is_named_and_mended(tmp_path: Path, leg: str) -> None:
 
 def test_a_lost_file_is_told_and_searched_all_the_same(tmp_path: Path) -> None:
     """A reader makes the leg of the stored texts; the next writer saves it."""
-    with DocumentIndex.create(tmp_path / "i", legs=["trigram"]) as index:
-        index.upsert(DOCUMENTS)
+    made(tmp_path / "i", "trigram").close()
     next((tmp_path / "i").glob("trigram-*.index")).unlink()
     with DocumentIndex.open(tmp_path / "i") as index:
         assert ids(index.leg_view("trigram").search("photografs")) == ["graph"]
@@ -186,8 +191,7 @@ def test_sparse_vectors_are_searched_as_in_memory(tmp_path: Path, encoder: Any) 
         asked.extend(texts)
         return encoder(texts)
 
-    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=counted) as index:
-        index.upsert(DOCUMENTS)
+    made(tmp_path / "i", sparse_encoder=counted).close()
     assert sorted(asked) == sorted(TEXTS.values())
     with DocumentIndex.open(tmp_path / "i", mode="w", sparse_encoder=counted) as index:
         index.upsert([Document("The pump at the pump house", id="house")])
@@ -206,8 +210,7 @@ def test_a_writer_without_the_encoder_leaves_texts_to_wait(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The next writer with the encoder takes over its texts and removals; searches say what is missing."""
-    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
-        index.upsert(DOCUMENTS)
+    made(tmp_path / "i").close()
     with DocumentIndex.open(tmp_path / "i", mode="w") as index:
         index.upsert([Document("A pump house", id="house")])
         index.delete(["pump"])
@@ -221,18 +224,35 @@ def test_a_writer_without_the_encoder_leaves_texts_to_wait(
         assert index.verify().ok and not index.verify().notes
 
 
+class LocalModel:
+    """A sparse model on this machine, as fastembed's are: its methods are the encoders."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def passages(self, texts: list[str]) -> list[dict[str, float]]:
+        return word_counts(texts)
+
+
 def test_another_encoder_is_refused(tmp_path: Path) -> None:
-    """Vectors of two encoders would be compared; an index without the leg takes no encoder."""
-    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
-        index.upsert(DOCUMENTS)
+    """Vectors of two encoders would be compared, also of one method of two models; nothing is changed then."""
+    with made(tmp_path / "i") as index:
         copy = pickle.loads(pickle.dumps(index))
     assert copy.leg_view("sparse").search("pump")
     copy.close()
     with pytest.raises(IndexMismatchError, match="word_counts'"):
         DocumentIndex.open(tmp_path / "i", sparse_encoder=word_counts_later)
+    with pytest.raises(IndexMismatchError):
+        DocumentIndex.open(tmp_path / "i", mode="w", legs=["trigram", "sparse"], sparse_encoder=halves)
+    with DocumentIndex.open(tmp_path / "i", sparse_encoder=word_counts) as index:
+        assert index.legs == ["sparse"] and ids(index.leg_view("sparse").search("pump")) == ["pump"]
     DocumentIndex.create(tmp_path / "plain").close()
     with pytest.raises(InvalidInputError, match="no sparse leg"):
         DocumentIndex.open(tmp_path / "plain", sparse_encoder=word_counts)
+    made(tmp_path / "models", sparse_encoder=LocalModel("splade-a").passages).close()
+    DocumentIndex.open(tmp_path / "models", sparse_encoder=LocalModel("splade-a").passages).close()
+    with pytest.raises(IndexMismatchError, match="splade-b"):
+        DocumentIndex.open(tmp_path / "models", sparse_encoder=LocalModel("splade-b").passages)
 
 
 def test_postgres_refuses_the_sparse_leg(postgres_url: str) -> None:
@@ -240,29 +260,39 @@ def test_postgres_refuses_the_sparse_leg(postgres_url: str) -> None:
         DocumentIndex.create(f"{postgres_url}&index=sparse", legs=["sparse"], sparse_encoder=word_counts)
 
 
-def test_tenants_of_a_database_have_legs_of_their_own(plain_url: str) -> None:
-    """The leg of one tenant says nothing of another's."""
-    first, second = (f"{plain_url}&index=legs&tenant={name}" for name in "ab")
-    with DocumentIndex.create(first, legs=["trigram"]) as a, DocumentIndex.create(second) as b:
-        a.upsert(DOCUMENTS)
-        b.upsert([Document("A secret pump", id="secret")])
-        assert ids(a.leg_view("trigram").search("pumpe")) == ["pump"]
+def test_legs_in_one_database_are_apart(plain_url: str, postgres_url: str) -> None:
+    """Those of two tenants, and of two indexes, though the schema of pgvector is on every index's path."""
+    import psycopg
+
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("GRANT ALL ON SCHEMA public TO plain")
+    first, second = (f"{plain_url}&index=public&tenant={name}" for name in "ab")
+    secret = Document("A secret pump", id="secret")
+    with made(first, "trigram") as a, DocumentIndex.create(second) as b:
+        b.upsert([secret])
         with pytest.raises(InvalidInputError, match="no trigram leg"):
             b.leg_view("trigram")
+        with DocumentIndex.create(f"{plain_url}&index=beside_public", legs=["trigram"]) as other:
+            other.upsert([secret])
+            assert ids(other.leg_view("trigram").search("pumpe")) == ["secret"]
+        assert ids(a.leg_view("trigram").search("pumpe")) == ["pump"] and a.verify().ok
     with DocumentIndex.open(second, mode="w", legs=["trigram"]) as b:
         assert ids(b.leg_view("trigram").search("pumpe")) == ["secret"]
 
 
-def test_a_leg_that_is_added_meanwhile_is_followed(postgres_url: str) -> None:
-    """A writer that was open before another added the leg writes into it."""
+def test_a_leg_that_comes_and_goes_meanwhile_is_followed(postgres_url: str) -> None:
+    """A writer that was open before another added the leg writes into it; a search finds that it was removed."""
     url = f"{postgres_url}&index=added"
     with DocumentIndex.create(url) as first:
         first.upsert(DOCUMENTS[:2])
         DocumentIndex.open(url, mode="w", legs=["trigram"]).close()
         first.upsert(DOCUMENTS[2:])
         first.delete(["graph"])
-        assert ids(first.leg_view("trigram").search("pumpe photografs")) == ["pump"]
-        assert first.verify().ok
+        view = first.leg_view("trigram")
+        assert ids(view.search("pumpe photografs")) == ["pump"] and first.verify().ok
+        DocumentIndex.open(url, mode="w", legs=[]).close()
+        with pytest.raises(InvalidInputError, match="no trigram leg"):
+            view.search("pump")
 
 
 def write_on(folder: Path) -> None:
@@ -278,8 +308,7 @@ def test_kills_leave_whole_legs(tmp_path: Path) -> None:
     if "fork" not in multiprocessing.get_all_start_methods():
         pytest.skip("this system cannot fork")
     folder, chance = tmp_path / "i", random.Random(20261129)
-    with DocumentIndex.create(folder, legs=["trigram", "sparse"], sparse_encoder=word_counts) as index:
-        index.upsert(DOCUMENTS)
+    made(folder, legs=["trigram", "sparse"]).close()
     for _ in range(8):
         process = multiprocessing.get_context("fork").Process(target=write_on, args=(folder,))
         process.start()
@@ -297,26 +326,9 @@ def test_kills_leave_whole_legs(tmp_path: Path) -> None:
                 }
 
 
-def halves(texts: list[str]) -> list[dict[str, float]]:
-    """Another encoder: the first halves of words."""
-    return [{word[: len(word) // 2]: 1.0 for word in text.lower().split()} for text in texts]
-
-
-def test_a_refused_encoder_is_not_recorded(tmp_path: Path) -> None:
-    """A writer that comes with other legs and the wrong encoder changes nothing."""
-    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
-        index.upsert(DOCUMENTS)
-    with pytest.raises(IndexMismatchError):
-        DocumentIndex.open(tmp_path / "i", mode="w", legs=["trigram", "sparse"], sparse_encoder=halves)
-    with DocumentIndex.open(tmp_path / "i", sparse_encoder=word_counts) as index:
-        assert index.legs == ["sparse"]
-        assert ids(index.leg_view("sparse").search("pump")) == ["pump"]  # type: ignore[attr-defined]
-
-
 def test_a_reader_is_told_of_another_encoder(tmp_path: Path) -> None:
     """An open reader does not search the vectors of the encoder that came since; nothing of the message is a path."""
-    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
-        index.upsert(DOCUMENTS)
+    made(tmp_path / "i").close()
     with DocumentIndex.open(tmp_path / "i", sparse_encoder=word_counts) as reader:
         retriever = index_retriever(reader, "sparse")
         DocumentIndex.open(tmp_path / "i", mode="w", legs=[]).close()
@@ -330,8 +342,7 @@ def test_a_reader_is_told_of_another_encoder(tmp_path: Path) -> None:
 
 def test_what_a_kill_left_of_a_leg_is_not_taken_over(tmp_path: Path) -> None:
     """A file that a killed removal left is removed by the next writer, and is nothing for another encoder."""
-    with DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=word_counts) as index:
-        index.upsert(DOCUMENTS)
+    made(tmp_path / "i").close()
     [file] = (tmp_path / "i").glob("sparse-*.index")
     data = file.read_bytes()
     DocumentIndex.open(tmp_path / "i", mode="w", legs=[]).close()
@@ -342,16 +353,6 @@ def test_what_a_kill_left_of_a_leg_is_not_taken_over(tmp_path: Path) -> None:
     file.write_bytes(data)
     DocumentIndex.open(tmp_path / "i", mode="w").close()
     assert not file.exists()
-
-
-@pytest.mark.parametrize(
-    "settings", [{"legs": 5}, {"legs": [["trigram"]]}, {"legs": ["sparse"], "sparse_encoder": "x"}]
-)
-def test_legs_of_another_kind_are_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """A text, a number or a list of lists is refused before anything is made."""
-    with pytest.raises(InvalidInputError):
-        DocumentIndex.create(tmp_path / "i", **settings)
-    assert not (tmp_path / "i").exists()
 
 
 def test_no_search_sees_half_of_a_write(tmp_path: Path) -> None:
@@ -403,32 +404,6 @@ def test_a_backup_that_was_written_on_is_read(tmp_path: Path, leg: Any) -> None:
         assert reader.verify().ok
 
 
-def test_indexes_of_a_database_have_tables_of_their_own(plain_url: str, postgres_url: str) -> None:
-    """The schema of pgvector is on every index's path; an index there keeps its leg to itself."""
-    import psycopg
-
-    with psycopg.connect(postgres_url) as connection:
-        connection.execute("GRANT ALL ON SCHEMA public TO plain")
-    with DocumentIndex.create(f"{plain_url}&index=public", legs=["trigram"]) as first:
-        first.upsert(DOCUMENTS)
-        with DocumentIndex.create(f"{plain_url}&index=beside_public", legs=["trigram"]) as second:
-            second.upsert([Document("A secret pump", id="secret")])
-            assert ids(second.leg_view("trigram").search("pumpe")) == ["secret"]
-        assert ids(first.leg_view("trigram").search("pumpe")) == ["pump"]
-        assert first.verify().ok
-
-
-def test_a_view_says_that_its_leg_has_gone(postgres_url: str) -> None:
-    """A search that began before the leg was removed fails; it does not find nothing."""
-    url = f"{postgres_url}&index=gone"
-    with DocumentIndex.create(url, legs=["trigram"]) as index:
-        index.upsert(DOCUMENTS)
-        view = index.leg_view("trigram")
-        DocumentIndex.open(url, mode="w", legs=[]).close()
-        with pytest.raises(InvalidInputError, match="no trigram leg"):
-            view.search("pump")
-
-
 def test_a_leg_is_added_while_another_tenant_adds_its_own(plain_url: str) -> None:
     """Nobody waits for the documents of another tenant to be analysed, once the tables are there."""
     import psycopg
@@ -454,31 +429,11 @@ def test_a_leg_that_was_just_added_is_not_lost(tmp_path: Path) -> None:
         assert index.verify().ok and index.verify().notes
 
 
-class LocalModel:
-    """A sparse model on this machine, as fastembed's are: its methods are the encoders."""
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-
-    def passages(self, texts: list[str]) -> list[dict[str, float]]:
-        return word_counts(texts)
-
-
-def test_methods_of_two_models_are_two_encoders(tmp_path: Path) -> None:
-    """The same method of an object with another model is refused."""
-    first, second = LocalModel("splade-a").passages, LocalModel("splade-b").passages
-    DocumentIndex.create(tmp_path / "i", legs=["sparse"], sparse_encoder=first).close()
-    DocumentIndex.open(tmp_path / "i", sparse_encoder=LocalModel("splade-a").passages).close()
-    with pytest.raises(IndexMismatchError, match="splade-b"):
-        DocumentIndex.open(tmp_path / "i", sparse_encoder=second)
-
-
 def test_a_fork_beside_a_busy_thread_can_search(tmp_path: Path) -> None:
     """A child waits for nothing that another thread of its parent held at that moment."""
     if "fork" not in multiprocessing.get_all_start_methods():
         pytest.skip("this system cannot fork")
-    with DocumentIndex.create(tmp_path / "i", legs=["trigram"]) as index:
-        index.upsert(DOCUMENTS)
+    made(tmp_path / "i", "trigram").close()
     with DocumentIndex.open(tmp_path / "i") as reader:
         views: list[Any] = [reader.keyword_view(), reader.leg_view("trigram")]
         with ExitStack() as busy:

@@ -92,7 +92,8 @@ def test_plain_searches_and_files_leave_the_tree_alone(tmp_path):
         (tmp_path / "docs" / f"{doc.id}.txt").write_text(doc.page_content, encoding="utf-8")
     ingest(tmp_path / "docs", tmp_path / "index", embeddings=WordEmbeddings())
     with DocumentIndex.open(tmp_path / "index", mode="w", embeddings=WordEmbeddings()) as index:
-        build_raptor(index, chat_model("extractive"), **SMALL)
+        report = build_raptor(index, chat_model("extractive"), **SMALL)  # selects sentences
+        assert (report.calls, report.tokens, report.failed) == (0, 0, 0) and report.summaries
         size = len(RaptorTree.read(index).nodes)
         index.upsert([Document("the moon", id="raptor:1:mine", metadata={"representation": "raptor"})])
         assert size
@@ -292,15 +293,6 @@ def test_a_model_that_fails_loses_nothing(tmp_path):
     tree = RaptorTree.read(index)
     assert str(tree).splitlines()[1] == before.splitlines()[1]
     assert build_raptor(index, model).failed == 0
-
-
-def test_without_a_language_model_sentences_are_selected(tmp_path):
-    """The embedded model summarises by rule, and costs no call."""
-    index = DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings())
-    index.upsert(documents())
-    report = build_raptor(index, chat_model("extractive"), **SMALL)
-    assert (report.calls, report.tokens, report.failed) == (0, 0, 0) and report.summaries
-    assert found(RaptorRetriever(index=index), "moon orbit")
 
 
 def test_small_and_even_indexes(tmp_path):

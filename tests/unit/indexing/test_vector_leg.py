@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import re
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,6 @@ from langchain_core.embeddings import Embeddings
 from support.embedding import WordEmbeddings
 
 from rag_kit.documents import Filter, matches
-from rag_kit.errors import IndexFormatError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import vector_leg
 
@@ -124,22 +121,6 @@ def test_a_new_filter_reads_only_metadata_written_since_the_index_was_loaded(
         assert scans and min(scans) > 0
 
 
-def test_few_changes_leave_the_file_as_it_is(large: Path, tmp_path: Path) -> None:
-    """A changed row is found by its new text before and after the file is written anew, which many changes bring."""
-    folder = shutil.copytree(large, tmp_path / "index")
-    [before] = folder.glob("vectors-*")
-    with DocumentIndex.open(folder, embeddings=Points(), mode="w") as index:
-        for numbers, same in ((range(3000, 3001), True), (range(3000, 3100), False)):
-            index.upsert(points(numbers, version=9))
-            index.flush()
-            [after] = folder.glob("vectors-*")
-            assert (after.name == before.name) == same
-            assert index.search_dense("point 3000 9", 1)[0][0].metadata["version"] == 9
-            assert index.search_dense("point 3000 0", 1)[0][1] < 0.999
-            report = index.verify()
-            assert report.ok and not report.notes
-
-
 def test_many_small_writes_give_what_one_gives(tmp_path: Path) -> None:
     """One file is left, and each state is that of an index made at once, also for another reader."""
     with DocumentIndex.create(tmp_path / "index", embeddings=Points()) as index:
@@ -194,16 +175,6 @@ def test_files_that_are_ahead_of_a_restored_store(tmp_path: Path) -> None:
     with DocumentIndex.open(folder, embeddings=WordEmbeddings()) as index:
         assert index.search_keyword("walrus") == [] and index.search_keyword("ocelot")[0][0].id == "1"
         assert index.search_dense("ocelot spots", 1)[0][1] == pytest.approx(1) and index.verify().ok
-
-
-def test_a_newer_format_is_refused(large: Path, tmp_path: Path) -> None:
-    """A store of a version to come is refused by its number, for reading, writing and repair."""
-    folder = shutil.copytree(large, tmp_path / "index")
-    with closing(sqlite3.connect(folder / "store.sqlite3")) as connection, connection:
-        connection.execute("UPDATE meta SET value = '9' WHERE key = 'version'")
-    for mode in ("r", "w"):
-        with pytest.raises(IndexFormatError, match="version 9"):
-            DocumentIndex.open(folder, mode=mode, check=False)  # type: ignore[arg-type]
 
 
 @pytest.fixture
