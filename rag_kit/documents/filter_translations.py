@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents.filters import ORDER, Clause, Filter, join_clauses, translate
+from rag_kit.documents.filters import ORDER, Clause, Filter, compile_filter, join_clauses, translate
 from rag_kit.errors import FilterError, MissingExtraError
+
+if TYPE_CHECKING:
+    from langchain_core.vectorstores import VectorStore
 
 _IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$ne": 0}}]}
 _MAX_INTEGER = 2**63
@@ -136,3 +140,27 @@ def _qdrant_test(models: Any, path: str, operator: str, value: Any) -> Any:
 def _cannot_ask(store: str, key: str, operator: str) -> FilterError:
     """Make the error for a condition that a store cannot check as the kit does."""
     return FilterError(f"{store} cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
+
+
+def made_by(store: VectorStore, package: str) -> bool:
+    """Tell whether a store's class, or a base of it, is of a package, without importing that."""
+    return any(base.__module__.split(".")[0] == package for base in type(store).__mro__)
+
+
+def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
+    """Return a function from the kit's filters to the ``filter`` argument of a store; ``None`` for an unknown store."""
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    if isinstance(store, InMemoryVectorStore):
+        return _to_predicate
+    if made_by(store, "langchain_chroma"):
+        return to_chroma
+    if made_by(store, "langchain_qdrant"):
+        return partial(to_qdrant, metadata_key=str(getattr(store, "metadata_payload_key", "metadata")))
+    return None
+
+
+def _to_predicate(where: Filter) -> Callable[[Any], bool]:
+    """Make a function from a document to whether it passes."""
+    passes = compile_filter(where)
+    return lambda document: passes(document.metadata)

@@ -73,7 +73,7 @@ def documents_of(source: Any) -> list[Document]:
 
 def _read_files(folder: Path) -> Iterator[Document]:
     """Read each file as one document; a warning names those that cannot be read."""
-    for file in iter_files([folder]).files if folder.exists() else ():
+    for file in iter_files([folder])[0] if folder.exists() else ():
         try:
             parts = read(file.path, root=file.root)
         except ReadError as error:

@@ -45,14 +45,9 @@ class FileProblem(NamedTuple):
     reason: str
 
 
-class FileListing(NamedTuple):
-    """The files that `iter_files` found and those left out; unpacks to the two lists."""
-
-    files: list[SourceFile]
-    problems: list[FileProblem]
-
-
-def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = ()) -> FileListing:
+def iter_files(
+    paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = ()
+) -> tuple[list[SourceFile], list[FileProblem]]:
     """List the files under paths, in folders of any depth, sorted by root and name; and those left out.
 
     Hidden files and folders (among them those of version control) and leavings of programs (``__pycache__``,
@@ -88,7 +83,7 @@ def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (
         elif not target.is_dir():
             _list_file(path, root, done, files, problems)
     files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
-    return FileListing(files, sorted(problems))
+    return files, sorted(problems)
 
 
 def printable_path(path: str) -> str:

@@ -20,6 +20,7 @@ _NO_TREE = {"$not": {REPRESENTATION: RAPTOR, RAPTOR: {"$exists": True}}}
 # Long titles, alike in every chunk of a document, hide what sets the chunks apart (docs/benchmarks.md): titles may have
 # 60 characters in all, or as many as a tenth of the text.
 _MAX_TITLES, _TITLES_SHARE = 60, 10
+_IN_WORD = r"[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # a letter or digit of a script that parts words by blanks
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
@@ -107,4 +108,4 @@ def _put_below_titles(text: str, metadata: Mapping[str, Any], max_titles: int) -
 
 def _has_words(text: str, words: str) -> bool:
     """Tell whether a text has some words, not only as parts of longer ones."""
-    return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", text) is not None
+    return re.search(rf"(?<!{_IN_WORD}){re.escape(words)}(?!{_IN_WORD})", text) is not None

@@ -14,10 +14,10 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, Vector
 
 from rag_kit.documents import PROVENANCE_KEY, Filter, combine_filters, compile_filter, copy_document
 from rag_kit.documents.explanation import SITUATION
+from rag_kit.documents.filter_translations import made_by
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
-from rag_kit.indexing.store_filters import made_by
 from rag_kit.query_construction.fields import MAX_FIELDS, DateFormat, FieldType, MetadataField, Schema
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
 from rag_kit.retrieval.inner import is_kit_retriever

@@ -18,9 +18,9 @@ from langchain_core.structured_query import (
 )
 from langchain_core.vectorstores import VectorStore
 
+from rag_kit.documents.filter_translations import translator_of
 from rag_kit.documents.filters import Filter, translate
 from rag_kit.errors import FilterError
-from rag_kit.indexing.store_filters import translator_of
 
 _PORTABLE = frozenset({"$eq", "$gt", "$gte", "$lt", "$lte", "$in"})
 _GROWTH = (4, 16, 64)  # times k, one search after the other

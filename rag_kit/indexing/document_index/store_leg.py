@@ -20,6 +20,7 @@ from langchain_core.vectorstores import VectorStore
 
 from rag_kit._redact import error_text
 from rag_kit.documents import Filter
+from rag_kit.documents.filter_translations import made_by
 from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.file_leg import FileLeg, model_key
 from rag_kit.indexing.document_index.folder import remove_parts
@@ -33,7 +34,6 @@ from rag_kit.indexing.document_index.state import (
 )
 from rag_kit.indexing.document_index.vector_leg import read_changed_numbers, read_numbers
 from rag_kit.indexing.document_index.vectors import Numbers, Vectors, best_by_id, best_with_ties, read_blocks
-from rag_kit.indexing.store_filters import made_by
 
 logger = logging.getLogger(__name__)
 

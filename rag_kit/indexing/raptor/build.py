@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import StoredRow, make_rows
-from rag_kit.indexing.document_index.vectors import Vectors, unit
+from rag_kit.indexing.document_index.vectors import Vectors, decode_vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.raptor.clusters import soft_clusters
 from rag_kit.indexing.raptor.tree import RaptorTree, short_hash
@@ -163,14 +163,12 @@ class _TreeBuilder:
         )
         with self.index.view() as (connection, state, _):
             self.tree = RaptorTree.of(connection)
-            for key, text, fields, digest, blob in connection.execute(query):
-                metadata = json.loads(fields)
-                is_damaged = len(blob) != 4 * (state.dimension or 0)  # bytes of float32
-                if is_damaged or REPRESENTATION in metadata or not text.strip():
-                    continue
-                vector = unit(np.frombuffer(blob, "<f4"))
-                if np.isfinite(vector).all():
-                    self.items[key] = _Item(embedded_row(text, fields), short_hash(digest), metadata, vector)
+            stored = ((row, blob) for *row, blob in connection.execute(query))
+            rows, vectors = decode_vectors(stored, state.dimension or 0)
+        for (key, text, fields, digest), vector in zip(rows, unit(vectors), strict=True):
+            metadata = json.loads(fields)
+            if REPRESENTATION not in metadata and text.strip():
+                self.items[key] = _Item(embedded_row(text, fields), short_hash(digest), metadata, vector)
 
     def _partition_fields(self) -> list[str]:
         """Return the metadata fields by which there are separate trees."""

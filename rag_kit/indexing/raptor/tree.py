@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from rag_kit.documents import clean_text
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import document
-from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders
+from rag_kit.indexing.document_index.state import Connection, select_in
 from rag_kit.indexing.searched import RAPTOR
 
 
@@ -56,11 +56,10 @@ class RaptorTree:
         hashes: dict[str, str] = {}  # of passages when they were summarised
         for node in nodes:
             hashes.update(node.metadata[RAPTOR]["leaves"])
+        query = "SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({})"
         leaves = {}
-        for ids in in_groups(hashes):
-            query = f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({placeholders(ids)})"
-            for key, n, beginning, digest in connection.execute(query, ids):
-                leaves[key] = Leaf(n, beginning, short_hash(digest) == hashes[key])
+        for key, n, beginning, digest in select_in(connection, query, hashes):
+            leaves[key] = Leaf(n, beginning, short_hash(digest) == hashes[key])
         return cls({node.id or "": node for node in nodes}, leaves)
 
     @property

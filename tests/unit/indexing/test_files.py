@@ -19,18 +19,18 @@ def put(path: Path, text: str = "x") -> Path:
 
 
 def names(folder: Path, **settings: object) -> list[str]:
-    return [source.file for source in iter_files([folder], **settings).files]  # type: ignore[arg-type]
+    return [source.file for source in iter_files([folder], **settings)[0]]  # type: ignore[arg-type]
 
 
 def reasons(folder: Path) -> dict[str, str]:
-    return {problem.file: problem.reason for problem in iter_files([folder]).problems}
+    return {problem.file: problem.reason for problem in iter_files([folder])[1]}
 
 
 def test_files_come_in_a_fixed_order_with_root_and_relative_name(tmp_path):
     """The order of the names, not of the disk."""
     for name in ("b.md", "a/z.md", "a/b/c.txt", "B.md"):
         put(tmp_path / name)
-    files = iter_files([tmp_path]).files
+    files, _ = iter_files([tmp_path])
     assert [source.file for source in files] == ["B.md", "a/b/c.txt", "a/z.md", "b.md"]
     assert all(source.root == tmp_path and source.path == tmp_path / source.file for source in files)
 
@@ -124,9 +124,9 @@ def test_strange_names_are_listed_and_problems_can_be_printed(tmp_path):
 def test_named_files_overlap_with_folders_without_doubles(tmp_path):
     """A file that is named and also lies in a named folder is listed once, under the folder."""
     path = put(tmp_path / "a" / "b.md")
-    files = iter_files([path, tmp_path, tmp_path / "a"]).files
+    files, _ = iter_files([path, tmp_path, tmp_path / "a"])
     assert [(source.root, source.file) for source in files] == [(tmp_path, "a/b.md")]
-    assert iter_files([path]).files[0].file == "b.md"
+    assert iter_files([path])[0][0].file == "b.md"
 
 
 def test_missing_paths_and_too_many_files_are_refused(tmp_path, monkeypatch):
