@@ -20,7 +20,8 @@ _NO_TREE = {"$not": {REPRESENTATION: RAPTOR, RAPTOR: {"$exists": True}}}
 # Long titles, alike in every chunk of a document, hide what sets the chunks apart (docs/benchmarks.md): titles may have
 # 60 characters in all, or as many as a tenth of the text.
 _MAX_TITLES, _TITLES_SHARE = 60, 10
-_IN_WORD = r"[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # a letter or digit of a script that parts words by blanks
+# A letter or digit that goes on with a word; in Chinese, Japanese, Korean and Thai no blank parts a name from the rest.
+_IN_WORD = r"[^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
