@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -13,6 +14,7 @@ from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.documents.explanation import CORRECTED
+from rag_kit.documents.files import replace_file
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import (
@@ -77,13 +79,11 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
         for id, _, _, original, metadata, _ in removed:
             yield {"id": id, "text": None, "metadata": json.loads(metadata), "original": original}
 
+    if os.path.lexists(path):
+        raise InvalidInputError(f"{path} is there already, and may hold corrections. Name a new file.")
+    texts = (json.dumps(line, ensure_ascii=False) + "\n" for line in lines())
     try:
-        with Path(path).open("x", encoding="utf-8") as file:
-            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines())
-    except FileExistsError as error:
-        raise InvalidInputError(
-            f"{path} is there already, and may hold corrections. Name a new file."
-        ) from error
+        replace_file(Path(path), lambda file: file.writelines(text.encode() for text in texts))
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be written ({error.strerror or error}).") from error
     return len(ids) + len(removed)

@@ -18,7 +18,7 @@ from support.embedding import WordEmbeddings
 from rag_kit.cli.main import main
 from rag_kit.documents import explain
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, correcting, ingest
 from rag_kit.indexing.correcting import Corrected, export_chunks, import_chunks
 from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.models import chat_model
@@ -200,6 +200,20 @@ def test_documents_that_have_parts_are_refused(tmp_path: Path) -> None:
         assert index.corrections() == []
         with pytest.raises(InvalidInputError, match="there already"):
             export_chunks(index, tmp_path / "c.jsonl")
+
+
+def test_an_export_that_fails_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the chunks would look like all of them, and stand in the way of the next export."""
+    monkeypatch.setattr(correcting, "_PAGE", 1)
+    get, path = DocumentIndex.get, folder.parent / "chunks.jsonl"
+    with DocumentIndex.open(folder) as index:
+        last = index.passage_ids()[-1:]
+        monkeypatch.setattr(DocumentIndex, "get", lambda self, ids: 1 / 0 if ids == last else get(self, ids))
+        with pytest.raises(ZeroDivisionError):
+            export_chunks(index, path)
+        assert not path.exists()
+        monkeypatch.undo()
+        assert export_chunks(index, path) == 4
 
 
 @pytest.mark.folder
