@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -63,7 +62,6 @@ class BM25View:
         self._width = -(-self._size // self._height)
         self._padded = self._width * self._height
         self._weights_of: dict[int, Floats] = {}
-        self._local = threading.local()
         self.graphs: dict[int, TermGraph] = {}  # of `spread`, by its ``max_df``
         self._known_terms = postings.terms
         # Seen through a memoryview an element is a Python number at once.
@@ -80,7 +78,7 @@ class BM25View:
 
     def scores(self, terms: Terms) -> Floats:
         """Return the score of every document, as a new array of shape (documents,)."""
-        return self._accumulate(terms)[: self._size].copy()
+        return self._accumulate(terms)[: self._size]
 
     def maximum(self, terms: Terms) -> float:
         """Return a bound that no document's score for the terms exceeds."""
@@ -135,12 +133,8 @@ class BM25View:
         return documents_of_rows(self.rows[position] for position in positions)
 
     def _accumulate(self, terms: Terms) -> Floats:
-        """Return the scores of all documents, shape (padded documents,), in an array that this thread uses again."""
-        scores: Floats | None = getattr(self._local, "scores", None)
-        if scores is None:
-            scores = self._local.scores = np.zeros(self._padded, self._weights.dtype)
-        else:
-            scores.fill(0)
+        """Return the scores of all documents, shape (padded documents,)."""
+        scores: Floats = np.zeros(self._padded, self._weights.dtype)
         for term, weight in terms.items():
             number = self._vocabulary.get(term, self._known_terms)
             if number >= self._known_terms:

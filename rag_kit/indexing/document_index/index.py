@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 # Found anywhere, as in quotes: taken for a folder, it would be made under a name that shows its password.
 _SETTING = r"\b(host|user|dbname)\s*=.*\s\w+\s*="  # of libpq's other form
 _LIKE_URL = re.compile(rf"\w://|(?<![a-z])postgres(ql)?:|:\S+@[\w.-]+:\d|password\s*=|{_SETTING}", re.I)
-_URL_MODULE = "rag_kit.indexing.postgres.location"  # imported when a URL is given
+_POSTGRES = "rag_kit.indexing.postgres"  # imported when a URL is given
 
 
 class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
@@ -269,7 +269,7 @@ def location_of(place: Place) -> Path | RemoteLocation:
     if isinstance(place, RemoteLocation):
         return place
     if _LIKE_URL.search(str(place)):
-        location: RemoteLocation = import_module(_URL_MODULE).location_of(str(place))
+        location: RemoteLocation = import_module(f"{_POSTGRES}.location").location_of(str(place))
         return location
     return as_path(place, "folder")
 
@@ -279,8 +279,7 @@ def _store_of(place: Place) -> tuple[type[Store], Path | RemoteLocation]:
     location = location_of(place)
     if isinstance(location, Path):
         return FolderStore, location
-    module, _, name = location.store.partition(":")
-    return getattr(import_module(module), name), location
+    return import_module(f"{_POSTGRES}.store").PostgresStore, location
 
 
 def _check_legs(legs: Any, encoder: SparseEncoder | None) -> list[str] | None:

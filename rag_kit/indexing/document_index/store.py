@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.state import (
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 class RemoteLocation(ABC):
     """An index that a URL names; as text it is the URL without secrets."""
-
-    store: ClassVar[str]  # ``module:class`` of its `Store`, imported when an index is opened or made
 
     @property
     @abstractmethod

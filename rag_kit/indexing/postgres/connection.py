@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from importlib.resources import files
 from itertools import count
 from typing import Any
@@ -60,7 +59,6 @@ _REFUSALS = {
 }
 
 
-@lru_cache(maxsize=500)
 def postgres_sql(sql: str) -> str:
     """Translate a statement from SQLite's to PostgreSQL's SQL: placeholders, and the few words that differ."""
     # keys are unique within a tenant, so conflicts are on (tenant, key)

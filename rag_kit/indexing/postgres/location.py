@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from rag_kit.errors import InvalidInputError
@@ -26,7 +26,6 @@ _DEFAULTS = {"index": "rag_kit", "tenant": ""}
 class PostgresLocation(RemoteLocation):
     """Location of an index in a database."""
 
-    store: ClassVar[str] = "rag_kit.indexing.postgres.store:PostgresStore"
     url: str  # names it without a password
     conninfo: str = field(repr=False, compare=False)  # for psycopg; may hold a password, so never to be shown
     index: str = "rag_kit"  # the schema

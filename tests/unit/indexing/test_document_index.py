@@ -79,8 +79,8 @@ def test_writing_twice_changes_nothing(folder: Path, model: WordEmbeddings) -> N
     assert {p.name: p.stat().st_mtime_ns for p in folder.iterdir() if p.name.startswith("bm25")} == files
 
 
-def test_same_id_replaces_in_both_legs(folder: Path, model: WordEmbeddings) -> None:
-    """After an upsert under the same id, neither leg finds the old text; Document.id is kept."""
+def test_replaced_and_deleted_texts_are_in_no_leg(folder: Path, model: WordEmbeddings) -> None:
+    """After an upsert under the same id, or a delete, now and after opening again; Document.id is kept."""
     with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
         index.upsert([Document("walrus tusk", id="mine")])
         report = index.upsert([Document("ocelot spots", id="mine")])
@@ -89,7 +89,13 @@ def test_same_id_replaces_in_both_legs(folder: Path, model: WordEmbeddings) -> N
         assert [d.id for d, _ in index.search_keyword("ocelot")] == ["mine"]
         assert index.search_dense("ocelot spots", 1)[0][0].page_content == "ocelot spots"
         assert all(d.page_content != "walrus tusk" for d, _ in index.search_dense("walrus tusk", 31))
-        assert index.delete(["mine", "unknown"]) == 1
+        victim = index.search_keyword("alpha7", 1)[0][0]
+        assert index.delete(["mine", victim.id, "unknown"]) == 2 and index.delete([victim.id]) == 0
+        assert index.get([victim.id]) == []
+    with DocumentIndex.open(folder, embeddings=model) as index:
+        found = index.search_keyword("alpha7 ocelot", 30) + index.search_dense(victim.page_content, 30)
+        assert not {"mine", victim.id} & {document.id for document, _ in found} and len(index.ids()) == 29
+        assert index.verify().ok
 
 
 def test_ids_are_stable_when_a_paragraph_is_put_in(folder: Path, model: WordEmbeddings) -> None:
@@ -102,18 +108,6 @@ def test_ids_are_stable_when_a_paragraph_is_put_in(folder: Path, model: WordEmbe
         assert before < set(index.ids())
         twins = [Document("twin", metadata={"source": "/docs/t.md"})] * 2
         assert len(index.upsert(twins).added) == 2
-
-
-def test_delete_reaches_all_legs(folder: Path, model: WordEmbeddings) -> None:
-    """A deleted document is in no leg, now or after opening again."""
-    with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
-        victim = index.search_keyword("alpha7", 1)[0][0]
-        assert index.delete([victim.id]) == 1 and index.delete([victim.id]) == 0
-        assert index.get([victim.id]) == []
-    with DocumentIndex.open(folder, embeddings=model) as index:
-        found = index.search_keyword("alpha7", 30) + index.search_dense(victim.page_content, 30)
-        assert victim.id not in {document.id for document, _ in found} and len(index.ids()) == 29
-        assert index.verify().ok
 
 
 def test_sync_replaces_sources_and_prunes_in_scope(tmp_path: Path) -> None:
@@ -153,31 +147,6 @@ def test_metadata_come_back_as_json_can_say_them(folder: Path, model: WordEmbedd
             assert found.metadata == metadata and found.id == "q" and found.page_content == "quokka"
             found.metadata["list"].append("changed by the caller")
         assert index.get(["q"])[0].metadata == metadata == index.search_keyword("quokka")[0][0].metadata
-
-
-FILTERS = [
-    {"n": 3},
-    {"n": {"$gte": 3, "$lt": 9}},
-    {"$or": [{"n": 1}, {"n": {"$in": [4, 28]}}]},
-    {"$and": [{"n": {"$gt": 5}}, {"source": "/docs/a.md"}]},
-    {"n": {"$in": []}},
-    {"$not": {"n": {"$lt": 25}}},
-    {"missing": {"$exists": False}, "n": {"$nin": [0, 1]}},
-    {"source": {"$gt": "/docs/"}},
-    {"n": True},
-]
-
-
-@pytest.mark.parametrize("where", FILTERS)
-def test_filters_mean_the_same_in_all_legs(
-    folder: Path, model: WordEmbeddings, where: dict[str, Any]
-) -> None:
-    """Keyword and dense search let exactly the same documents through."""
-    with DocumentIndex.open(folder, embeddings=model) as index:
-        keyword = {d.id for d, _ in index.search_keyword("common", 30, where)}
-        dense = index.search_dense("common words", 30, where)
-        assert {d.id for d, _ in dense} == keyword
-        assert index.search_dense("common words", 2, where) == dense[:2]
 
 
 def test_embedding_error_changes_nothing(folder: Path, model: WordEmbeddings) -> None:
@@ -286,15 +255,10 @@ def test_missing_index_names_the_command(tmp_path: Path) -> None:
                 opening(folder)
 
 
-@pytest.mark.folder
-def test_create_refuses_an_index(folder: Path) -> None:
-    """An index is not made twice."""
+def test_another_embedding_model_is_refused_by_both_names(folder: Path) -> None:
+    """Another model, or none for writing, is refused and both names are in the message; no index is made twice."""
     with pytest.raises(InvalidInputError, match="already"):
         DocumentIndex.create(folder)
-
-
-def test_another_embedding_model_is_refused_by_both_names(folder: Path) -> None:
-    """Another model, or none for writing, is refused and both names are in the message."""
     with pytest.raises(IndexMismatchError, match=r"WordEmbeddings\[64\].*WordEmbeddings\[32\]"):
         DocumentIndex.open(folder, embeddings=WordEmbeddings(size=32))
     with pytest.raises(IndexMismatchError, match=r"WordEmbeddings\[64\].*none"):

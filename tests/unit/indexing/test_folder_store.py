@@ -281,6 +281,19 @@ def execute(folder: Path, statement: str, *values: Any) -> None:
     connection.close()
 
 
+def mend(docs: Path, folder: Path, damage: str, repaired: str) -> Any:
+    """Repair an index and ingest again: text, vector and both search structures are those of the files."""
+    model, text = WordEmbeddings(), "The pump starts at 40 degrees."
+    with DocumentIndex.open(folder, mode="w", check=False) as index:
+        assert damage in str(index.verify()) and repaired in str(index.repair())
+    report = ingest(docs, folder, embeddings=model)
+    with DocumentIndex.open(folder, embeddings=model) as index:
+        assert index.verify().ok, str(index.verify())
+        assert [d.page_content for d, _ in index.search_keyword("pump")] == [text]
+        assert index.search_dense(text, 1)[0][0].page_content == text
+    return report
+
+
 @pytest.mark.parametrize(
     ("column", "old", "new"),
     [("text", b"pump", b"qump"), ("text", b"pump", b"\xf0ump"), ("metadata", b"{", b"[")],
@@ -288,24 +301,11 @@ def execute(folder: Path, statement: str, *values: Any) -> None:
 def test_a_flipped_byte_is_mended_by_repair_and_ingest(
     docs: Path, index_folder: Path, column: str, old: bytes, new: bytes
 ) -> None:
-    """After a repair the next ingest writes the damaged row again: text, vector, and both search structures."""
-    model = WordEmbeddings()
-    execute(
-        index_folder,
-        f"UPDATE chunks SET {column} = replace({column}, ?, CAST(? AS TEXT)) WHERE text LIKE '%pump%'",
-        old.decode(),
-        new,
-    )
-    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
-        assert "1 rows of chunks are not what was written" in str(index.verify())
-        index.repair()
-    report = ingest(docs, index_folder, embeddings=model)
+    """After a repair the next ingest writes the damaged row again."""
+    statement = f"UPDATE chunks SET {column} = replace({column}, ?, CAST(? AS TEXT)) WHERE text LIKE '%pump%'"
+    execute(index_folder, statement, old.decode(), new)
+    report = mend(docs, index_folder, "1 rows of chunks are not what was written", "will be read again")
     assert (report.added, report.unchanged, report.embedded) == (1, 1, 1)
-    with DocumentIndex.open(index_folder, embeddings=model) as index:
-        assert index.verify().ok, str(index.verify())
-        text = "The pump starts at 40 degrees."
-        assert [d.page_content for d, _ in index.search_keyword("pump")] == [text]
-        assert index.search_dense(text, 1)[0][0].page_content == text
 
 
 @pytest.mark.parametrize("copy", [0, 1])
@@ -313,19 +313,13 @@ def test_a_flipped_bit_of_a_hash_is_mended_by_repair_and_ingest(
     docs: Path, index_folder: Path, copy: int
 ) -> None:
     """The table and SQLite's index of hashes no longer agree, whichever of the two was hit."""
-    model, file = WordEmbeddings(), index_folder / "store.sqlite3"
+    file = index_folder / "store.sqlite3"
     with closing(sqlite3.connect(file)) as connection:
         [(digest,)] = connection.execute("SELECT hash FROM chunks WHERE text LIKE '%pump%'")
     data = file.read_bytes()
     place = [found for found in range(len(data)) if data.startswith(digest, found)][copy]
     file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
-        assert "store.sqlite3 is damaged" in str(index.verify())
-        assert "rebuilt the indexes within store.sqlite3" in str(index.repair())
-    ingest(docs, index_folder, embeddings=model)
-    with DocumentIndex.open(index_folder, embeddings=model) as index:
-        assert index.verify().ok, str(index.verify())
-        assert [d.page_content for d, _ in index.search_keyword("pump")] == ["The pump starts at 40 degrees."]
+    mend(docs, index_folder, "store.sqlite3 is damaged", "rebuilt the indexes within store.sqlite3")
 
 
 def test_a_repair_says_that_nothing_mends_damaged_tables(index_folder: Path) -> None:
