@@ -77,18 +77,7 @@ class PostingsLeg(LoadedLeg[I]):
         report.checked[f"{self.label} rows"] = len(indexed)
 
 
-class TermLeg(PostingsLeg[BM25Index]):
-    """Base of the legs that search by BM25 over the terms of an analyzer."""
-
-    def _read(self, path: Path) -> BM25Index:
-        return BM25Index.load(path)
-
-    def view(self, connection: Connection, state: IndexState) -> KeywordView:
-        """Return a view of the state that the connection sees."""
-        return KeywordView(self.current(connection, state), state.derived)
-
-
-class KeywordLeg(TermLeg):
+class KeywordLeg(PostingsLeg[BM25Index]):
     """BM25 over the chunks of an index; see ``Leg``."""
 
     label, kind = "keyword", "bm25"
@@ -99,8 +88,15 @@ class KeywordLeg(TermLeg):
         self._positions = NO_GENERATION, np.empty(0, np.int64)
         self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
 
+    def _read(self, path: Path) -> BM25Index:
+        return BM25Index.load(path)
+
     def _empty(self, state: IndexState) -> BM25Index:
         return BM25Index()
+
+    def view(self, connection: Connection, state: IndexState) -> KeywordView:
+        """Return a view of the state that the connection sees."""
+        return KeywordView(self.current(connection, state), state.derived)
 
     def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
         """Return an array that tells by row number which rows pass a filter; arbitrary where there is no row."""
@@ -135,7 +131,7 @@ class KeywordLeg(TermLeg):
         return passes_by_position[positions]
 
 
-class TrigramLeg(TermLeg):
+class TrigramLeg(KeywordLeg):
     """BM25 over n-grams of characters, as `TrigramRetriever` searches by."""
 
     label = kind = "trigram"
