@@ -13,7 +13,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
-from rag_kit.indexing.bm25.parameters import check_k
+from rag_kit.indexing.bm25.parameters import check_ids, check_k
 from rag_kit.indexing.bm25.view import Hits
 from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
@@ -40,8 +40,7 @@ class ReadableIndex:
 
         An id may be that of a document with children, which `ids` does not list.
         """
-        if isinstance(ids, str):
-            raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
+        ids = check_ids(ids)
         distinct = list(dict.fromkeys(ids))
         with self._store.reading() as connection:
             documents = read_documents(connection, distinct)
@@ -99,6 +98,7 @@ class ReadableIndex:
 
     def vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
         """Return stored vectors by id, as the model gave them (float32); damaged ones are left out."""
+        ids = check_ids(ids)
         query = "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.id IN ({})"
         with self._store.reading() as connection:
             dimension = self._store.state(connection).dimension or 0

@@ -12,6 +12,7 @@ from typing import Any, cast
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25.parameters import check_ids
 from rag_kit.indexing.document_index.embedding import Filling, check_model, check_vectors, embed_ahead
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Family, StoredRow, family_rows, make_rows, text_hash
@@ -91,9 +92,8 @@ class WritableIndex(ReadableIndex):
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents, and say how many there were; one with children goes with them, no child goes alone."""
-        if isinstance(ids, str):
-            raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
-        report = self.write(Batch(removed_ids=list(ids)))
+        ids = check_ids(ids)
+        report = self.write(Batch(removed_ids=ids))
         return len({*ids} & {*report.removed, *report.parents.removed})
 
     def delete_sources(self, sources: Sequence[str]) -> int:

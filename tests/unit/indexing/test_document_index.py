@@ -382,7 +382,7 @@ def test_bm25_file_behind_or_lost(folder: Path, model: WordEmbeddings, tmp_path:
 
 
 def test_bad_documents_are_refused(folder: Path, model: WordEmbeddings) -> None:
-    """Clashing or empty ids, half surrogates and wrong k are refused before anything is written."""
+    """Clashing, empty and other ids than texts, half surrogates and wrong k are refused, and nothing is changed."""
     with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
         for bad, ids in (
             ([Document("a", id="x"), Document("b", id="x")], None),
@@ -396,8 +396,14 @@ def test_bad_documents_are_refused(folder: Path, model: WordEmbeddings) -> None:
         for k in (0, -1, True, 2.5):
             with pytest.raises(InvalidInputError, match=r"k=.* is not allowed"):
                 index.search_keyword("alpha1", k)  # type: ignore[arg-type]
-        with pytest.raises(InvalidInputError, match="list of ids"):
-            index.delete("abc")
+        index.upsert([Document("seven", id="7"), Document("eight", id="8")])
+        for call in (index.get, index.vectors, index.delete):
+            for wrong in ("abc", [7], 7):
+                with pytest.raises(InvalidInputError, match="list of ids"):
+                    call(wrong)  # type: ignore[arg-type]
+        assert [document.id for document in index.get(iter(["7", "8"]))] == ["7", "8"]  # type: ignore[arg-type]
+        assert index.vectors(iter(["7"])).keys() == {"7"}  # type: ignore[arg-type]
+        assert index.delete(iter(["7", "8"])) == 2  # type: ignore[arg-type]
         assert len(index.ids()) == 30
     with pytest.raises(DocumentIndexError, match="closed"):
         index.search_keyword("alpha1")
