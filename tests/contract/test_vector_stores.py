@@ -113,21 +113,6 @@ def test_filters_are_exact(kind: Kind, tmp_path: Path) -> None:
             assert [doc.id for doc, _ in near] == [doc.id for doc, _ in found[:3]]
 
 
-def test_summaries_are_left_out_unless_asked_for(kind: Kind, tmp_path: Path) -> None:
-    """Only a filter that names derived rows finds them, also in a store that cannot express it."""
-    with DocumentIndex.create(tmp_path / "a", embeddings=Points(), **kind.arguments()) as index:
-        made = rows(range(80), 1)
-        for document in made:
-            document.id, document.metadata = f"s{document.id}", {"representation": "summary"}
-        index.upsert([*rows(range(20)), *made])
-        index.flush()
-        assert {document.id for document, _ in index.search_dense("文本 5 1", 20)} == {
-            f"d{n}" for n in range(20)
-        }
-        summaries = index.search_dense("文本 5 1", 9, {"representation": "summary"})
-        assert len(summaries) == 9 and summaries[0][0].id == "sd5"
-
-
 def test_without_the_store_keywords_are_found_and_writes_wait(kind: Kind, tmp_path: Path) -> None:
     """Dense search says what is missing; what is written and removed meanwhile, the next writer hands over."""
     model = Points()

@@ -48,16 +48,6 @@ class IngestDriver:
             {"do": "ingest", "docs": str(docs), "index": str(index), "kill_after": kill_after, "prune": prune}
         )
 
-    def families(self, index: Path, version: int, *, kill_after: float | None = None) -> Any:
-        """Write a version of some documents with children; kill -9 after that many seconds."""
-        return self._ask(
-            {"do": "families", "index": str(index), "version": version, "kill_after": kill_after}
-        )
-
-    def dump_families(self, index: Path) -> Any:
-        """Parents, children, what they find, and what verify says."""
-        return self._ask({"do": "dump_families", "index": str(index)})["dump"]
-
     def dump(self, index: Path) -> Any:
         """All that an index holds, finds, and says about itself."""
         return self._ask({"do": "dump", "index": str(index)})["dump"]
@@ -106,46 +96,6 @@ def _dump(command: dict[str, Any]) -> Any:
     return result
 
 
-def _families(command: dict[str, Any]) -> None:
-    from rag_kit.retrieval import ParentDocumentRetriever
-    from support.embedding import WordEmbeddings
-    from support.families import numbered
-
-    version = command["version"]
-    documents = [
-        numbered(f"n{number}", 4 + (number + version) % 3, version=version) for number in range(version, 30)
-    ]
-    model, index = WordEmbeddings(), Path(command["index"])
-    with ParentDocumentRetriever.from_documents(
-        [], index=index, embeddings=model, child_size=40
-    ) as retriever:
-        retriever.upsert(documents)
-        retriever.index.flush()
-        retriever.delete([f"n{number}" for number in range(version)])
-
-
-def _dump_families(command: dict[str, Any]) -> Any:
-    from rag_kit.indexing import DocumentIndex
-    from rag_kit.retrieval import ParentDocumentRetriever
-    from support.embedding import WordEmbeddings
-
-    model = WordEmbeddings()
-    with DocumentIndex.open(command["index"], embeddings=model, mode="w") as index:
-        with index.view() as (connection, _, _):
-            parents = [key for (key,) in connection.execute("SELECT id FROM parents ORDER BY id")]
-            query = "SELECT id FROM chunks WHERE parent = ? ORDER BY ordinal"
-            children = {p: [key for (key,) in connection.execute(query, (p,))] for p in parents}
-        retriever = ParentDocumentRetriever(index=index, k=40)
-        index.flush()
-        return {
-            "versions": sorted({document.metadata["version"] for document in index.get(parents)}),
-            "children": children,
-            "rows": sorted(index.ids()),
-            "found": [document.id for document in retriever.invoke("told of here")],
-            "verify": str(index.verify()),
-        }
-
-
 def _child(work: Any, command: dict[str, Any], kill_after: float | None) -> dict[str, Any]:
     """Fork, work, and maybe be killed."""
     reading, writing = os.pipe()
@@ -180,12 +130,7 @@ def _child(work: Any, command: dict[str, Any], kill_after: float | None) -> dict
     }
 
 
-WORK = {
-    "ingest": _ingest,
-    "dump": _dump,
-    "families": _families,
-    "dump_families": _dump_families,
-}
+WORK = {"ingest": _ingest, "dump": _dump}
 
 
 def main() -> None:

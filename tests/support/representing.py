@@ -49,20 +49,3 @@ def killed_after(calls: int, server: Any, module: str, *arguments: Any) -> Calla
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     return partial(subprocess.run, command, env=environment, check=True, timeout=120)
-
-
-def main() -> None:
-    """Ingest a folder with a model on loopback: DOCS INDEX URL."""
-    from langchain_openai import ChatOpenAI
-
-    from rag_kit.indexing import IngestOptions, ingest
-
-    docs, index, url = sys.argv[1:]
-    model = ChatOpenAI(model="test", base_url=url, api_key="sk-test")
-    ingest(
-        docs, index, options=IngestOptions(represent=["summary", "questions"], llm=model, max_concurrency=1)
-    )
-
-
-if __name__ == "__main__":
-    main()

@@ -171,17 +171,6 @@ def test_a_damaged_file_is_named_and_mended(tmp_path: Path, leg: str) -> None:
         assert ids(index.leg_view(leg).search("pump"))  # type: ignore[arg-type,attr-defined]
 
 
-def test_a_lost_file_is_told_and_searched_all_the_same(tmp_path: Path) -> None:
-    """A reader makes the leg of the stored texts; the next writer saves it."""
-    made(tmp_path / "i", "trigram").close()
-    next((tmp_path / "i").glob("trigram-*.index")).unlink()
-    with DocumentIndex.open(tmp_path / "i") as index:
-        assert ids(index.leg_view("trigram").search("photografs")) == ["graph"]
-        assert not index.verify().ok
-    DocumentIndex.open(tmp_path / "i", mode="w").close()
-    assert next((tmp_path / "i").glob("trigram-*.index"), None)
-
-
 @pytest.mark.parametrize("encoder", [word_counts, word_counts_later])
 def test_sparse_vectors_are_searched_as_in_memory(tmp_path: Path, encoder: Any) -> None:
     """Scores are inner products; the encoder is asked once for each text that is written."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
 from langchain_openai import ChatOpenAI
 from support.embedding import WordEmbeddings
-from support.openai_server import OpenAIServer, error
-from support.representing import PASSAGE, killed_after, reply, texts_for
+from support.openai_server import OpenAIServer
+from support.representing import PASSAGE, reply, texts_for
 from support.rewriters import Scripted
 
 from rag_kit.cli.main import main
 from rag_kit.documents import explain
-from rag_kit.errors import ConfigurationError, InvalidInputError, ModelUnauthorizedError
+from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.evaluation.generating_pieces import documents_of
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.representing.kinds import REPRESENTATION, kinds_of
@@ -81,25 +80,6 @@ def test_each_file_is_represented_once_and_only_a_changed_one_again(tmp_path):
         assert (again.calls, again.reused, len(server.chats)) == (0, 2, 12)
 
 
-@pytest.mark.slow
-@pytest.mark.folder
-def test_a_killed_ingest_goes_on_where_it_stopped(tmp_path):
-    """After kill -9 in the midst of the calls, no reply that had come is asked for again."""
-    docs, index = folder(tmp_path / "docs"), tmp_path / "index"
-
-    def slowly(request):
-        time.sleep(0.05)
-        return reply(request.prompt)
-
-    with OpenAIServer([slowly]) as server:
-        again = killed_after(4, server, "support.representing", docs, index)
-        before = len(server.chats)
-        again()
-        # the call that was under way is made again, and no other
-        assert 4 <= before < 10 and len(server.chats) in (10, 11)
-    assert len(rows(index)) == 15
-
-
 def test_a_bad_reply_costs_one_passage_and_is_asked_again_next_time(tmp_path):
     """A passage that a reply leaves out is asked for alone; what stays without a reply waits for the next ingest."""
     docs, index = tmp_path / "docs", tmp_path / "index"
@@ -122,19 +102,6 @@ def test_a_bad_reply_costs_one_passage_and_is_asked_again_next_time(tmp_path):
     broken = False
     again = ingest(docs, index, options=IngestOptions(llm=model))
     assert (again.calls, again.updated) == (1, 1) and len(rows(index)["all.md", "summary"]) == 5
-
-
-def test_a_refused_key_stops_and_what_came_before_stays(tmp_path):
-    """An endpoint that refuses is an error, not an index without representations."""
-    docs, index = folder(tmp_path / "docs"), tmp_path / "index"
-    script = [lambda request: reply(request.prompt)] * 3 + [error(401)]
-    with OpenAIServer(script) as server:
-        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test")
-        with pytest.raises(ModelUnauthorizedError):
-            ingest(docs, index, options=IngestOptions(represent=["summary"], llm=model, max_concurrency=1))
-    with OpenAIServer([lambda request: reply(request.prompt)]) as server:
-        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test")
-        assert ingest(docs, index, options=IngestOptions(represent=["summary"], llm=model)).added == 5
 
 
 def test_a_hostile_passage_sets_no_other_field(tmp_path):

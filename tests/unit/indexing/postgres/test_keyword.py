@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.notes import use_notes
-from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.retrieval import ExpansionRetriever, GraphRetriever, index_retriever
 
 psycopg = pytest.importorskip("psycopg")
 keyword_search = pytest.importorskip("rag_kit.indexing.postgres.keyword_search")
@@ -105,35 +103,6 @@ def test_verify_and_repair(server: str) -> None:
             assert report.problems and all("keyword" in problem for problem in report.problems)
             assert index.repair().ok and index.verify().ok
             assert [doc.id for doc, _ in index.search_keyword("pump")] == ["1"]
-
-
-async def test_retrievers(server: str, tmp_path) -> None:
-    """Keyword, expanded and graph retrievers find what they find in a folder, sync and async."""
-    docs = [Document(f"A note about subject{i} and subject{i + 1}.", id=f"n{i}") for i in range(30)]
-    docs += [Document("The Zorvan engine was designed by Mirabel Quist.", id="x")]
-    docs += [Document("Mirabel Quist studied in Lund.", id="y")]
-    with (
-        DocumentIndex.create(tmp_path / "a") as near,
-        DocumentIndex.create(f"{server}&tenant=retrievers") as far,
-    ):
-        found = []
-        for index in (near, far):
-            index.upsert(docs)
-            for retriever in (
-                index_retriever(index, "bm25", 5),
-                ExpansionRetriever.from_thesaurus(
-                    {"engine": ["pump"]}, index_retriever(index, "bm25", 5), k=5
-                ),
-                GraphRetriever(index=index, k=2),
-            ):
-                got = retriever.invoke("Where did the designer of the Zorvan engine study?")
-                assert await retriever.ainvoke("Where did the designer of the Zorvan engine study?") == got
-                found.append([doc.id for doc in got])
-        assert found[:3] == found[3:] and found[-1] == ["x", "y"]
-        with pytest.raises(InvalidInputError, match="k=0 is not allowed"):
-            far.search_keyword("pump", 0)
-        with pytest.raises(FilterError):
-            far.search_keyword("pump", 1, {"year": {"$near": 1}})
 
 
 def test_a_misspelt_word_is_searched_as_in_a_folder(server: str) -> None:
