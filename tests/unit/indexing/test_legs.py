@@ -250,7 +250,7 @@ def test_postgres_refuses_the_sparse_leg(postgres_url: str) -> None:
 
 
 def test_legs_in_one_database_are_apart(plain_url: str, postgres_url: str) -> None:
-    """Those of two tenants, and of two indexes, though the schema of pgvector is on every index's path."""
+    """Legs of two tenants, and of two indexes, know nothing of each other; pgvector's schema is on every path."""
     import psycopg
 
     with psycopg.connect(postgres_url) as connection:
