@@ -40,11 +40,7 @@ def unit(vectors: Vectors) -> Vectors:
 
 def best_ids(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]:
     """Return the k best, by score in steps of `TIE`, and then by id."""
-    if k <= 0 or not len(scores):
-        return []
-    positions, near_scores = best_with_ties(np.arange(len(scores)), scores, k)
-    steps = [round(score / TIE) for score in near_scores.tolist()]
-    ranked = sorted((-step, ids[i]) for step, i in zip(steps, positions.tolist(), strict=True))
+    ranked = sorted((-round(score / TIE), key) for score, key in zip(scores.tolist(), ids, strict=True))
     return [(key, round(-negative * TIE, 6)) for negative, key in ranked[:k]]
 
 
