@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import compress
 from pathlib import Path
@@ -184,7 +185,8 @@ class InvertedIndex(ABC):
         lengths = np.append(self._lengths, np.array([row.length for row in self._added], np.int64))
         new_numbers = None
         if len(rows) < len(numbered):
-            stays = np.array([self._rows.get(row.key) is row for row in numbered])
+            stays = np.ones(len(numbered), bool)
+            stays[_missing_positions(numbered, rows)] = False
             new_numbers = np.where(stays, np.cumsum(stays) - 1, -1).astype(np.int32)
             lengths = lengths[stays]
         self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
@@ -275,3 +277,19 @@ class InvertedIndex(ABC):
                 raise InvalidInputError(f"id {key!r} is in the index already; use update() to replace it.")
             keys[key] = None
         return list(keys)
+
+
+def _missing_positions(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) -> list[int]:
+    """Return the positions of the rows that are not in ``present``, which has all others in the same order.
+
+    Each is found by bisection: before it, a row is as far behind its copy as rows were missing so far.
+    """
+    positions, start = list[int](), 0
+
+    def is_further(at: int) -> bool:
+        return rows[at + len(positions)] is not present[at]
+
+    while len(positions) < len(rows) - len(present):
+        start = bisect_left(range(len(present)), True, start, key=is_further)
+        positions.append(start + len(positions))
+    return positions
