@@ -12,7 +12,7 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from rag_kit.documents import Filter, compile_filter
+from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import parameters as check
 from rag_kit.indexing.bm25 import storage
@@ -29,7 +29,7 @@ from rag_kit.indexing.bm25.postings import (
 )
 from rag_kit.indexing.bm25.spelling import correct, note_corrections
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import BM25View, Hits, Passes
+from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, passes_of
 from rag_kit.text import default_analyzer
 
 
@@ -105,7 +105,7 @@ class BM25Index(InvertedIndex):
             FilterError: The filter is malformed.
         """
         k, terms, view = check.check_k(k), Counter(self.query_terms(query)), self.current()
-        passes = compile_filter(filter) if filter else None
+        passes = passes_of(filter)
         return view.search(self.spell(query, terms, view, passes), k, passes)
 
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
@@ -129,7 +129,7 @@ class BM25Index(InvertedIndex):
             [('a car', 0.36), ('a truck', 0.18)]
         """
         weights, k = check.check_weights(terms), check.check_k(k)
-        return self.current().search(weights, k, compile_filter(filter) if filter else None)
+        return self.current().search(weights, k, passes_of(filter))
 
     def spread(
         self,
@@ -164,7 +164,8 @@ class BM25Index(InvertedIndex):
                 view.graphs[max_df] = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
             position_of = view.place_of
             weights = {position_of[key]: weight for key, weight in seeds.items() if key in position_of}
-        visits = view.graphs[max_df].visits(weights, k, damping, view.mask(filter) if filter else None)
+        allowed = None if passes_of(filter) is None else view.mask(filter or {})
+        visits = view.graphs[max_df].visits(weights, k, damping, allowed)
         documents = view.documents(visit.document for visit in visits)
         return [(doc, visit.mass, visit.terms) for doc, visit in zip(documents, visits, strict=True)]
 

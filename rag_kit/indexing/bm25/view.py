@@ -11,7 +11,7 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from rag_kit.documents import Filter
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.documents.identity import copy_value
 from rag_kit.indexing.bm25.postings import Floats, Postings, Weights
@@ -171,6 +171,11 @@ class BM25View:
             bound = np.partition(maxima, self._width - k)[self._width - k]
         positions = (scores >= bound if bound > 0 else scores > 0).nonzero()[0]
         return positions[np.lexsort((positions, -scores[positions]))[:k]]
+
+
+def passes_of(where: Filter | None) -> Passes | None:
+    """Return a function that tells whether metadata pass a filter, ``None`` where all do; raises FilterError."""
+    return None if where is None or where == {} else compile_filter(where)
 
 
 def documents_of_rows(rows: Iterable[ScoreRow]) -> list[Document]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rag_kit.documents import Filter, compile_filter
+from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
-from rag_kit.indexing.bm25.view import Hits, Terms
+from rag_kit.indexing.bm25.view import Hits, Terms, passes_of
 from rag_kit.indexing.document_index.rows import documents_of_ids
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import passage_filter
@@ -64,7 +64,7 @@ class PostingsView:
         """Return the k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
         # a finished state, which no writer changes; documents are made of the k that are returned only
         view = self._index.current()
-        passes = None if where is None else compile_filter(where)
+        passes = passes_of(where)
         fetch = k + _TIES
         while True:
             positions, scores = view.top(terms, fetch, passes)
@@ -124,8 +124,7 @@ class KeywordView(PostingsView):
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
         """Correct the terms of a query that no document has."""
-        passes = None if where is None else compile_filter(where)
-        return self._index.spell(query, weights, self._index.current(), passes)
+        return self._index.spell(query, weights, self._index.current(), passes_of(where))
 
 
 class SparseView(PostingsView):

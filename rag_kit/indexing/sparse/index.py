@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.concurrency.bridge import acall_function, call_function
-from rag_kit.documents import Filter, compile_filter
+from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import check_k, check_query
 from rag_kit.indexing.bm25.postings import PostingRun, Postings, weighted_terms
 from rag_kit.indexing.bm25.postings import Weights as Scores
-from rag_kit.indexing.bm25.view import Hits
+from rag_kit.indexing.bm25.view import Hits, passes_of
 from rag_kit.text import default_analyzer
 
 Vector = dict[str, float]
@@ -163,8 +163,7 @@ class SparseIndex(InvertedIndex):
 
     def search_vector(self, vector: Weights, k: int = 4, filter: Filter | None = None) -> Hits:
         """Search as :meth:`search`, by a query's vector."""
-        passes = compile_filter(filter) if filter else None
-        return self.current().search(check_vector(vector), check_k(k), passes)
+        return self.current().search(check_vector(vector), check_k(k), passes_of(filter))
 
     def encode_query(self, query: str) -> Vector:
         """Return the vector of a query: that of the query encoder, checked, or its TF-IDF."""

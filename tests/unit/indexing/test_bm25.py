@@ -175,8 +175,16 @@ def test_filter() -> None:
     ):
         expected = sorted((n for n in range(3000) if passes(n)), key=lambda n: (-scores[n], n))[:7]
         assert [doc.metadata["n"] for doc, _ in index.search("x", 7, filter=where)] == expected
-    with pytest.raises(FilterError):
-        index.search("x", filter={"n": {"$near": 1}})
+    sparse, key = SparseIndex.from_texts(["x"]), index.ids[0]
+    for wrong in ({"n": {"$near": 1}}, [], "", 0):  # what is empty and no filter does not let all pass
+        for call in (
+            lambda where: index.search("x", filter=where),
+            lambda where: index.search_weighted({"x": 1}, filter=where),
+            lambda where: index.spread({key: 1.0}, filter=where),
+            lambda where: sparse.search("x", filter=where),
+        ):
+            with pytest.raises(FilterError):
+                call(wrong)
 
 
 def test_add_analyses_only_what_is_new() -> None:
@@ -347,7 +355,9 @@ def test_the_maximum_by_hand() -> None:
 @pytest.mark.parametrize("variant", ["lucene", "okapi"])
 def test_repeats_come_near_to_the_maximum(variant: str) -> None:
     """However often a document repeats the query's terms, it stays below."""
-    index = BM25Index.from_texts(["red fox", "a dog", "a bird", "fox " * 5000], variant=variant, b=0.0)
+    index = BM25Index.from_texts(
+        ["red fox", "a dog", "a bird", "a tree", "fox " * 5000], variant=variant, b=0.0
+    )
     [(_, flooded)] = index.search("fox", k=1)
     assert flooded == pytest.approx(index.maximum("fox"), rel=1e-3)
 

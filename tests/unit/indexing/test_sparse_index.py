@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from support.blocking import blockbuster_ctx
 
-from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.sparse.index import SparseIndex
 from rag_kit.text import default_analyzer
 
@@ -133,8 +133,6 @@ def test_arguments_that_are_refused() -> None:
     ):  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError):
             call()
-    with pytest.raises(FilterError):
-        index.search("a", filter={"x": {"$near": 1}})
 
 
 def test_batches() -> None:
