@@ -24,6 +24,7 @@ from typing import Any
 
 import yaml
 from langchain_core.documents import Document
+from shared import RESULTS, lines
 
 from rag_kit.evaluation import load_dataset
 from rag_kit.text import fold, sentences
@@ -31,7 +32,6 @@ from rag_kit.text.citations.check import check_citations
 from rag_kit.text.citations.decline import is_declined
 
 HERE = Path(__file__).resolve().parent
-RESULT = HERE.parent / "results" / "citations.json"
 SETS = ("xquad_en", "xquad_zh", "cmrc2018_dev")
 EXAMPLES = HERE.parents[1] / "tests" / "support" / "citations"
 _VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|can|could|may|will|would|should|must)\b(?! not)")
@@ -148,11 +148,9 @@ def set_rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
 def human_row(data: Path) -> dict[str, Any]:
     """The long answers of pubmedqa_l, each with its abstract as the passage that every sentence cites."""
     folder = data / "pubmedqa_l"
-    texts = {
-        one["_id"]: one["text"] for one in map(json.loads, (folder / "corpus.jsonl").open(encoding="utf-8"))
-    }
+    texts = {one["_id"]: one["text"] for one in lines(folder / "corpus.jsonl")}
     statuses = []
-    for one in map(json.loads, (folder / "qa.jsonl").open(encoding="utf-8")):
+    for one in lines(folder / "qa.jsonl"):
         answer = " ".join(f"{sentence.text}[1]" for sentence in sentences(one["long_answer"]))
         report = check_citations(answer, [texts[one["doc_ids"][0]]])
         statuses.append({"grounded": "supported", "flagged": "unsupported"}.get(report.status, report.status))
@@ -181,7 +179,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--out", type=Path, default=RESULTS / "citations.json")
     options = parser.parse_args()
     rows = [one for name in SETS for one in set_rows(options.data, name)]
     rows.append(human_row(options.data))

@@ -18,14 +18,14 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 import quality_extractive
-from evaluator_pairs import Asked, load, plain
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
+from shared import RESULTS, lines, plain
 
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.graphs import build_adaptive_rag, build_crag, build_plain_rag, build_self_rag
@@ -36,7 +36,7 @@ SETS = (
     "timeqa_slice", "rgb en_fact", "rgb zh_fact", "rgb zh_int", "xquad_en", "xquad_zh", "cmrc2018_dev", "covidqa",
 )  # fmt: skip
 LARGE = ("xquad_en", "xquad_zh", "cmrc2018_dev", "covidqa")
-OUT = Path(__file__).resolve().parent.parent / "results" / "graphs.json"
+OUT = RESULTS / "graphs.json"
 K = 5
 
 
@@ -52,33 +52,35 @@ class Case:
 def cases(data: Path, name: str, limit: int | None = None) -> list[Case]:
     """The questions of a set with what is found for them."""
     if name.startswith("rgb "):
-        return list(chosen(load(data, name, limit)))
+        return list(chosen(data / "rgb", name.split()[1], limit))
     collection = quality_extractive.load(data / name)
     most = limit or (300 if name in LARGE else None)
     return [
         Case(
-            row["question"],
-            tuple(document for document, _ in collection.index.search(row["question"], k=K)),
-            tuple(row["answers"]),
+            gold.question,
+            tuple(document for document, _ in collection.index.search(gold.question, k=K)),
+            tuple(gold.answers),
         )
-        for row in collection.questions[:most]
+        for gold in collection.questions[:most]
     ]
 
 
-def chosen(asked: list[Asked]) -> Iterator[Case]:
+def chosen(folder: Path, name: str, limit: int | None) -> Iterator[Case]:
     """The questions of rgb with its passages, and a second time with those that do not answer."""
-    for one in asked:
-        yield Case(one.question, one.passages[:K], one.answers)
-        others = [
-            text for text, label in zip(one.passages, one.labels, strict=True) if not label
-        ]  # fmt: skip
+    path = next(path for path in sorted(folder.iterdir()) if path.name.startswith(name))
+    for row in islice(lines(path), limit):
+        positive, negative, answers = (texts(row[key]) for key in ("positive", "negative", "answer"))
+        # alternating, so that their order tells nothing
+        mixed = [text for pair in zip_longest(positive, negative) for text in pair if text is not None]
         # some "negative" passages of the set hold the answer after all: they cannot stand for its absence
-        clean = [
-            text
-            for text in others
-            if not any(plain(answer) in plain(text.page_content) for answer in one.answers)
-        ]
-        yield Case(one.question, tuple(clean[:K]), ())
+        clean = [text for text in negative if not any(plain(answer) in plain(text) for answer in answers)]
+        yield Case(row["query"], tuple(map(Document, mixed[:K])), tuple(answers))
+        yield Case(row["query"], tuple(map(Document, clean[:K])), ())
+
+
+def texts(value: Any) -> list[str]:
+    """The texts of a field that nests them in lists."""
+    return [value] if isinstance(value, str) else [text for item in value for text in texts(item)]
 
 
 def graphs(retriever: Any) -> dict[str, Any]:
@@ -139,10 +141,9 @@ def measure(data: Path, name: str, limit: int | None) -> list[dict[str, Any]]:
         # whatever a graph searches for, the set knows passages for its questions only
         return [document.model_copy(deep=True) for document in now[0].passages]
 
-    retriever: BaseRetriever | RunnableLambda[str, list[Document]] = RunnableLambda(search)
     result = []
     plain_kinds: list[str] = []
-    for graph_name, graph in graphs(retriever).items():
+    for graph_name, graph in graphs(RunnableLambda(search)).items():
         begun = time.perf_counter()
         kinds: list[str] = []
         calls = 0

@@ -1,81 +1,159 @@
-"""The default hybrid beside its parts and other weights of the dense side, with several embedding models.
+"""The default hybrid beside its parts and other weights of its dense side, or below a reranker.
 
-    python quality_hybrid.py DATA WORK [--sets scifact ...] [--models minilm e5] [--limit 150] [--documents 1000]
+    python benchmarks/quality/quality_hybrid.py DATA WORK [--sets scifact ...] [--models minilm e5] [--limit 150]
+        [--documents 1000] [--rerank cross-encoder] [--depth 20]
 
-WORK keeps vectors. Prints nDCG@10 as a Markdown table, a row a pair of set and model. "chosen elsewhere" has the weight
-that is the best in the mean of the other sets; docs/decisions/0011.
+WORK keeps vectors and the scores of pairs, so that a run that was stopped goes on. Corpora are cut to the relevant
+documents of the questions and others up to ``--documents``; long documents are read in chunks of 1,000 characters, of
+which the best counts. Prints nDCG@10 as a Markdown table, a row a pair of set and model. "chosen elsewhere" has the
+weight that is best in the mean of the other sets (docs/decisions/0011). With ``--rerank`` the columns are the hybrid,
+blends of both scores over the first passages by the reranker's share, and the reranker alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sampled import SETS, ndcg, sample
+from langchain_core.documents import Document
+from shared import ndcg, sample
 
+from rag_kit.documents.provenance import peek_score
 from rag_kit.evaluation.ranking.pipelines import Parts
 from rag_kit.models.wheels.embeddings import WheelEmbeddings
+from rag_kit.models.wheels.rerankers import wheel_reranker
+from rag_kit.retrieval.convex import standardise
 from rag_kit.retrieval.hybrid import HybridRetriever
 
-WEIGHTS = (0.4, 0.45, 0.5, 0.55, 0.6)  # of the dense side
+SETS = ("scifact", "timeqa_slice", "xquad_en", "covidqa", "limit_small", "xquad_zh", "cmrc2018_dev")
+WEIGHTS = {f"{weight:g}": weight for weight in (0.4, 0.45, 0.5, 0.55, 0.6)}  # of the dense side
+SHARES = {"blend .3": 0.3, "blend .5": 0.5, "blend .7": 0.7, "alone": 1.0}  # of the reranker's score
 DEPTH = 100
+Rankings = dict[str, list[Document]]
 Row = dict[str, float]
+Pair = tuple[str, str]  # set and model
 
 
-def measure(folder: Path, model: str, options: Any) -> Row:
-    """The mean nDCG@10 of each part and weight over a set with an embedding model."""
+class PairScores:
+    """The scores of a reranker, kept in a file."""
+
+    def __init__(self, name: str, work: Path) -> None:
+        self.model = wheel_reranker(name, threads=1)
+        self.file = sqlite3.connect(work / f"{name}.sqlite")
+        self.file.execute(
+            "create table if not exists pairs (query, passage, score, primary key (query, passage))"
+        )
+
+    def __call__(self, query: str, passages: list[str]) -> list[float]:
+        """The score of each passage; those that are not known are computed and kept."""
+        known = dict(self.file.execute("select passage, score from pairs where query = ?", (query,)))
+        missing = [text for text in dict.fromkeys(passages) if text not in known]
+        made = zip(missing, self.model.score([(query, text) for text in missing]), strict=True)
+        rows = [(query, text, score) for text, score in made]
+        self.file.executemany("insert into pairs values (?, ?, ?)", rows)
+        self.file.commit()
+        known |= {text: score for _, text, score in rows}
+        return [known[text] for text in passages]
+
+
+def weighted(parts: Parts) -> Callable[[str], Rankings]:
+    """Rankings by each part, and by hybrids with each weight."""
+    options: dict[str, Any] = {"k": DEPTH, "fetch_k": DEPTH, "on_error": "raise"}
+    ways: dict[str, Any] = {"keyword": parts.bm25, "dense": parts.dense}
+    for name, weight in WEIGHTS.items():
+        ways[name] = HybridRetriever(
+            retrievers=[parts.bm25, parts.dense], weights=[1 - weight, weight], **options
+        )
+    return lambda question: {name: retriever.invoke(question) for name, retriever in ways.items()}
+
+
+def reranked(parts: Parts, scores: PairScores, depth: int) -> Callable[[str], Rankings]:
+    """Rankings by the default hybrid, and by its blends with a reranker."""
+    retriever: Any = parts.build("hybrid").retriever
+
+    def rank(question: str) -> Rankings:
+        found = retriever.invoke(question)
+        second = scores(question, [document.page_content for document in found[:depth]])
+        return {"hybrid": found} | {name: blended(found, second, share) for name, share in SHARES.items()}
+
+    return rank
+
+
+def blended(found: list[Document], scores: list[float], share: float) -> list[Document]:
+    """By the blend of both scores; the documents that were not scored follow."""
+    size = len(scores)
+    first = standardise([peek_score(document) for document in found[:size]]).values
+    second = standardise(scores).values
+    value = [(1 - share) * one + share * other for one, other in zip(first, second, strict=True)]
+    order = sorted(range(size), key=lambda place: -value[place])
+    return [found[place] for place in order] + found[size:]
+
+
+def measure(folder: Path, model: str, scores: PairScores | None, options: Any) -> Row:
+    """The mean nDCG@10 of each way over a set with an embedding model."""
     asked, passages = sample(folder, options.limit, options.documents)
     embeddings: Any = WheelEmbeddings(model, threads=1)
     parts = Parts(passages, depth=DEPTH, embeddings=embeddings, cache=options.work / "vectors")
-    depth: dict[str, Any] = {"k": DEPTH, "fetch_k": DEPTH, "on_error": "raise"}
-    ways: dict[str, Any] = {"keyword": parts.bm25, "dense": parts.dense}
-    for weight in WEIGHTS:
-        sides = [parts.bm25, parts.dense]
-        ways[f"{weight:g}"] = HybridRetriever(retrievers=sides, weights=[1 - weight, weight], **depth)
-    scores: dict[str, list[float]] = {name: [] for name in ways}
+    rank = weighted(parts) if scores is None else reranked(parts, scores, options.depth)
+    gains: dict[str, list[float]] = {}
     for example in asked:
-        for name, retriever in ways.items():
-            found = [document.metadata["document"] for document in retriever.invoke(example.question)]
-            scores[name].append(ndcg(found, example.relevant))
-    return {name: statistics.mean(values) for name, values in scores.items()}
+        for name, found in rank(example.question).items():
+            ids = [document.metadata["document"] for document in found]
+            gains.setdefault(name, []).append(ndcg(ids, example.relevant))
+    return {name: statistics.mean(values) for name, values in gains.items()}
 
 
-def table(found: dict[tuple[str, str], Row]) -> str:
-    """A Markdown table with the weight that the other sets choose."""
-    names = [f"{weight:g}" for weight in WEIGHTS]
-    lines = ["| set | model | keyword | dense | " + " | ".join(names) + " | chosen elsewhere |"]
-    lines.append("|" + " --- |" * (len(names) + 5))
+def chosen(found: dict[Pair, Row]) -> dict[Pair, str]:
+    """For each pair its score with the weight that is best over the other sets."""
+    cells = {}
     for (name, model), row in found.items():
         others = [other for (one, _), other in found.items() if one != name] or [row]
-        best = max(names, key=lambda weight: statistics.mean(other[weight] for other in others))
-        cells = [f"{row[column]:.4f}" for column in ("keyword", "dense", *names)]
-        lines.append(f"| {name} | {model} | {' | '.join(cells)} | {row[best]:.4f} ({best}) |")
-    means = [
-        statistics.mean(row[column] for row in found.values()) for column in ("keyword", "dense", *names)
-    ]
-    return "\n".join([*lines, "| mean | | " + " | ".join(f"{mean:.4f}" for mean in means) + " | |"])
+        best = max(WEIGHTS, key=lambda weight: statistics.mean(other[weight] for other in others))
+        cells[name, model] = f"{row[best]:.4f} ({best})"
+    return cells
+
+
+def table(found: dict[Pair, Row], last: dict[Pair, str]) -> str:
+    """A Markdown table, with a last column where there is one."""
+    names = list(next(iter(found.values())))
+    rows = [["set", "model", *names], ["---"] * (len(names) + 2)]
+    rows += [[*pair, *(f"{row[name]:.4f}" for name in names)] for pair, row in found.items()]
+    rows.append(
+        ["mean", "", *(f"{statistics.mean(row[name] for row in found.values()):.4f}" for name in names)]
+    )
+    if last:
+        for row, cell in zip(rows, ["chosen elsewhere", "---", *last.values(), ""], strict=True):
+            row.append(cell)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def main() -> None:
     """Read the arguments, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--models", nargs="*", default=["minilm", "e5"])
     parser.add_argument("--limit", type=int, default=150, help="questions a set")
     parser.add_argument("--documents", type=int, default=1000, help="documents a set")
+    parser.add_argument("--rerank", metavar="NAME", help="a cross-encoder of the kit's wheels")
+    parser.add_argument("--depth", type=int, default=20, help="passages that are reranked")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    found: dict[tuple[str, str], Row] = {}
+    scores = PairScores(options.rerank, options.work) if options.rerank else None
+    found: dict[Pair, Row] = {}
     for model in options.models:
         for name in options.sets:
-            found[name, model] = measure(options.data / name, model, options)
+            found[name, model] = measure(options.data / name, model, scores, options)
             print(name, model, found[name, model], file=sys.stderr, flush=True)
-    print(table(found))
+    print(table(found, chosen(found) if scores is None else {}))
 
 
 if __name__ == "__main__":

@@ -15,20 +15,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from quality_scorer import score
 from scorer_claims import Claim, load, load_rgb
+from shared import RESULTS
 
 from rag_kit.evaluation.prediction_powered import labelled_mean
 
-RESULT = Path(__file__).resolve().parent.parent / "results" / "labels.json"
 LABELS = (10, 20, 60)
 CLAIMS = 300  # of a run
 
@@ -71,7 +67,7 @@ def main() -> None:
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("--draws", type=int, default=3000)
-    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--out", type=Path, default=RESULTS / "labels.json")
     options = parser.parse_args()
     rows = []
     claims = [*load(options.data), *load_rgb(options.data)]

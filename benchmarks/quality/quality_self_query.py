@@ -1,128 +1,65 @@
-"""How often the rules read a question's filter exactly right, over year and MeSH terms of pubmedqa_l.
+"""How often the rules read a question's filter exactly right, and what their filters do to search.
 
-``python quality_self_query.py [QUESTIONS.yaml] [--show]``. A filter is right if it says exactly the same
-as the expected one (order and ways of writing aside: ``> 2010`` is ``>= 2011``).
+    python benchmarks/quality/quality_self_query.py [terms] [fields] [sets] [--sets SET ...] [--show N]
+
+terms: questions over year and MeSH terms of pubmedqa_l. fields: questions over made-up collections that the rules were
+not built on (products, office documents, tickets...); rows are drawn at random with a fixed seed, and the schema is
+discovered from them. A filter is right if it says exactly the same as the expected one, order and ways of writing
+aside: ``> 2010`` is ``>= 2011``. sets: nDCG@10 beside plain BM25 over whole sets, with all their metadata and with each
+field alone. Without useful fields the rules must do no harm; with useful ones (`self_query_filings.py`) they must help.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import re
-import time
-from collections.abc import Iterator
-from datetime import date
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from langchain_core.documents import Document
+from self_query_filings import filings
+from shared import DATA, ndcg
 
 from rag_kit.documents import compile_filter
+from rag_kit.evaluation import load_dataset
+from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.query_construction.discovery import discover_schema
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
+from rag_kit.retrieval import BM25Retriever
 
 HERE = Path(__file__).resolve().parent
-QUESTIONS = HERE / "self_query_questions.yaml"
 TODAY = date(2026, 1, 1)
 DRAWS = 4
 FEWEST = 5  # templates take MeSH terms that at least so many documents have
-_TOKEN = re.compile(r'\s*(?:([&|!()])|M"((?:[^"\\]|\\.)*)"|Y(x)|Y(!~|~|>=|<=|>|<|=|!)([\d,]+))')
+ROWS = 400  # of a made-up collection
+K = 10
+OWN = {"filings_en": "en", "filings_zh": "zh"}
+SETS = (
+    "scifact", "limit_small", "timeqa_slice", "covidqa", "pubmedqa_l", "xquad_en", "cmrc2018_dev", "xquad_zh",
+)  # fmt: skip
+Asked = Iterable[tuple[str, str, Any]]
+"""Group, question and expected filter."""
 
 
-def load_rows(data: Path) -> list[Document]:
-    """The documents with year and mesh alone; a year that is not known is left out."""
-    rows = []
-    with (data / "pubmedqa_l" / "corpus.jsonl").open(encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            known = {"year": record.get("year"), "mesh": record.get("mesh")}
-            metadata = {key: value for key, value in known.items() if value}
-            rows.append(Document(record["text"], id=record["_id"], metadata=metadata))
-    return rows
-
-
-def parse(text: str) -> dict[str, Any] | None:
-    """A filter from its short form.
-
-    Raises:
-        ValueError: It is malformed.
-    """
-    if text.strip() == "-":
-        return None
-    tokens: list[Any] = []
-    position = 0
-    while position < len(text.rstrip()):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise ValueError(f"{text!r} at {position}")
-        sign, mesh, missing, operator, years = match.groups()
-        if sign:
-            tokens.append(sign)
-        elif mesh is not None:
-            tokens.append({"mesh": {"$contains": mesh}})
-        elif missing:
-            tokens.append({"year": {"$exists": False}})
-        else:
-            tokens.append(_year(operator, [int(year) for year in years.split(",")]))
-        position = match.end()
-    found = _either(tokens)
-    if tokens:
-        raise ValueError(f"{text!r} has more than one filter")
-    return found
-
-
-def _year(operator: str, years: list[int]) -> dict[str, Any]:
-    words = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte", "=": "$eq", "!": "$ne"}
-    if operator in words:
-        return {"year": {words[operator]: years[0]}}
-    return {"year": {"$in" if operator == "~" else "$nin": years}}
-
-
-def _either(tokens: list[Any]) -> dict[str, Any]:
-    parts = [_every(tokens)]
-    while tokens and tokens[0] == "|":
-        tokens.pop(0)
-        parts.append(_every(tokens))
-    return parts[0] if len(parts) == 1 else {"$or": parts}
-
-
-def _every(tokens: list[Any]) -> dict[str, Any]:
-    parts = [_one(tokens)]
-    while tokens and tokens[0] == "&":
-        tokens.pop(0)
-        parts.append(_one(tokens))
-    return parts[0] if len(parts) == 1 else {"$and": parts}
-
-
-def _one(tokens: list[Any]) -> dict[str, Any]:
-    token = tokens.pop(0)
-    if token == "!":
-        return {"$not": _one(tokens)}
-    if token == "(":
-        inner = _either(tokens)
-        tokens.pop(0)
-        return inner
-    return dict(token)
-
-
-def canonical(where: dict[str, Any] | None) -> Any:
-    """A form in which filters over year and mesh that say the same are equal."""
+def canonical(where: Mapping[str, Any] | None) -> Any:
+    """A form in which filters that say the same are equal."""
     return None if not where else _canonical(where, False)
 
 
-def _canonical(where: dict[str, Any], negate: bool) -> Any:
+def _canonical(where: Mapping[str, Any], negate: bool) -> Any:
     parts = []
     for key, value in where.items():
         if key == "$not":
             parts.append(_canonical(value, not negate))
         elif key in ("$and", "$or"):
-            parts.append(
-                _joined("and" if (key == "$and") != negate else "or", [_canonical(v, negate) for v in value])
-            )
+            word = "and" if (key == "$and") != negate else "or"
+            parts.append(_joined(word, [_canonical(each, negate) for each in value]))
         else:
             conditions = value if isinstance(value, dict) else {"$eq": value}
             parts.extend(_leaf(key, word, operand, negate) for word, operand in conditions.items())
@@ -130,12 +67,18 @@ def _canonical(where: dict[str, Any], negate: bool) -> Any:
 
 
 def _leaf(key: str, word: str, operand: Any, negate: bool) -> Any:
+    """A condition; above and below a whole number or a day is from the next or until the last."""
     if word in ("$ne", "$nin"):
         word, negate = ("$eq" if word == "$ne" else "$in"), not negate
     if word == "$in":
         return _joined("and" if negate else "or", [_leaf(key, "$eq", item, negate) for item in operand])
-    if word in ("$gt", "$lt") and isinstance(operand, int):
-        word, operand = ("$gte", operand + 1) if word == "$gt" else ("$lte", operand - 1)
+    if word in ("$gt", "$lt") and isinstance(operand, int | str):
+        step = 1 if word == "$gt" else -1
+        word = "$gte" if word == "$gt" else "$lte"
+        if isinstance(operand, int):
+            operand += step
+        else:
+            operand = (date.fromisoformat(operand[:10]) + timedelta(days=step)).isoformat()
     return ("not" if negate else "is", key, word, operand)
 
 
@@ -146,70 +89,194 @@ def _joined(word: str, parts: list[Any]) -> Any:
     return next(iter(flat)) if len(flat) == 1 else (word, frozenset(flat))
 
 
-def questions(
-    file: Path, rows: list[Document], seed: int = 7
-) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
-    """Group, question and expected filter; templates are filled at random, with a fixed seed."""
-    spec = yaml.safe_load(file.read_text(encoding="utf-8"))
-    for group, entries in spec.items():
-        if group != "templates":
-            for question, where in entries:
-                yield group, question, parse(where)
-    rng = random.Random(seed)
-    counts: dict[str, int] = {}
-    for doc in rows:
-        for term in doc.metadata.get("mesh", []):
-            counts[term] = counts.get(term, 0) + 1
-    terms = sorted(term for term, count in counts.items() if count >= FEWEST)
-    for question, where in spec.get("templates", []):
-        for _ in range(DRAWS):
-            m, n = rng.sample(terms, 2)
-            y = rng.randint(1995, 2012)
-            fill = {"y": y, "z": y + rng.randint(1, 5)}
-            asked = question.format(m=m, n=n, **fill)
-            quoted = {"m": json.dumps(m), "n": json.dumps(n)}
-            yield "templates", asked, parse(where.format(**quoted, **fill))
-
-
-def measure(file: Path, data: Path, show: bool = False) -> dict[str, Any]:
-    """Counts and shares of questions whose filter is exactly right, by group."""
-    rows = load_rows(data)
-    schema: Schema = discover_schema(rows)
-    rules = RuleConstructor(today=TODAY)
-    result: dict[str, Any] = {}
-    seconds = 0.0
-    for group, question, expected in questions(file, rows):
-        begun = time.perf_counter()
+def count_right(rows: Sequence[Document], asked: Asked, show: int = 0) -> dict[str, Counter[str]]:
+    """Count questions, and those whose filter is exactly right, by group; print so many that are wrong."""
+    schema, rules = discover_schema(rows), RuleConstructor(today=TODAY)
+    found: dict[str, Counter[str]] = {}
+    for group, question, expected in asked:
+        wanted = None if expected == "-" else expected
         made = rules.construct(question, schema).filter
-        seconds += time.perf_counter() - begun
-        right = canonical(made) == canonical(expected)
-        same, wanted = compile_filter(made), compile_filter(expected)
-        same_rows = all(same(doc.metadata) == wanted(doc.metadata) for doc in rows)
-        counts = result.setdefault(group, {"questions": 0, "right": 0, "same_rows": 0})
-        counts["questions"] += 1
-        counts["right"] += right
-        counts["same_rows"] += same_rows
-        if show and not right:
+        right = canonical(made) == canonical(wanted)
+        found.setdefault(group, Counter()).update(questions=1, right=right)
+        if not right and show > 0:
+            show -= 1
             print(question)
-            for name, where in (("expected", expected), ("made", made)):
-                print(f"  {name:<8} {json.dumps(where, ensure_ascii=False)}")
-    total = {
-        key: sum(counts[key] for counts in result.values()) for key in ("questions", "right", "same_rows")
-    }
-    result["all"] = total
-    for counts in result.values():
-        counts["share"] = round(counts["right"] / counts["questions"], 4)
-    result["ms_per_question"] = round(1000 * seconds / total["questions"], 2)
+            for name, where in (("expected", wanted), ("made", made)):
+                print(f"  {name:<8} {json.dumps(where, ensure_ascii=False, default=str)}")
+    return found
+
+
+def terms(data: Path, show: int = 0) -> dict[str, Counter[str]]:
+    """Count over pubmedqa_l; a year that is not known is left out."""
+    rows = [
+        Document(
+            row.page_content,
+            id=row.id,
+            metadata={k: row.metadata[k] for k in ("year", "mesh") if row.metadata.get(k)},
+        )
+        for row in load_dataset(data / "pubmedqa_l").documents()
+    ]
+    return count_right(rows, term_questions(rows), show)
+
+
+def term_questions(rows: Sequence[Document], seed: int = 7) -> Iterator[tuple[str, str, Any]]:
+    """The questions over MeSH terms; templates are filled at random, with a fixed seed."""
+    spec = yaml.safe_load((HERE / "self_query_questions.yaml").read_text(encoding="utf-8"))
+    templates = spec.pop("templates")
+    for group, entries in spec.items():
+        for question, where in entries:
+            yield group, question, where
+    rng = random.Random(seed)
+    counts = Counter(term for row in rows for term in row.metadata.get("mesh", []))
+    known = sorted(term for term, count in counts.items() if count >= FEWEST)
+    for question, where in templates:
+        for _ in range(DRAWS):
+            m, n = rng.sample(known, 2)
+            y = rng.randint(1995, 2012)
+            values = {"m": m, "n": n, "y": y, "z": y + rng.randint(1, 5)}
+            yield "templates", question.format(**values), filled(where, values)
+
+
+def filled(where: Any, values: Mapping[str, Any]) -> Any:
+    """A template's filter with its values in place of ``{m}``, ``{n}``, ``{y}`` and ``{z}``."""
+    if isinstance(where, dict):
+        return {key: filled(value, values) for key, value in where.items()}
+    if isinstance(where, list):
+        return [filled(value, values) for value in where]
+    return values[where.strip("{}")]
+
+
+def fields(show: int = 0) -> dict[str, Counter[str]]:
+    """Count over the made-up collections."""
+    found: dict[str, Counter[str]] = {}
+    spec = yaml.safe_load((HERE / "self_query_fields.yaml").read_text(encoding="utf-8"))
+    for name, part in spec.items():
+        asked = ((name, question, where) for question, where in part["questions"])
+        found |= count_right(draw(part["fields"]), asked, show)
+    return found
+
+
+def draw(specs: Mapping[str, Mapping[str, Any]], seed: int = 5) -> list[Document]:
+    """Rows whose metadata are drawn evenly from what each field may hold."""
+    rng = random.Random(seed)
+
+    def value(spec: Mapping[str, Any]) -> Any:
+        if "values" in spec:
+            return rng.choice(spec["values"])
+        if "date" in spec:
+            low, high = spec["date"]
+            return (low + timedelta(days=rng.randint(0, (high - low).days))).isoformat()
+        low, high = spec["number"]
+        return rng.randint(low, high) if not spec["digits"] else round(rng.uniform(low, high), spec["digits"])
+
+    return [
+        Document(
+            f"row {number}",
+            metadata={
+                name: value(spec) for name, spec in specs.items() if rng.random() >= spec.get("missing", 0)
+            },
+        )
+        for number in range(ROWS)
+    ]
+
+
+class DataSet(NamedTuple):
+    """Documents with all their metadata, questions, and grades of documents by question."""
+
+    documents: list[Document]
+    queries: Mapping[str, str]
+    grades: Mapping[str, Mapping[str, int]]
+
+
+def load(name: str, data: Path) -> DataSet:
+    """A set of the shared folder, or one of our own."""
+    if name in OWN:
+        return DataSet(*filings(OWN[name]))
+    found = load_dataset(data / name)
+    documents = found.documents()
+    for document in documents:
+        document.metadata = {
+            key: value
+            for key, value in document.metadata.items()
+            if key != "corpus_id" and value not in ("", None)
+        }
+    judged = [example for example in found if example.relevant]
+    return DataSet(
+        documents, {one.id: one.question for one in judged}, {one.id: one.relevant for one in judged}
+    )
+
+
+def score(name: str, data: Path, show: int = 0) -> dict[str, Any]:
+    """Scores of plain search, and by fields used: score, change, share of questions with a filter, share of those
+    whose relevant documents all pass it."""
+    made = load(name, data)
+    search = BM25Retriever.from_documents(made.documents, k=K)
+
+    def ranked(retriever: Any, key: str) -> float:
+        return ndcg([document.id for document in retriever.invoke(made.queries[key])], made.grades[key])
+
+    plain = {key: ranked(search, key) for key in made.queries}
+    schema = discover_schema(made.documents)
+    alone = [(field.name, Schema((field,))) for field in schema] if len(schema) > 1 else []
+    count, before = len(plain), sum(plain.values())
+    result: dict[str, Any] = {"questions": count, "plain": round(before / count, 4)}
+    for label, used in [("all", schema), *alone]:
+        retriever = SelfQueryRetriever.from_rules(search, schema=used, k=K, today=TODAY)
+        scores, filtered, kept = filtered_scores(made, retriever, plain, ranked)
+        result[label] = {
+            "ndcg@10": round(sum(scores.values()) / count, 4),
+            "change": round((sum(scores.values()) - before) / count, 4),
+            "filtered": round(filtered / count, 4),
+            "kept": round(kept / filtered, 4) if filtered else None,
+        }
+        lost = [key for key in scores if scores[key] < plain[key]]
+        for key in lost[:show]:
+            print(f"{label}: {plain[key]:.2f} > {scores[key]:.2f}: {made.queries[key]}")
+            print(
+                f"    {json.dumps(retriever.construct_query(made.queries[key]).as_dict(), ensure_ascii=False)}"
+            )
     return result
 
 
+def filtered_scores(
+    made: DataSet,
+    retriever: SelfQueryRetriever,
+    plain: Mapping[str, float],
+    ranked: Callable[[Any, str], float],
+) -> tuple[dict[str, float], int, int]:
+    """Score of each question, number of those with a filter, and of those whose relevant documents all pass it."""
+    by_id = {document.id: document for document in made.documents}
+    scores, filtered, kept = dict(plain), 0, 0
+    for key, text in made.queries.items():
+        construct = retriever.construct_query(text)
+        if construct.filter is None and construct.sort is None and construct.query == text:
+            continue
+        scores[key] = ranked(retriever, key)
+        if construct.filter is not None:
+            filtered += 1
+            passes = compile_filter(construct.filter)
+            kept += all(passes(by_id[of].metadata) for of, grade in made.grades[key].items() if grade)
+    return scores, filtered, kept
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", nargs="?", type=Path, default=QUESTIONS)
-    parser.add_argument("--show", action="store_true", help="print what is wrong")
-    arguments = parser.parse_args()
-    data = Path(os.environ.get("RAG_KIT_DATA", HERE.parents[2] / "shared" / "data"))
-    print(json.dumps(measure(arguments.file, data, arguments.show), indent=1))
+    """Measure the chosen parts, and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", help="any of terms, fields and sets; default: all")
+    parser.add_argument("--sets", nargs="*", default=[*SETS, *OWN])
+    parser.add_argument(
+        "--show", type=int, default=0, help="print so many questions of each row that are wrong or lose"
+    )
+    options = parser.parse_args()
+    parts = options.parts or ["terms", "fields", "sets"]
+    if "terms" in parts:
+        print("terms", json.dumps(terms(DATA, options.show), indent=1))
+    if "fields" in parts:
+        print("fields", json.dumps(fields(options.show), indent=1, ensure_ascii=False))
+    for name in options.sets if "sets" in parts else ():
+        print(name, json.dumps(score(name, DATA, options.show), indent=1, ensure_ascii=False), flush=True)
 
 
 if __name__ == "__main__":

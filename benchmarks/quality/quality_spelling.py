@@ -9,19 +9,18 @@ another, at random with a fixed seed; at most 400 questions a set. Writes benchm
 from __future__ import annotations
 
 import json
-import math
-import os
 import random
+import statistics
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from quality_self_query_sets import DataSet, load
+from shared import DATA, RESULTS, ndcg
 
+from rag_kit.evaluation import Example, load_dataset
 from rag_kit.indexing import BM25Index
 from rag_kit.text import Analyzer
 
-HERE = Path(__file__).resolve().parent
-RESULT = HERE.parent / "results" / "spelling.json"
 SETS = ("scifact", "covidqa", "xquad_en", "timeqa_slice", "limit_small", "pubmedqa_l")
 QUESTIONS, K = 400, 10
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -43,44 +42,37 @@ def misspell(text: str, rng: random.Random) -> str:
     return " ".join(words)
 
 
-def ndcg(index: BM25Index, data: DataSet, questions: dict[str, str]) -> float:
-    """Mean nDCG@10 of some questions."""
-    total = 0.0
-    for key, text in questions.items():
-        grades = data.grades[key]
-        found = [document.id or "" for document, _ in index.search(text, K)]
-        gain = sum(grades.get(one, 0) / math.log2(rank + 2) for rank, one in enumerate(found))
-        best = sorted(grades.values(), reverse=True)[:K]
-        total += gain / sum(grade / math.log2(rank + 2) for rank, grade in enumerate(best))
-    return total / len(questions)
+def score(index: BM25Index, asked: Sequence[Example], texts: Sequence[str]) -> float:
+    """Mean nDCG@10 of some questions, asked by these texts."""
+    found = ([document.id or "" for document, _ in index.search(text, K)] for text in texts)
+    return round(statistics.mean(ndcg(ids, one.relevant) for ids, one in zip(found, asked, strict=True)), 4)
 
 
 def measure(name: str, folder: Path) -> dict[str, float | int | str]:
     """The four figures of a set."""
-    data = load(name, folder)
-    keys = sorted(data.queries)
-    if len(keys) > QUESTIONS:
-        keys = random.Random(0).sample(keys, QUESTIONS)
+    data = load_dataset(folder / name)
+    asked = sorted((one for one in data if one.relevant), key=lambda one: one.id)
+    if len(asked) > QUESTIONS:
+        asked = random.Random(0).sample(asked, QUESTIONS)
     rng = random.Random(1)
-    asked = {key: data.queries[key] for key in keys}
-    misspelt = {key: misspell(text, rng) for key, text in asked.items()}
-    row: dict[str, float | int | str] = {"set": name, "questions": len(keys)}
+    texts = [one.question for one in asked]
+    misspelt = [misspell(text, rng) for text in texts]
+    row: dict[str, float | int | str] = {"set": name, "questions": len(asked)}
     for how, typos in (("as typed", False), ("corrected", True)):
-        index = BM25Index.from_documents(data.documents, analyzer=Analyzer(typos=typos))
-        row[f"clean, {how}"] = round(ndcg(index, data, asked), 4)
-        row[f"misspelt, {how}"] = round(ndcg(index, data, misspelt), 4)
+        index = BM25Index.from_documents(data.documents(), analyzer=Analyzer(typos=typos))
+        row[f"clean, {how}"] = score(index, asked, texts)
+        row[f"misspelt, {how}"] = score(index, asked, misspelt)
     return row
 
 
 def main() -> None:
     """Measure the sets and write the result file."""
-    default = HERE.parents[2] / "shared" / "data"
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("RAG_KIT_DATA", default))
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DATA
     rows = []
     for name in sys.argv[2:] or SETS:
         rows.append(measure(name, folder))
         print(rows[-1], flush=True)
-    RESULT.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / "spelling.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from shared import lines
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def load_rgb(data: Path) -> list[Claim]:
             f"{name} {record['id']}",
         )
         for name in ("en_fact", "zh_fact")
-        for record in _lines(data / "rgb" / f"{name}.jsonl")
+        for record in lines(data / "rgb" / f"{name}.jsonl")
         for kind in kinds
         for number, text in enumerate(record[kind])
     ]
@@ -70,7 +70,7 @@ def _wice(folder: Path) -> Iterator[Claim]:
         "partially_supported": "partly supported",
         "not_supported": "not supported",
     }
-    for number, record in enumerate(_lines(folder / "claim_dev.jsonl.gz")):
+    for number, record in enumerate(lines(folder / "claim_dev.jsonl.gz")):
         name = f"wice {number}"
         yield Claim(
             name, "wice", kinds[record["label"]], record["claim"], "\n".join(record["evidence"]), name
@@ -80,12 +80,12 @@ def _wice(folder: Path) -> Iterator[Claim]:
 def _scifact(folder: Path) -> Iterator[Claim]:
     """Each claim with its abstract; where it is supported, once more with an abstract about something else."""
     texts = {
-        record["_id"]: f"{record['title']}\n{record['text']}" for record in _lines(folder / "corpus.jsonl.gz")
+        record["_id"]: f"{record['title']}\n{record['text']}" for record in lines(folder / "corpus.jsonl.gz")
     }
     draw = random.Random(0)
     ids = sorted(texts)
     kinds = {"SUPPORT": "supported", "CONTRADICT": "contradicted", "": "cited, not said"}
-    for number, record in enumerate(_lines(folder / "claims.jsonl")):
+    for number, record in enumerate(lines(folder / "claims.jsonl")):
         group = f"scifact {record['claim_id']}"
         about = record["doc_id"] or record["cited_doc_ids"][0]
         kind = kinds[record["label"]]
@@ -100,13 +100,3 @@ def _scifact(folder: Path) -> Iterator[Claim]:
                 texts[other],
                 group,
             )
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with (
-        gzip.open(path, "rt", encoding="utf-8")
-        if path.suffix == ".gz"
-        else path.open(encoding="utf-8") as file
-    ):
-        for line in file:
-            yield json.loads(line)

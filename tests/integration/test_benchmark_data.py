@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
+import json
 
 import pytest
+from support.scripts import load_script
 
 from rag_kit.evaluation import benchmark, load_dataset
 from rag_kit.evaluation.ranking.metrics import qrels
 from rag_kit.models.wheels.files import is_installed
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def _quality():
-    spec = importlib.util.spec_from_file_location("quality", ROOT / "benchmarks" / "quality" / "quality.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["quality"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-quality = _quality()
+quality = load_script("benchmarks/quality/quality.py")
 CONTENT = quality.load()
 RUNS = {run["name"]: run for run in CONTENT["runs"]}
 
@@ -93,6 +81,6 @@ def test_commands_score_as_expected(data_sets, name, tmp_path):
     out = tmp_path / "result.json"
     command = quality.command_of(RUNS[name], data=str(data_sets), out=str(out), cache=str(tmp_path / "cache"))
     assert main(command[1:]) == 0
-    result = quality.json.loads(out.read_text(encoding="utf-8"))
+    result = json.loads(out.read_text(encoding="utf-8"))
     failed = [v for v in quality.judge(RUNS[name], result, CONTENT["tolerance"]) if v.verdict == "FAIL"]
     assert not failed

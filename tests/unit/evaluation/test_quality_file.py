@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support.scripts import ROOT, load_script
 
-ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture(scope="module")
-def quality():
-    """benchmarks/quality/quality.py as a module."""
-    path = ROOT / "benchmarks" / "quality" / "quality.py"
-    spec = importlib.util.spec_from_file_location("quality", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["quality"] = module
-    spec.loader.exec_module(module)
-    return module
+quality = load_script("benchmarks/quality/quality.py")
 
 
 def result(**scores):
@@ -33,7 +21,7 @@ def result(**scores):
     ("value", "verdict"),
     [(0.6871, "OK"), (0.6866, "OK"), (0.6865, "OKish"), (0.6921, "OKish"), (0.6922, "FAIL"), (None, "FAIL")],
 )
-def test_grades(quality, value, verdict):
+def test_grades(value, verdict):
     """Within .0005 is OK, within .005 OKish, beyond or missing is FAIL."""
     assert quality.grade(0.6871, value, {"ok": 0.0005, "okish": 0.005}) == verdict
 
@@ -48,14 +36,14 @@ def test_grades(quality, value, verdict):
         ("hybrid ndcg@10 > dense ndcg@10", "FAIL"),
     ],
 )
-def test_claims(quality, claim, verdict):
+def test_claims(claim, verdict):
     """A claim compares a score with a number or another score; a missing one fails."""
     run = {"name": "x", "claims": [claim]}
     (found,) = quality.judge(run, result(bm25=0.687, hybrid=0.71), {})
     assert found.verdict == verdict
 
 
-def test_every_command_parses(quality):
+def test_every_command_parses():
     """Each command of the file is one that the command line understands."""
     from rag_kit.cli.main import parser
 
@@ -65,7 +53,7 @@ def test_every_command_parses(quality):
         assert arguments.command == "benchmark" and str(arguments.out) == "out.json", shlex.join(command)
 
 
-def test_committed_results_are_as_expected(quality):
+def test_committed_results_are_as_expected():
     """No result file that stands in the repository fails its own expectations."""
     content = quality.load()
     assert content["runs"]

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from typing import Any
-
-import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
-SCRIPT = ROOT / "benchmarks" / "speed" / "graph_costs.py"
+from support.scripts import ROOT, load_script
 
 
-@pytest.mark.skipif(not SCRIPT.is_file(), reason="the benchmarks are not in the wheel")
-def test_the_guide_says_what_a_question_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guide_says_what_a_question_costs() -> None:
     """Both languages have the calls and tokens that are counted now; a run of Self-RAG judges in few calls."""
-    spec: Any = importlib.util.spec_from_file_location("graph_costs", SCRIPT)
-    costs = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "graph_costs", costs)
-    spec.loader.exec_module(costs)
+    costs = load_script("benchmarks/speed/graph_costs.py")
     measured = costs.measure()
     for language in ("en", "zh"):
         page = (ROOT / "docs" / "guide" / language / "answers.md").read_text(encoding="utf-8")

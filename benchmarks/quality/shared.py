@@ -1,21 +1,48 @@
-"""Samples of retrieval sets small enough for embedding models that are slow, and their scores."""
+"""What several measures of quality need: files of JSON lines, samples of sets, and scores of rankings."""
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
 import random
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import ir_measures
 from langchain_core.documents import Document
 
-from rag_kit.evaluation import Example
-from rag_kit.evaluation.ranking.benchmark import load_dataset
+from rag_kit.evaluation import EvaluationSet, Example, load_dataset
 from rag_kit.indexing import split
 
-SETS = ("scifact", "timeqa_slice", "xquad_en", "covidqa", "limit_small", "xquad_zh", "cmrc2018_dev")
+DATA = Path(os.environ.get("RAG_KIT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+LONG = 3000  # characters; longer documents are split, as at ingestion
 CHUNK = 1000  # characters
 SEED = 36
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a file of JSON lines, packed where its name ends so."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def plain(text: str) -> str:
+    """Text as answers are looked for in it."""
+    return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text).casefold())
+
+
+def pieces(dataset: EvaluationSet) -> list[Document]:
+    """The documents of a set, long ones split."""
+    found: list[Document] = []
+    for document in dataset.documents():
+        found.extend(split([document]) if len(document.page_content) > LONG else [document])
+    return found
 
 
 def sample(folder: Path, questions: int, documents: int) -> tuple[list[Example], list[Document]]:
@@ -38,7 +65,7 @@ def sample(folder: Path, questions: int, documents: int) -> tuple[list[Example],
     return asked, split(whole, splitter="recursive", chunk_size=CHUNK, chunk_overlap=0)
 
 
-def ndcg(found: Sequence[str], relevant: dict[str, int]) -> float:
+def ndcg(found: Sequence[str], relevant: Mapping[str, int]) -> float:
     """nDCG@10 of document ids, best first; a document counts once, where it comes first."""
     run = [ir_measures.ScoredDoc("q", key, -place) for place, key in enumerate(dict.fromkeys(found))]
     judged = [ir_measures.Qrel("q", key, grade) for key, grade in relevant.items()]
