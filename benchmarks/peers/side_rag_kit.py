@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
+import sys
 from importlib.metadata import version
-from typing import Any
+from pathlib import Path
 
 import common
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 
-from rag_kit.concurrency.steps import Step
 from rag_kit.documents import document_keys
-from rag_kit.retrieval import MultiQueryRetriever, RagKitRetriever, reciprocal_rank_fusion
+from rag_kit.retrieval import MultiQueryRetriever, reciprocal_rank_fusion
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
 
-class Model(BaseChatModel):
-    """Answers after 200 ms."""
-
-    reply: str
-
-    @property
-    def _llm_type(self) -> str:
-        return "slow"
-
-    def _result(self) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=self.reply))])
-
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        time.sleep(common.MODEL)
-        return self._result()
-
-    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        await asyncio.sleep(common.MODEL)
-        return self._result()
-
-
-class Leaf(RagKitRetriever):
-    """Answers after 50 ms."""
-
-    async def _search(self, query: str, call: Any) -> list[Document]:
-        await Step("wait", lambda _: time.sleep(common.SEARCH), lambda _: asyncio.sleep(common.SEARCH))
-        return [Document(f"text {n} {query}", id=f"{n}{query}") for n in range(4)]
+from scripted import Leaf, Model
 
 
 def main() -> None:

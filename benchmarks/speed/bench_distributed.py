@@ -6,16 +6,15 @@ its own on loopback that takes 50 ms for each request and serves four at once, w
 
 from __future__ import annotations
 
-from harness import Row, at_least, at_most  # isort: skip  (sets the threads first)
+from harness import Row, at_least, at_most, timed  # isort: skip  (sets the threads first)
 
 import os
 import random
-import shutil
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,53 +29,44 @@ def run(quick: bool = False) -> list[Row]:
     """Reading and splitting, embedding, overhead."""
     from rag_kit.indexing.cluster.connecting import cluster_client
 
-    base, rounds = Path(tempfile.mkdtemp()), 1 if quick else 3
+    rounds, requests, files = (1, 60, 300) if quick else (3, 200, 1_000)
     load = os.getloadavg()[0]
-    try:
-        heavy, tiny = base / "heavy", base / "tiny"
+    seconds: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as name:
+        heavy, tiny = Path(name, "heavy"), Path(name, "tiny")
         pages(heavy, 40 if quick else 120)
-        notes(tiny, 300 if quick else 1_000)
-        seconds: dict[str, float] = {}
+        notes(tiny, files)
         with cluster_client(1, None) as one, cluster_client(2, None) as two:
-            places = {"one process": None, "one worker": one, "two workers": two}
-            for name, client in places.items():
-                read(heavy, base, client)  # starts readers, imports what they need
-                seconds[f"heavy, {name}"] = median(lambda client=client: read(heavy, base, client), rounds)
-            seconds["tiny, one process"] = median(lambda: read(tiny, base, None), rounds)
-            seconds["tiny, one worker"] = median(lambda: read(tiny, base, one), rounds)
-            requests = 60 if quick else 200
+            for place, client in {"one process": None, "one worker": one, "two workers": two}.items():
+                read(heavy, client)  # starts readers, imports what they need
+                seconds[f"heavy, {place}"] = median(partial(read, heavy, client), rounds)
+            seconds["tiny, one process"] = median(partial(read, tiny, None), rounds)
+            seconds["tiny, one worker"] = median(partial(read, tiny, one), rounds)
             seconds["requests"] = endpoint(requests)
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
     heavy_one = seconds["heavy, one process"]
-    count = 300 if quick else 1_000
-    overhead = (seconds["tiny, one worker"] - seconds["tiny, one process"]) / count * 1000
-    two_workers = heavy_one / seconds["heavy, two workers"]
+    overhead = (seconds["tiny, one worker"] - seconds["tiny, one process"]) / files * 1000
     share = requests / REQUESTS * WAIT / seconds["requests"]
     note = f"load {load:.1f} before; {', '.join(f'{name} {value:.1f} s' for name, value in seconds.items())}"
     return [
-        at_least("two workers, reading and splitting", two_workers, 1.6, note),
+        at_least("two workers, reading and splitting", heavy_one / seconds["heavy, two workers"], 1.6, note),
         at_least("one worker, reading and splitting", heavy_one / seconds["heavy, one worker"], 0.8),
         at_least("an endpoint of 50 ms, share of its limit", share, 0.9),
         at_most("milliseconds that a tiny file takes longer with one worker", overhead, 5.0),
     ]
 
 
-def median(call: Callable[[], float], rounds: int) -> float:
-    """The median of some durations."""
-    return statistics.median(call() for _ in range(rounds))
+def median(call: Callable[[], object], rounds: int) -> float:
+    """The median of the seconds that a call takes."""
+    return statistics.median(timed(call)[0] for _ in range(rounds))
 
 
-def read(docs: Path, base: Path, client: Any) -> float:
-    """Seconds to read and split a folder."""
+def read(docs: Path, client: Any) -> None:
+    """Read and split a folder."""
     from rag_kit.indexing import IngestOptions, ingest
 
-    start = time.perf_counter()
-    report = ingest(
-        docs, base / "none", dry_run=True, options=IngestOptions(scheduler=client, keep_duplicates=True)
-    )
+    options = IngestOptions(scheduler=client, keep_duplicates=True)
+    report = ingest(docs, docs.parent / "none", dry_run=True, options=options)
     assert not report.failed, report.failed
-    return time.perf_counter() - start
 
 
 def endpoint(requests: int) -> float:
@@ -86,11 +76,13 @@ def endpoint(requests: int) -> float:
 
     with scripted(WAIT, REQUESTS) as url:
         model = embedding_model("openai:test", base_url=url, api_key="sk-test")
-        for count in (20 * REQUESTS, requests):  # first the client is imported, and connects
-            start = time.perf_counter()
+
+        def send(count: int) -> None:
             with closing(embed_ahead(model, groups(count), None, 2 * REQUESTS)) as made:
                 assert sum(len(vectors) for vectors in made) == count * TEXTS
-        return time.perf_counter() - start
+
+        send(20 * REQUESTS)  # the client is imported, and connects
+        return timed(partial(send, requests))[0]
 
 
 def groups(count: int) -> Iterator[dict[bytes, str]]:

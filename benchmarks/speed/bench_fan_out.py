@@ -43,8 +43,3 @@ def run(quick: bool = False) -> list[Row]:
                 name = f"{kind}, {branches} branches of {seconds * 1000:.0f} ms / one branch"
                 rows.append(at_most(name, statistics.median(values), limit))
     return rows
-
-
-if __name__ == "__main__":
-    for row in run():
-        print(row)

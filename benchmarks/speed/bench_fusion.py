@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import warnings
 from functools import partial
 
+from common import bare_loop, rankings
 from harness import Row, at_least, at_most, interleaved, median_ratio
 
 from rag_kit.retrieval.fusion import reciprocal_rank_fusion
-
-
-def bare_loop(rankings: list[list[str]], k: int = 60) -> list[tuple[str, float]]:
-    scores: dict[str, float] = {}
-    for ranking in rankings:
-        for rank, key in enumerate(ranking, start=1):
-            scores[key] = scores.get(key, 0.0) + 1.0 / (k + rank)
-    return sorted(scores.items(), key=lambda pair: pair[1], reverse=True)
 
 
 def run(quick: bool = False) -> list[Row]:
@@ -27,15 +19,13 @@ def run(quick: bool = False) -> list[Row]:
         warnings.simplefilter("ignore")
         from langchain_classic.retrievers import EnsembleRetriever
 
-    generator = random.Random(0)
-    pool = [f"Document number {number} of the pool, about something." for number in range(4000)]
-    rankings = [generator.sample(pool, 1000) for _ in range(8)]
-    documents = [[Document(text) for text in ranking] for ranking in rankings]
+    lists = rankings()
+    documents = [[Document(text) for text in ranking] for ranking in lists]
     theirs = EnsembleRetriever(retrievers=[RunnableLambda(lambda _: [])] * 8, weights=[1.0] * 8, c=60)
     times = interleaved(
         {
-            "rag_kit": partial(reciprocal_rank_fusion, rankings),
-            "bare": partial(bare_loop, rankings),
+            "rag_kit": partial(reciprocal_rank_fusion, lists),
+            "bare": partial(bare_loop, lists),
             "langchain": partial(theirs.weighted_reciprocal_rank, documents),
         },
         repeats=7 if quick else 31,
@@ -44,8 +34,3 @@ def run(quick: bool = False) -> list[Row]:
         at_most("fusion 8 x 1000 / bare dict loop", median_ratio(times, "rag_kit", "bare"), 1.2),
         at_least("LangChain's fusion / fusion, 8 x 1000", median_ratio(times, "langchain", "rag_kit"), 2.0),
     ]
-
-
-if __name__ == "__main__":
-    for row in run():
-        print(row)

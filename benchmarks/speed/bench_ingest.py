@@ -7,10 +7,9 @@ interpreter, and their sum is what to compare with.
 
 from __future__ import annotations
 
-from harness import Row, at_most  # isort: skip  (sets the threads first)
+from harness import Row, at_most, timed  # isort: skip  (sets the threads first)
 
 import random
-import shutil
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,33 @@ with OpenAIServer(embeddings=[answer]) as server:
 """
 
 
+@dataclass(frozen=True)
+class Waits:
+    """Seconds that each part waits.
+
+    Attributes:
+        name: What the row is called.
+        reader: For each file of 16 chunks.
+        endpoint: For each request for embeddings.
+        disk: Longer for each commit.
+        add: Compare with the sum of the parts.
+    """
+
+    name: str
+    reader: float
+    endpoint: float
+    disk: float
+    add: bool = False
+
+
+CASES = (
+    Waits("reading is the slowest", reader=0.03, endpoint=0.1, disk=0.02),
+    Waits("embedding is the slowest", reader=0.004, endpoint=2.0, disk=0.02),
+    Waits("writing is the slowest", reader=0.004, endpoint=0.1, disk=0.5),
+    Waits("nothing waits, against the sum", reader=0.0, endpoint=0.0, disk=0.0, add=True),
+)
+
+
 class Prepared(Embeddings):
     """One vector for all, so that only writing is timed."""
 
@@ -52,85 +80,44 @@ class Prepared(Embeddings):
 
 def run(quick: bool = False) -> list[Row]:
     """Each part the slowest in turn, then none of them."""
-    base = Path(tempfile.mkdtemp())
     files, rounds = (300, 1) if quick else (400, 2)
-    try:
-        return [
-            case(base, rounds, "reading is the slowest", files, reader=0.03, endpoint=0.1, disk=0.02),
-            case(base, rounds, "embedding is the slowest", files, reader=0.004, endpoint=2.0, disk=0.02),
-            case(base, rounds, "writing is the slowest", files, reader=0.004, endpoint=0.1, disk=0.5),
-            case(
-                base,
-                rounds,
-                "nothing waits, against the sum",
-                files,
-                reader=0.0,
-                endpoint=0.0,
-                disk=0.0,
-                add=True,
-            ),
-        ]
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        docs = base / "docs"
+        docs.mkdir()
+        chance, words = random.Random(0), [f"word{number}" for number in range(3_000)]
+        for number in range(files):
+            lines = (f"{' '.join(chance.choices(words, k=12))}." for _ in range(64))
+            (docs / f"{number}.note").write_text("\n".join(lines), encoding="utf-8")
+        return [case(docs, rounds, each) for each in CASES]
 
 
-def case(
-    base: Path,
-    rounds: int,
-    name: str,
-    files: int,
-    *,
-    reader: float,
-    endpoint: float,
-    disk: float,
-    add: bool = False,
-) -> Row:
-    """One row.
-
-    Args:
-        base: A folder for documents and indexes.
-        rounds: Medians are over so many.
-        name: What the row is called.
-        files: How many files of 16 chunks there are.
-        reader: Seconds that the reader waits for each file.
-        endpoint: Seconds that each request for embeddings takes.
-        disk: Seconds that each commit takes longer.
-        add: Compare with the sum of the parts.
-    """
+def case(docs: Path, rounds: int, waits: Waits) -> Row:
+    """One row: medians over rounds."""
     from rag_kit.indexing import IngestOptions, ingest
     from rag_kit.models import embedding_model
 
-    docs = Path(tempfile.mkdtemp(dir=base))
-    chance, words = random.Random(0), [f"word{number}" for number in range(3_000)]
-    for number in range(files):
-        lines = (f"{' '.join(chance.choices(words, k=12))}." for _ in range(64))
-        (docs / f"{number}.note").write_text("\n".join(lines), encoding="utf-8")
-
     def read(path: str) -> list[Document]:
-        time.sleep(reader)
+        time.sleep(waits.reader)
         return [Document(Path(path).read_text(encoding="utf-8"))]
 
+    readers = {"*.note": read}
     parts: dict[str, list[float]] = {"read": [], "embed": [], "write": []}
     whole = []
-    with scripted(endpoint) as url, slower(disk):
+    with scripted(waits.endpoint) as url, slower(waits.disk):
         model = embedding_model("openai:test", base_url=url, api_key="sk-test")
         assert model is not None
         for _ in range(rounds):
-            folders = [Path(tempfile.mkdtemp(dir=base)) for _ in range(2)]
-            for part, seconds in alone(docs, folders[0], model, {"*.note": read}).items():
+            folders = [Path(tempfile.mkdtemp(dir=docs.parent)) for _ in range(2)]
+            for part, seconds in alone(docs, folders[0], model, readers).items():
                 parts[part].append(seconds)
-            start = time.perf_counter()
-            ingest(
-                docs,
-                folders[1],
-                embeddings=model,
-                options=IngestOptions(readers={"*.note": read}, chunk_size=CHUNK, chunk_overlap=0),
-            )
-            whole.append(time.perf_counter() - start)
+            options = IngestOptions(readers=readers, chunk_size=CHUNK, chunk_overlap=0)
+            taken = partial(ingest, docs, folders[1], embeddings=model, options=options)
+            whole.append(timed(taken)[0])
     medians = {part: statistics.median(seconds) for part, seconds in parts.items()}
-    against = sum(medians.values()) if add else max(medians.values())
+    against = sum(medians.values()) if waits.add else max(medians.values())
     note = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in medians.items())
-    return at_most(name, statistics.median(whole) / against, 1.1, note)
+    return at_most(waits.name, statistics.median(whole) / against, 1.1, note)
 
 
 def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Barrier
 
 from charset_normalizer import from_bytes
-from harness import Row, at_least, interleaved, median_ratio
+from harness import Row, at_least, interleaved, median_ratio, timed
 
 from rag_kit.concurrency import fan_out
 from rag_kit.indexing.readers.encodings import decode
@@ -62,13 +62,6 @@ def by_library(raw: bytes) -> str:
     return "" if best is None else str(best)
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
 def by_executor() -> None:
     """Branches with a time-out on an executor, which waits for those that hang."""
     with ThreadPoolExecutor(BRANCHES) as executor:
@@ -98,14 +91,14 @@ def run(quick: bool = False) -> list[Row]:
     some = texts[:: max(1, len(texts) // 40)]
     times = interleaved({"ours": lambda: right(decode, some), "library": lambda: right(by_library, some)}, 3)
     task = [lambda: time.sleep(HUNG)] * BRANCHES
-    late = seconds(lambda: fan_out(task, timeout=HUNG / 10, on_error="skip"))
+    late, _ = timed(lambda: fan_out(task, timeout=HUNG / 10, on_error="skip"))
     return [
         at_least("texts decoded right, ours / charset-normalizer", ours / theirs, 1.0,
                  f"{ours} and {theirs} of {len(texts)}"),
         at_least("time to decode, charset-normalizer / ours", median_ratio(times, "library", "ours"), 1.0),
         at_least("until branches that hang are given up, ThreadPoolExecutor / fan_out",
-                 seconds(by_executor) / late, 5.0, f"{BRANCHES} branches of {HUNG:g} s, time-out {HUNG / 10:g} s"),
+                 timed(by_executor)[0] / late, 5.0, f"{BRANCHES} branches of {HUNG:g} s, time-out {HUNG / 10:g} s"),
         at_least("until nested branches end, one ThreadPoolExecutor / fan_out",
-                 seconds(nested_by_executor) / seconds(nested_by_fan_out), 5.0,
+                 timed(nested_by_executor)[0] / timed(nested_by_fan_out)[0], 5.0,
                  f"{BRANCHES} in each of {BRANCHES}; the executor's outer ones give up after {HUNG:g} s"),
     ]  # fmt: skip

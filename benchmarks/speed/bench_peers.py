@@ -88,8 +88,3 @@ def _run(command: list[str], what: str) -> str:
     if done.returncode:
         raise SystemExit(f"{what} failed:\n{done.stderr[-2000:]}")
     return done.stdout
-
-
-if __name__ == "__main__":
-    for row in run():
-        print(row)

@@ -7,7 +7,7 @@ The full run writes benchmarks/results/scale.json.
 
 from __future__ import annotations
 
-from harness import Row, at_most  # isort: skip  (sets the threads first)
+from harness import Row, at_most, per_query, timed, zipf  # isort: skip  (sets the threads first)
 
 import json
 import os
@@ -16,13 +16,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_bm25 import per_query, zipf
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
@@ -248,12 +247,6 @@ def build(folder: Path, texts: list[str], model: Embeddings | None = None) -> No
 def growth(name: str, whole: float, tenth: float) -> Row:
     """Ten times the documents take at most what n log n allows, and half as much again."""
     return at_most(name, whole / tenth, 1.5 * 10 * 1.3, f"{ms(tenth)}, {ms(whole)}")
-
-
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
 
 
 def ms(seconds: float) -> str:

@@ -12,8 +12,13 @@ import gc
 import selectors
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+WORDS = 50_000
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,47 @@ def interleaved(functions: Mapping[str, Callable[[], object]], repeats: int = 7)
 def median_ratio(times: Mapping[str, list[float]], a: str, b: str) -> float:
     """Median over rounds of time(a) / time(b)."""
     return statistics.median(x / y for x, y in zip(times[a], times[b], strict=True))
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds that a call takes, and what it gives."""
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def per_query(
+    engines: dict[str, Callable[[str], Any]], queries: Sequence[str], warm: int = 2
+) -> dict[str, float]:
+    """Median seconds a query of each engine, query by query in turn."""
+    for engine in engines.values():
+        for query in queries[:warm]:
+            engine(query)
+    times: dict[str, list[float]] = {name: [] for name in engines}
+    gc.disable()
+    try:
+        for query in queries:
+            for name, engine in engines.items():
+                start = time.perf_counter()
+                engine(query)
+                times[name].append(time.perf_counter() - start)
+    finally:
+        gc.enable()
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def zipf(documents: int, queries: int, seed: int = 0, words: int = 100) -> tuple[list[str], list[str]]:
+    """Texts of about so many words drawn from a Zipf distribution, and queries of 5 to 8 words from the same."""
+    rng = np.random.default_rng(seed)
+    share = np.cumsum(1 / np.arange(1, WORDS + 1))
+    share /= share[-1]
+    names = np.array([f"w{number}" for number in range(WORDS)], object)
+
+    def draw(lengths: Sequence[int]) -> list[str]:
+        drawn = names[np.minimum(np.searchsorted(share, rng.random(int(np.sum(lengths)))), WORDS - 1)]
+        return [" ".join(part) for part in np.split(drawn, np.cumsum(lengths)[:-1])]
+
+    return draw(rng.poisson(words, documents) + 1), draw(rng.integers(5, 9, queries))
 
 
 class _Waits(selectors.DefaultSelector):
