@@ -1,4 +1,4 @@
-"""What several measures of quality need: files of JSON lines, samples of sets, and scores of rankings."""
+"""Helpers of several measures of quality: files of JSON lines, samples of sets, and scores of rankings."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ times are medians over queries, in turn.
 
 from __future__ import annotations
 
+from harness import Row, at_least, at_most, per_query, timed, zipf  # isort: skip  (sets the threads first)
+
 import statistics
 import warnings
 from collections import Counter
@@ -15,7 +17,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from harness import Row, at_least, at_most, per_query, timed, zipf
 
 K = 10
 

@@ -132,38 +132,32 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings
     from rag_kit.indexing.splitting.api import choose_splitter
 
-    cut = choose_splitter("structure", chunk_size=CHUNK, chunk_overlap=0)
-    settings = SplitSettings(cut, CHUNK, 0)
-    empty = DocumentIndex.create(folder.with_name(f"{folder.name}-empty"))
-    start = time.perf_counter()
-    with empty, closing(Converter(settings, None, readers)) as converter:
-        grouping = Grouping(
-            empty,
-            list_files([docs], folder, []).files,
-            converter,
-            {},
-            settings.key,
-            IngestReport(),
-            Progress(None, 0),
-            size=256,
-            options=IngestOptions(),
-        )
-        groups = list(grouping.groups())
-    read = time.perf_counter()
-    texts = ({text_hash(row.text): row.text for row in group.rows} for group in groups)
-    with closing(embed_ahead(model, texts, None)) as made:
-        for _ in made:
-            pass
-    embedded = time.perf_counter()
+    settings = SplitSettings(choose_splitter("structure", chunk_size=CHUNK, chunk_overlap=0), CHUNK, 0)
     with DocumentIndex.create(folder, embeddings=Prepared()) as index:
+        start = time.perf_counter()
+        with closing(Converter(settings, None, readers)) as converter:
+            grouping = Grouping(
+                index,
+                list_files([docs], folder, []).files,
+                converter,
+                {},
+                settings.key,
+                IngestReport(),
+                Progress(None, 0),
+                size=256,
+                options=IngestOptions(),
+            )
+            groups = list(grouping.groups())
+        read = time.perf_counter()
+        texts = ({text_hash(row.text): row.text for row in group.rows} for group in groups)
+        with closing(embed_ahead(model, texts, None)) as made:
+            for _ in made:
+                pass
+        embedded = time.perf_counter()
         index.record_settings(settings.values)
         for group in groups:
             index.write(group)
-    return {
-        "read": read - start,
-        "embed": embedded - read,
-        "write": time.perf_counter() - embedded,
-    }
+    return {"read": read - start, "embed": embedded - read, "write": time.perf_counter() - embedded}
 
 
 @contextmanager
