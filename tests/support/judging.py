@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
@@ -13,6 +14,8 @@ from rag_kit.evaluation.outputs import Output
 from support.by_task import ragas_task
 from support.openai_server import Recorded
 
+#: Folder with prompt files of the tests' own, for RAG_KIT_PROMPTS.
+PROMPTS = Path(__file__).parent / "prompts"
 _TASK = re.compile(r"<task>(\w+)</task>")
 
 

@@ -151,16 +151,6 @@ def test_chunks_are_ranked_as_their_documents(folder):
     assert result["pipelines"][0]["gold_span_recall@3000"]["value"] == 1.0
 
 
-def test_the_same_run_gives_the_same_numbers(folder):
-    """All but the times is equal from run to run."""
-
-    def scores():
-        entry = benchmark(folder, {"mine": half_right})["pipelines"][0]
-        return {name: cell for name, cell in entry.items() if isinstance(cell, dict)}
-
-    assert scores() == scores()
-
-
 @pytest.mark.parametrize(
     ("pipelines", "settings", "message"),
     [

@@ -91,14 +91,6 @@ def test_bad_arguments_give_one_line_and_exit_code_2(folder, capsys, arguments, 
     assert message in printed.err and "Traceback" not in printed.err and not printed.out
 
 
-def test_dangling_judgements_give_exit_code_2(folder, capsys):
-    """A set whose judgements name unknown documents is refused by name."""
-    with (folder / "qrels.tsv").open("a") as file:
-        file.write("q\tghost\t1\n")
-    assert main(["benchmark", str(folder), "--pipeline", "bm25"]) == 2
-    assert "document ghost" in capsys.readouterr().err
-
-
 def test_an_earlier_result_survives_a_failing_run(folder, tmp_path):
     """The result file is replaced only when all is done."""
     out = tmp_path / "r.json"

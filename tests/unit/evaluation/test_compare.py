@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.compared import FIRST, SECOND, A, B
+from support.compared import FIRST, SECOND, A, B, four_rows
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import Example, Results, compare
+from rag_kit.evaluation import EvaluationSet, Example, Results, compare, diagnose
 from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.comparison import Comparison
 from rag_kit.evaluation.outputs import Output
@@ -309,17 +309,18 @@ def test_json_and_frames_hold_everything() -> None:
 
 
 def test_hostile_names_stay_text() -> None:
-    """In the terminal and in Jupyter nothing of a name is obeyed."""
-    examples = [Example(f"q{i}", "What?", tags={"type": HOSTILE + str(i % 2)}) for i in range(8)]
+    """In the terminal and in Jupyter no table obeys a name: comparisons, results, diagnoses, sets."""
+    examples = [Example(f"q{i}", HOSTILE, tags={"type": HOSTILE + str(i % 2)}) for i in range(8)]
     runs = [
         Results(HOSTILE, run("a", examples=examples, **{HOSTILE: A}).rows, (HOSTILE,)),
         run("b", examples=examples, **{HOSTILE: B}),
     ]
     found = compare(runs, baseline=HOSTILE)
-    text, page = str(found), found._repr_html_()
-    assert "\x1b" not in text and "\u202e" not in text
-    assert "<script" not in page and "\u202e" not in page and "&lt;script" in page
-    assert "mathjax_ignore" in page
+    diagnosis = diagnose(runs[0], answer=HOSTILE, recall=HOSTILE, precision=HOSTILE)
+    for shown in (found, *runs, diagnosis, EvaluationSet(HOSTILE, examples)):
+        text, page = str(shown), shown._repr_html_()
+        assert "\x1b" not in text + page and "\u202e" not in text + page
+        assert "<script" not in page and "&lt;script" in page and "mathjax_ignore" in page
 
 
 def test_slices_are_named_in_the_text_and_folded_in_jupyter() -> None:
@@ -377,19 +378,10 @@ def test_twenty_pipelines_and_two_thousand_questions() -> None:
     assert seconds < 120, seconds
 
 
-def results(name: str, **values: float | None) -> Results:
-    """Four rows; a metric without a value has no judge."""
-    cells = {
-        key: Cell.not_applicable("no judge was given") if value is None else Cell.ok(value)
-        for key, value in values.items()
-    }
-    return Results(name, [Row(Example(f"q{n}", "Who?"), Output("It."), cells) for n in range(4)])
-
-
 def test_empty_metrics_do_not_bury_a_comparison() -> None:
     """They stand among the scores, and in one note, but not in the tables of differences."""
     shown = str(
-        compare([results("a", mrr=0.5, faithfulness=None), results("b", mrr=0.25, faithfulness=None)])
+        compare(four_rows("a", mrr=0.5, faithfulness=None), four_rows("b", mrr=0.25, faithfulness=None))
     )
     assert "No pipeline has a value of faithfulness" in shown and "no common questions" not in shown
     below = shown[shown.index("Differences") :]

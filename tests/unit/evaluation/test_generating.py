@@ -56,6 +56,11 @@ ZH = (
 )
 DOCUMENTS = [Document(PUMP, id="pump"), Document(MILL, id="mill")]
 
+MANY = [
+    Document(f"The Mizar{n} pump was built in {1900 + n} by Grace Weber. {MILL}", id=f"d{n}")
+    for n in range(8)
+]
+
 GOOD = {
     "question": "Who built the Mizar pump?",
     "answers": ["Grace Weber"],
@@ -262,15 +267,15 @@ def test_text_inside_a_passage_changes_neither_schema_nor_gold():
     assert set(example.relevant) == {"bad"} and example.spans[0].document == "bad"
 
 
-def test_the_embedded_model_writes_in_both_languages():
-    """Questions by rule, each asked in the language of its passage; the same every time."""
+async def test_the_embedded_model_writes_in_both_languages():
+    """Questions by rule, each asked in the language of its passage; the same every time, sync and async."""
     documents = [*DOCUMENTS, Document(ZH, id="zh")]
     found = generate(documents, "extractive", n=4)
     assert {example.tags["language"] for example in found} >= {"en", "zh"}
     assert {example.tags["type"] for example in found} == {"single_hop", "multi_hop"}
     zh = next(example for example in found.filter(language="zh"))
     assert "____" in zh.question and zh.answers == ("1912年",) and zh.relevant == {"zh": 1}
-    assert list(generate(documents, "extractive", n=4)) == list(found)
+    assert list(await agenerate(documents, "extractive", n=4)) == list(found)
     assert {
         example.tags["language"] for example in generate(documents, "extractive", n=2, language="zh")
     } == {"zh"}
@@ -322,33 +327,23 @@ def test_long_documents_are_shown_in_pieces_with_offsets_of_the_whole():
     assert len(example.reference_contexts[0]) < 3000
 
 
-async def test_the_async_form_is_the_same():
-    """agenerate gives what generate gives, which works where a loop runs already."""
-    found = await agenerate(DOCUMENTS, "extractive", n=2)
-    assert list(found) == list(generate(DOCUMENTS, "extractive", n=2))
-
-
 def test_a_run_goes_on_from_its_file(tmp_path):
     """Unchanged, no call is made; more questions and other documents ask only for what is missing."""
-    documents = [
-        Document(f"The Mizar{n} pump was built in {1900 + n} by Grace Weber. {MILL}", id=f"d{n}")
-        for n in range(8)
-    ]
     out = tmp_path / "set.jsonl"
-    first = generate(documents, "extractive", n=3, kinds=["single_hop"], out=out)
+    first = generate(MANY, "extractive", n=3, kinds=["single_hop"], out=out)
     assert len(first) == 3 and first.usage["calls"] > 0
-    again = generate(documents, "extractive", n=3, kinds=["single_hop"], out=out)
+    again = generate(MANY, "extractive", n=3, kinds=["single_hop"], out=out)
     assert again.usage["calls"] == 0 and list(again) == list(first) and again.dropped == first.dropped
     loaded = EvaluationSet.load(out)
     assert list(loaded) == list(first) and loaded.corpus == first.corpus and loaded.name == "set"
-    more = generate(documents, "extractive", n=5, kinds=["single_hop"], out=out)
+    more = generate(MANY, "extractive", n=5, kinds=["single_hop"], out=out)
     assert list(more)[:3] == list(first) and more.usage["calls"] > 0
-    changed = [Document(f"{documents[0].page_content} It is red.", id="d0"), *documents[1:]]
+    changed = [Document(f"{MANY[0].page_content} It is red.", id="d0"), *MANY[1:]]
     other = generate(changed, "extractive", n=8, kinds=["single_hop"], out=out)
     assert 0 < other.usage["calls"] < 16
     model = Scripted(write=lambda prompt: {"questions": []}, seen=[])
     with pytest.raises(ModelOutputError):
-        generate(documents, model, n=2, kinds=["single_hop"], out=out)  # another model is asked anew
+        generate(MANY, model, n=2, kinds=["single_hop"], out=out)  # another model is asked anew
     assert len(model.seen) == 8
 
 
@@ -425,16 +420,10 @@ def test_two_runs_do_not_share_a_file(tmp_path):
 def test_caps_end_the_run_with_what_is_there(tmp_path):
     """The set says which cap it was; taken up again, it goes on."""
     out = tmp_path / "set.jsonl"
-    documents = [
-        Document(f"The Mizar{n} pump was built in {1900 + n} by Grace Weber. {MILL}", id=f"d{n}")
-        for n in range(8)
-    ]
-    first = generate(
-        documents, "extractive", n=4, kinds=["single_hop"], out=out, max_calls=4, max_concurrency=1
-    )
+    first = generate(MANY, "extractive", n=4, kinds=["single_hop"], out=out, max_calls=4, max_concurrency=1)
     assert 0 < len(first) < 4 and first.usage["calls"] == 4 and "max_calls=4" in (first.stopped_by or "")
     assert len(EvaluationSet.load(out)) == len(first)
-    rest = generate(documents, "extractive", n=4, kinds=["single_hop"], out=out)
+    rest = generate(MANY, "extractive", n=4, kinds=["single_hop"], out=out)
     assert len(rest) == 4 and list(rest)[: len(first)] == list(first)
 
 

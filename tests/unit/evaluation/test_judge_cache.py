@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.language_models import FakeListChatModel
+from support.judging import PROMPTS
 
 from rag_kit.errors import ModelOutputError
 from rag_kit.evaluation import Judge
 
-PROMPTS = Path(__file__).resolve().parents[2] / "support" / "prompts"
 VALUES = {"question": "Who?", "answer": "She came."}
 LIVE = {"statements": ["live"]}
 

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from support.by_task import ByTask, ragas_task
-from support.judging import row, served, split, verdicts
+from support.judging import PROMPTS, row, served, split, verdicts
 from support.openai_server import OpenAIServer, Recorded, error, hang, reset, text, tool
 
+from rag_kit.concurrency import Budget, use_budget
 from rag_kit.errors import BudgetExceededError, ModelOutputError, ModelUnreachableError
 from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.scorers import get_metric
@@ -37,7 +38,7 @@ ANSWERS = {
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Forget what an earlier server on the same port could not do, and use prompt files of the tests."""
-    monkeypatch.setenv("RAG_KIT_PROMPTS", str(Path(__file__).resolve().parents[2] / "support" / "prompts"))
+    monkeypatch.setenv("RAG_KIT_PROMPTS", str(PROMPTS))
     wrapped._endpoints.clear()
     yield
     wrapped._endpoints.clear()
@@ -50,13 +51,8 @@ def chat(server: OpenAIServer, **settings: Any) -> ChatOpenAI:
 
 def vectors(server: OpenAIServer, **settings: Any) -> OpenAIEmbeddings:
     """The same for embeddings."""
-    known = {
-        "model": "small",
-        "base_url": server.url,
-        "api_key": "sk-test",
-        "check_embedding_ctx_length": False,
-    }
-    return OpenAIEmbeddings(**{**known, **settings})
+    known = {"model": "small", "base_url": server.url, "api_key": "sk-test"}
+    return OpenAIEmbeddings(**{**known, "check_embedding_ctx_length": False, **settings})
 
 
 def usable(server: OpenAIServer) -> list[Recorded]:
@@ -206,11 +202,13 @@ async def test_what_fails_is_not_kept(tmp_path: Path) -> None:
 
 
 async def test_embeddings_keep_the_limit_of_requests() -> None:
-    """They share it with the chat model."""
+    """They share it with the chat model; caps of a budget around them hold too."""
     crowd = Crowd()
     with OpenAIServer(embeddings=[crowd]) as server:
         judge = Judge(ByTask(answers={}), vectors(server), max_concurrency=2)
         found = await asyncio.gather(*(judge.embed([f"text {n}"]) for n in range(8)))
+        with use_budget(Budget(deadline=0.0)), pytest.raises(BudgetExceededError):
+            await judge.embed(["a"])
     assert all(len(each) == 1 and len(each[0]) == 16 for each in found)
     assert crowd.most == 2 and crowd.all == 8
     assert judge.usage["embedded"] == 8
@@ -247,17 +245,6 @@ async def test_embeddings_are_sent_once(tmp_path: Path) -> None:
         assert (len(server.requests), len(other.requests)) == (3, 1)
 
 
-async def test_embeddings_keep_the_deadline() -> None:
-    """Caps of a budget around them hold for them too."""
-    from rag_kit.concurrency import Budget, use_budget
-
-    with OpenAIServer() as server:
-        judge = Judge(ByTask(answers={}), vectors(server))
-        with use_budget(Budget(deadline=0.0)), pytest.raises(BudgetExceededError):
-            await judge.embed(["a"])
-        assert not server.requests
-
-
 async def test_embeddings_made_with_langchains_defaults_download_no_tokenizer() -> None:
     """On a compatible server they are sent as texts; the user's object, and OpenAI's own endpoint, are left alone."""
     with OpenAIServer() as server:
@@ -271,15 +258,7 @@ async def test_embeddings_made_with_langchains_defaults_download_no_tokenizer() 
         assert kept.check_embedding_ctx_length
 
 
-PROMPTS = Path(__file__).resolve().parents[2] / "support" / "prompts"
-
-
-VALUES = {"question": "Who?", "answer": "She came."}
-
-
 SIZE = 1_100_000
-
-
 ENDLESS = {
     "brackets": "[" * SIZE,
     "extra key": '{"statements": ["a"], "more": "' + "y" * SIZE + '"}',
@@ -287,23 +266,12 @@ ENDLESS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _prompts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prompt files of the tests' own, beside the packaged ones."""
-    monkeypatch.setenv("RAG_KIT_PROMPTS", str(PROMPTS))
-
-
-def judge_of(server: OpenAIServer) -> Judge:
-    """A judge with a real client on that server."""
-    model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test", max_retries=0)
-    return Judge(model, "none", max_retries=0)
-
-
 async def ask(reply: Any, refuse: set[str]) -> tuple[Any, int]:
     """Return the outcome of asking, and how many requests it took."""
     with OpenAIServer([reply], refuse=refuse) as server:
         try:
-            found = await judge_of(server).ask("judge_statements", VALUES)
+            judge = Judge(chat(server, max_retries=0), "none", max_retries=0)
+            found = await judge.ask("judge_statements", ASKED)
         except ModelOutputError as error:
             found = error
         return found, len([each for each in server.chats if each.asks not in refuse])

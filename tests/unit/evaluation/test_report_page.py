@@ -488,19 +488,3 @@ def test_what_a_run_of_crag_notes_has_them(period: str) -> None:
     assert notes
     for note in notes:
         assert in_chinese(note) != note, note
-
-
-def results(name: str, **values: float | None) -> Results:
-    """Four rows; a metric without a value has no judge."""
-    cells = {
-        key: Cell.not_applicable("no judge was given") if value is None else Cell.ok(value)
-        for key, value in values.items()
-    }
-    return Results(name, [Row(Example(f"q{n}", "Who?"), Output("It."), cells) for n in range(4)])
-
-
-def test_a_report_of_a_comparison(tmp_path: Path) -> None:
-    """A comparison is enough for a report: the results are in it."""
-    comparison = compare([results("a", mrr=0.5), results("b", mrr=0.25)])
-    text = write_report(comparison, tmp_path / "report.html").read_text(encoding="utf-8")
-    assert ">a<" in text and ">b<" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import json
 import threading
 import time
@@ -196,40 +195,40 @@ def test_make_input_says_what_the_pipeline_is_called_with() -> None:
     assert results["q3"].output.answer == "q3"
 
 
-def test_what_is_no_pipeline_is_refused() -> None:
-    """With what would be one."""
-    for wrong in (5, None, Counting, [1]):
-        with pytest.raises(InvalidInputError, match="Runnable"):
-            run(wrong, Length())
-    with pytest.raises(InvalidInputError, match="module:object"):
-        run("no_colon", Length())
-
-
-def test_what_is_no_dataset_is_refused() -> None:
-    """Nothing, an id twice, or no examples."""
-    for wrong, why in (
-        ([], "no example"),
-        ([Example("a", "?"), Example("a", "!")], "must be unique"),
-        (["a"], "str"),
-        (3, "int"),
-    ):
-        with pytest.raises(InvalidInputError, match=why):
-            run(Counting(), Length(), dataset=wrong)
-
-
-def test_settings_out_of_range_are_refused() -> None:
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        *[({"pipeline": wrong}, "Runnable") for wrong in (5, None, Counting, [1])],
+        ({"pipeline": "no_colon"}, "module:object"),
+        ({"pipeline": "/an/index"}, "index_retriever"),
+        ({"dataset": []}, "no example"),
+        ({"dataset": [Example("a", "?"), Example("a", "!")]}, "must be unique"),
+        ({"dataset": 3}, "int"),
+        ({"dataset": pd.DataFrame({"question": ["Who?"]})}, "give objects of the class Example"),
+        ({"dataset": [{"question": "Who?"}]}, "give objects of the class Example"),
+        ({"judge": "openai:m"}, r"Judge\(...\)"),
+        ({"max_concurrency": 0}, "max_concurrency is 0"),
+        ({"timeout": -1}, "timeout"),
+        ({"max_calls": -1}, "max_calls"),
+        ({"name": " "}, "name is"),
+        ({"prices": "x"}, "price"),
+        ({"progress": 3}, "progress is 3"),
+        ({"deadline": "soon"}, "deadline"),
+        ({"version": ""}, "version is"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_the_next_step(given: dict[str, Any], message: str) -> None:
     """Before anything is asked."""
-    pipeline = Counting()
-    for wrong in (
-        {"max_concurrency": 0}, {"timeout": -1}, {"max_calls": -1}, {"name": " "}, {"prices": "x"},
-        {"progress": 3}, {"deadline": "soon"}, {"version": ""},
-    ):  # fmt: skip
-        with pytest.raises(InvalidInputError):
-            run(pipeline, Length(), **wrong)
-    assert pipeline.asked == []
+    counting = Counting()
+    with pytest.raises(InvalidInputError, match=message):
+        run(**{"pipeline": counting, "metrics": Length(), **given})
+    assert counting.asked == []
+    with pytest.raises(InvalidInputError, match="the function itself, and do not call it"):
+        run(coroutine_function("Who?"), Length())
 
 
-def test_a_failing_pipeline_gives_error_cells_and_no_key() -> None:
+def test_a_failing_pipeline_or_metric_gives_error_cells_and_no_key() -> None:
     """The other examples are not touched; no number stands for the failure; what looks like a key is masked."""
 
     def pipeline(question: str) -> str:
@@ -244,12 +243,6 @@ def test_a_failing_pipeline_gives_error_cells_and_no_key() -> None:
     assert "abcdefgh" not in cell.reason + str(results["q2"].output.error)
     assert results.summary()["ours_length"].n == 4
     assert results.summary()["ours_length"].errors == 1
-
-
-def test_a_result_that_cannot_be_read_is_an_error_of_its_row() -> None:
-    """As is a failing metric."""
-    results = run(lambda question: 5, Length())
-    assert "int" in str(results["q0"].output.error)
 
     class Broken(Length):
         async def score(self, example: Example, output: Output, judge: Any) -> Cell:
@@ -388,16 +381,6 @@ def test_graphs_with_other_parts_are_asked_again(tmp_path: Path) -> None:
     run(graph(), Length(), tmp_path / "r", name="mine")
     assert run(graph(), Length(), tmp_path / "r", name="mine").manifest["done"]["asked"] == 0
     assert run(graph("say"), Length(), tmp_path / "r", name="mine").manifest["done"]["asked"] == 5
-
-
-def test_what_another_pipeline_gave_stays_in_the_folder(tmp_path: Path) -> None:
-    """Results that cost money are not lost when a folder is used for another pipeline by mistake."""
-    first = run(Counting(), Length(), tmp_path / "r", name="a")
-    run(Counting("No."), Length(), tmp_path / "r", name="b")
-    assert Results.load(tmp_path / "r").name == "b"
-    again = Counting()
-    assert run(again, Length(), tmp_path / "r", name="a").rows == first.rows
-    assert again.asked == []
 
 
 def test_a_folder_shows_the_last_run_that_ended(tmp_path: Path) -> None:
@@ -639,32 +622,6 @@ async def test_inside_a_running_loop() -> None:
     assert awaited.summary() == results.summary()
 
 
-async def test_a_cancelled_run_saves_what_is_there(tmp_path: Path) -> None:
-    """Cancelling, as Ctrl-C does, ends the run; rows that were done are in the folder, which is free again."""
-    started = asyncio.Event()
-
-    async def pipeline(question: str) -> str:
-        if "4" in question:
-            started.set()
-            await asyncio.sleep(60)
-        return "Yes."
-
-    task = asyncio.ensure_future(
-        aevaluate(pipeline, examples(), Length(), out=tmp_path / "r", progress=False)
-    )
-    await asyncio.wait_for(started.wait(), 20)
-    await asyncio.sleep(0.3)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    loaded = Results.load(tmp_path / "r")
-    assert loaded.manifest["status"] == "interrupted"
-    assert [row.example.id for row in loaded] == ["q0", "q1", "q2", "q3"]
-    assert loaded.summary()["ours_length"].n == 4
-    with closing(RunFolder(tmp_path / "r")):
-        pass
-
-
 def test_the_pipeline_is_asked_at_most_so_many_at_a_time() -> None:
     """`max_concurrency` is the pipeline's limit, and it is used."""
     now = most = 0
@@ -775,35 +732,6 @@ def test_what_a_pipeline_notes_does_not_make_it_another_one(tmp_path: Path) -> N
     assert Results.load(tmp_path / "Object")["q0"].output.answer == "Yes.Yes."
 
 
-def table(path: Path) -> Path:
-    """Questions as an office keeps them: its own headings, and the file where the answer stands."""
-    with path.open("w", newline="", encoding="utf-8-sig") as file:
-        writer = csv.writer(file)
-        writer.writerow(["Question", "Solution", "File"])
-        writer.writerow(["When does the pump start?", "40 degrees", "pump.md"])
-        writer.writerow(["风扇什么时候启动？", "六十度", "风扇.md"])
-    return path
-
-
-@pytest.mark.filterwarnings("error")
-def test_what_evaluate_takes_is_told_with_how_to_make_it() -> None:
-    """A called coroutine function, a frame, dicts, and the bare name of a judge: each message says the next step."""
-
-    async def answers(question: str) -> str:
-        return question
-
-    frame = pd.DataFrame({"question": ["Who?"]})
-    example = [Example("q", "Who?", reference="Ada")]
-    metrics = ["ours_answer_found"]
-    with pytest.raises(InvalidInputError, match="the function itself, and do not call it"):
-        evaluate(answers("Who?"), example, metrics, progress=False)
-    for wrong in (frame, [{"question": "Who?"}]):
-        with pytest.raises(InvalidInputError, match="give objects of the class Example"):
-            evaluate(answers, wrong, metrics, progress=False)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match=r"Judge\(...\)"):
-        evaluate(answers, example, metrics, judge="openai:m", progress=False)  # type: ignore[arg-type]
-
-
 def test_a_reference_is_not_taken_for_a_short_answer_and_that_is_said() -> None:
     """A table's column of answers is read as references: the reason says how to read it as answers."""
     for reference, said in (("Ada", True), (None, False)):
@@ -811,12 +739,6 @@ def test_a_reference_is_not_taken_for_a_short_answer_and_that_is_said() -> None:
         run = evaluate(lambda question: "Ada", example, ["ours_answer_found"], progress=False)
         reason = run.rows[0].cells["ours_answer_found"].reason
         assert "the example has no answers" in reason and ("columns={'answers': ...}" in reason) is said
-
-
-def test_a_folder_is_no_pipeline(tmp_path: Path) -> None:
-    """The message names the call that makes one of it."""
-    with pytest.raises(InvalidInputError, match="index_retriever"):
-        evaluate(str(tmp_path), [Example("q", "Who?")], ["mrr"], progress=False)
 
 
 def test_documents_beside_the_answer_are_kept_as_fields() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.compared import four_rows
 from support.report_results import hostile_results, results_of_pipelines
 
 from rag_kit.errors import InvalidInputError
@@ -100,12 +100,6 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
         Results.load(folder)
 
 
-def test_texts_that_utf8_cannot_hold_are_kept(tmp_path: Path) -> None:
-    """A lone surrogate in an answer does not lose the run."""
-    results = Results("mine", [row(1, CELLS[0], answer="bad \ud800 text")])
-    assert Results.load(results.save(tmp_path / "r"))["q1"].output.answer == "bad \ud800 text"
-
-
 def test_pandas_frame() -> None:
     """One line a row: value, status and reason of each metric; a cell without a value is a gap, not a number."""
     frame = Results("mine", [row(i, cell) for i, cell in enumerate(CELLS)], ("m",)).to_pandas()
@@ -117,13 +111,10 @@ def test_pandas_frame() -> None:
     assert frame["passages"][0] == ["d1"]
 
 
-def test_tables_show_coverage_and_keep_hostile_text_inert() -> None:
-    """The terminal table names n of all; names are escaped in HTML, and control characters are shown."""
-    results = Results("<b>x</b>\x1b[31m", [row(i, cell) for i, cell in enumerate(CELLS)], ("m",), total=7)
-    assert "2 / 7" in str(results)
-    assert "2 of 7 questions were not asked" in str(results)
-    assert "\x1b" not in str(results)
-    assert "<b>" not in results._repr_html_()
+def test_tables_show_coverage() -> None:
+    """The terminal table names n of all."""
+    shown = str(Results("mine", [row(i, cell) for i, cell in enumerate(CELLS)], ("m",), total=7))
+    assert "2 / 7" in shown and "2 of 7 questions were not asked" in shown
 
 
 def test_what_a_debugger_shows_is_one_short_line() -> None:
@@ -156,16 +147,6 @@ def test_money_of_rows() -> None:
     results = Results("mine", [first, second], ("m",), {"prices": {"gpt": {"input": 1.0, "output": 3.0}}})
     assert results.money() == [1.0, None]
     assert results.money("judge") == [3.0, 0.0]
-
-
-def test_files_are_plain_json(tmp_path: Path) -> None:
-    """Anybody can read the folder: one JSON object a line, and a manifest."""
-    folder = Results("mine", [row(1, CELLS[0])]).save(tmp_path / "r")
-    (line,) = (folder / "rows.jsonl").read_text("utf-8").splitlines()
-    record = json.loads(line)
-    assert record["id"] == "q1"
-    assert record["cells"]["m"]["value"] == 1.0
-    assert json.loads((folder / "manifest.json").read_text("utf-8"))["name"] == "mine"
 
 
 def test_neither_saving_nor_resuming_holds_what_a_folder_has_a_second_time(tmp_path: Path) -> None:
@@ -261,15 +242,6 @@ def test_a_metric_without_values_shows_no_number() -> None:
     """No mean and no interval is made of nothing."""
     line = next(line for line in str(hostile_results()).splitlines() if line.startswith("javascript:"))
     assert line.split()[1:6] == ["-", "-", "0", "/", "4"]
-
-
-def four_rows(name: str, **values: float | None) -> Results:
-    """Four rows; a metric without a value has no judge."""
-    cells = {
-        key: Cell.not_applicable("no judge was given") if value is None else Cell.ok(value)
-        for key, value in values.items()
-    }
-    return Results(name, [Row(Example(f"q{n}", "Who?"), Output("It."), cells) for n in range(4)])
 
 
 def test_the_table_says_why_a_metric_has_no_value() -> None:

@@ -37,6 +37,8 @@ async def test_a_cancelled_run_lets_go_and_does_what_is_missing(tmp_path):
         return aevaluate(pipeline, questions(), [Told()], out=tmp_path, progress=False, max_concurrency=2)
 
     await cancel_at((-1, 0, 2, 5, 8), asked, begin, 0.03)
+    stopped = Results.load(tmp_path)
+    assert stopped.manifest["status"] == "interrupted" and 0 < len(stopped) < 12
     results = await begin()
     assert results.summary()["ours_told"].n == 12
     assert len(asked) <= 12 + 2 * 5, "at most what was under way is asked again"

@@ -156,13 +156,22 @@ def test_answers_become_gold_of_the_examples(tmp_path):
             "type": "what",
         },
         {"id": "q2", "answers": ["oil", "yes"], "doc_ids": ["2"], "long_answer": "It burns oil."},
+        {"id": "q3", "answers": [], "doc_ids": []},
     ]
     corpus = [CORPUS[0], {"_id": "2", "text": "Oil boils; yes, oil or lamp oil."}]
-    one, two = found = load_dataset(write(tmp_path / "tides", corpus=corpus, qa=qa))
+    queries = [*QUERIES, {"_id": "q3", "text": "Why?"}, {"_id": "q4", "text": "When?"}]
+    found = load_dataset(write(tmp_path / "tides", corpus=corpus, queries=queries, qa=qa))
+    one, two, three, four = found
     texts = {passage.id: passage.text for passage in found.corpus or ()}
     assert [(span.text, span.start) for span in one.spans] == [("moon", 10), ("The moon", 6)]
     assert [span.start for span in two.spans] == [16, 28]
     assert all(texts[s.document].startswith(s.text, s.start) for s in one.spans + two.spans)
     assert one.answers == ("moon", "The moon ") and one.tags == {"language": "en", "type": "what"}
-    assert (one.reference, two.reference, two.answerable) == ("moon", "It burns oil.", True)
-    assert EvaluationSet.load(tmp_path / "tides") == found
+    assert (one.reference, two.reference) == ("moon", "It burns oil.")
+    assert one.reference_contexts == ("Tides\nThe moon pulls the sea.",)
+    assert (two.answerable, three.answerable, four.answerable) == (True, False, None)
+    assert (
+        EvaluationSet.load(tmp_path / "tides")
+        == found
+        == EvaluationSet.load(found.save(tmp_path / "tides.jsonl"))
+    )

@@ -17,7 +17,6 @@ from langchain_core.documents import Document
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import EvaluationSet, Example, Results, _files, evaluate
-from rag_kit.evaluation.examples import GoldSpan
 
 
 def lines(path: Path, *rows: Any) -> Path:
@@ -209,13 +208,6 @@ def test_wrong_csv_is_named_by_line(tmp_path, text, part):
     assert part in refusal(EvaluationSet.load, path)
 
 
-def test_csv_that_pandas_wrote_comes_back(tmp_path):
-    """Lists that pandas prints into cells are lists again."""
-    frame = pd.DataFrame({"question": ["a?", "b?"], "answers": [["x"], ["y", "z"]], "reference": ["r", None]})
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    assert [e.answers for e in EvaluationSet.load(tmp_path / "a.csv")] == [("x",), ("y", "z")]
-
-
 def test_rows_of_nothing_in_csv(tmp_path):
     """Rows of delimiters alone, as spreadsheets leave them below a table, are none; a row with a gap is named."""
     path = tmp_path / "a.csv"
@@ -385,14 +377,6 @@ def test_spans_are_a_column_of_texts(tmp_path):
         Example("q", "Who?", spans=({"document": "d"},))
 
 
-def test_excel(tmp_path):
-    """A sheet is a table as any other; its numbers and gaps too."""
-    frame = pd.DataFrame({"问题": ["潮汐？", "b?"], "答案": ["月球", None], "id": [1, 2]})
-    frame.to_excel(tmp_path / "a.xlsx", index=False)
-    one, two = EvaluationSet.load(tmp_path / "a.xlsx")
-    assert (one.id, one.question, one.reference, two.reference) == ("1", "潮汐？", "月球", None)
-
-
 def test_excel_cells_are_what_excel_shows(tmp_path):
     """Decision 0040 for documents holds for sets: formats count, and NA is an answer."""
     sheet = (book := openpyxl.Workbook()).active
@@ -441,41 +425,6 @@ def test_folders_and_files_that_are_no_sets(tmp_path):
     assert "is not there" in refusal(EvaluationSet.load, tmp_path / "no.jsonl")
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
     assert "cannot be read as .parquet" in refusal(EvaluationSet.load, tmp_path / "a.parquet")
-
-
-def beir(folder: Path) -> Path:
-    folder.mkdir()
-    lines(folder / "corpus.jsonl", {"_id": "d1", "title": "Tides", "text": "The moon pulls. A moon.", "year": 1999},
-          {"_id": "d2", "title": "", "text": "A lamp."})  # fmt: skip
-    lines(
-        folder / "queries.jsonl",
-        *[{"_id": f"q{n}", "text": f"q {n}?"} for n in (1, 2, 3, 4)],
-    )
-    (folder / "qrels.tsv").write_text("q1\td1\t2\nq1\td2\t0\nq4\td2\t1\n")
-    lines(folder / "qa.jsonl",
-          {"id": "q1", "answers": ["moon", "The moon"], "doc_ids": ["d1"], "answer_starts": [4, 0], "type": "what"},
-          {"id": "q2", "answers": [], "doc_ids": []},
-          {"id": "q4", "answers": ["yes"], "doc_ids": ["d2"], "long_answer": "A lamp burns."})  # fmt: skip
-    return folder
-
-
-def test_beir_folders_with_answers(tmp_path):
-    """Grades, answers, one span by offset in what is indexed, unanswerable, long answers, the corpus."""
-    found = EvaluationSet.load(beir(tmp_path / "tides"))
-    one, two, three, four = found
-    assert (
-        one.relevant == {"d1": 2, "d2": 0} and one.answers == ("moon", "The moon") and one.reference == "moon"
-    )
-    assert one.reference_contexts == ("Tides\nThe moon pulls. A moon.",) and one.answerable is True
-    assert one.spans == (GoldSpan("d1", "moon", 10), GoldSpan("d1", "The moon", 6)) and one.tags == {
-        "language": "en",
-        "type": "what",
-    }
-    content = {p.id: p.text for p in found.corpus or ()}
-    assert content["d1"][10:14] == "moon" and (found.corpus or ())[0].metadata["year"] == 1999
-    assert two.answerable is False and two.answers == () and three.answerable is None
-    assert four.reference == "A lamp burns." and four.spans == () and four.reference_contexts == ("A lamp.",)
-    assert EvaluationSet.load(found.save(tmp_path / "tides.jsonl")) == found
 
 
 @pytest.mark.data

@@ -81,16 +81,6 @@ def test_of_hits_both_tests_are_one(pairs: list[tuple[bool, bool]]) -> None:
         assert p == pytest.approx(stats.binomtest(only_first, only_first + only_second).pvalue)
 
 
-def test_exact_agrees_with_scipy() -> None:
-    """SciPy's permutation test over all patterns gives the same p-value."""
-    differences = np.random.default_rng(3).normal(0.3, 1, size=11)
-    tested = stats.permutation_test(
-        (differences,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=np.inf,
-        axis=-1,
-    )  # fmt: skip
-    assert sign_flip_test(differences) == pytest.approx(tested.pvalue, abs=1e-12)
-
-
 def test_random_patterns_come_close_to_all() -> None:
     """Above the limit random patterns are drawn; their p is near that of the t-test, and the seed decides it."""
     differences = np.random.default_rng(5).normal(0.25, 1, size=90)
@@ -131,12 +121,6 @@ def test_size_under_the_null() -> None:
     assert 6 <= false_alarms <= 36
 
 
-def test_large_differences_of_one_size_are_exact_for_any_number() -> None:
-    """Two thousand questions that differ by one hit each are binomial, no draw needed."""
-    test = sign_flip_test([1.0] * 1050 + [-1.0] * 950)
-    assert test == pytest.approx(mcnemar_p(1050, 950), rel=1e-9)
-
-
 def test_holm_by_hand() -> None:
     """The textbook's four p-values; a larger one is never corrected to less than a smaller one."""
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
@@ -155,13 +139,6 @@ def test_holm_keeps_the_order_and_only_raises(values: list[float], random: objec
     shuffled = list(range(len(values)))
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert holm([values[i] for i in shuffled]) == [adjusted[i] for i in shuffled]
-
-
-@pytest.mark.parametrize("bad", [[], [float("nan")], [0.1, float("inf")], [[0.1], [0.2]]])
-def test_differences_that_are_none(bad: list[float]) -> None:
-    """Nothing, nan and infinity are refused, not tested."""
-    with pytest.raises(InvalidInputError):
-        sign_flip_test(bad)
 
 
 def test_many_lists_have_the_interval_that_each_has_alone() -> None:
@@ -193,7 +170,9 @@ def test_level_widens_the_interval():
     ("values", "settings", "message"),
     [
         ([], {}, "no values"),
+        ([[0.1], [0.2]], {}, "no flat list"),
         ([0.1, math.nan], {}, "not finite"),
+        ([0.1, math.inf], {}, "not finite"),
         ([0.1], {"level": 95}, "between 0 and 1"),
         ([0.1], {"n": 0}, "resamples"),
     ],
