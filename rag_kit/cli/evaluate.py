@@ -70,8 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """Split ``NAME=VALUE`` at the last ``=``."""
-    name, _, value = (part.strip() for part in text.rpartition("="))
+    """Split ``NAME=VALUE`` at the first ``=``: a column of a table may have one in its name."""
+    name, _, value = (part.strip() for part in text.partition("="))
     if not name or not value:
         raise argparse.ArgumentTypeError(f"{text!r:.80} has no form such as answers=Solution")
     return name, value

@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -194,7 +195,8 @@ def _read_csv(path: Path) -> Iterator[Record]:
         raise InvalidInputError(f"{path.name}: cannot be read ({error}); save it as UTF-8") from error
     first = lines.readline()
     is_tsv = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
-    delimiter = "\t" if is_tsv else max(",\t;|", key=first.count)
+    # what stands in quotation marks separates nothing
+    delimiter = "\t" if is_tsv else max(",\t;|", key=re.sub('"[^"]*"', "", first).count)
     skip_blanks = f"{delimiter} " in first  # a header "Question, Answer": blanks are no part of the cells
     rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, skipinitialspace=skip_blanks)
     line, header = 1, None  # line: the first of the row that is read

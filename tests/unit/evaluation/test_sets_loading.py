@@ -183,6 +183,11 @@ def test_csv(tmp_path):
         other = tmp_path / f"b{suffix}"
         other.write_text(f"question{mark}reference\nWhy, then?{mark}So, x\n", encoding="utf-8")
         assert EvaluationSet.load(other)[0].reference == "So, x"
+    (tmp_path / "b.csv").write_text(
+        '"question, or what, is asked";answer\nWhy, then?;So, x\n', encoding="utf-8"
+    )
+    columns = {"question": "question, or what, is asked"}
+    assert EvaluationSet.load(tmp_path / "b.csv", columns=columns)[0].reference == "So, x"
     with gzip.open(tmp_path / "c.csv.gz", "wt", encoding="utf-8") as file:
         file.write("question\nhi?\n")
     assert EvaluationSet.load(tmp_path / "c.csv.gz").name == "c"
@@ -459,15 +464,16 @@ def test_a_table_names_the_file_where_the_answer_stands(tmp_path: Path) -> None:
 def test_columns_are_named_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From a table with headings of its own to scores, by ids and by answers."""
+    """From a table with headings of its own, one of them with a sign in it, to scores, by ids and by answers."""
     monkeypatch.chdir(tmp_path)
-    table(tmp_path / "q.csv")
+    text = table(tmp_path / "q.csv").read_text(encoding="utf-8-sig").replace("Solution", "Solution=x", 1)
+    (tmp_path / "q.csv").write_text(text, encoding="utf-8")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
     (tmp_path / "docs" / "风扇.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
     assert main(["ingest", "docs", "--index", "index", "--embedding-model", "none", "--quiet"]) == 0
     command = ["evaluate", "q.csv", "--index", "index", "--graph", "plain", "--metric", "mrr"]
-    found = [*command, "--metric", "ours_answer_found", "--column", "answers=Solution", "--out", "run"]
+    found = [*command, "--metric", "ours_answer_found", "--column", "answers=Solution=x", "--out", "run"]
     assert main(found) == 0
     summary = Results.load("run").summary()
     assert summary["mrr"].mean == 1.0 and summary["ours_answer_found"].n == 2
