@@ -41,8 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
     results: dict[str, Results] = {}
     for text in arguments.results:
         name, folder = "", text
-        if not Path(text).exists():  # a folder may have a = in its name
-            name, _, folder = text.rpartition("=")
+        if "=" in text and not Path(text).exists():  # a folder may have a = in its name
+            name, _, folder = text.partition("=")
         loaded = Results.load(Path(folder))
         name = name.strip() or loaded.name
         if name in results:

@@ -101,10 +101,12 @@ def test_slices_are_shown_where_they_are_asked_for(two: Path, capsys: pytest.Cap
 
 
 def test_a_folder_with_an_equals_sign(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder that is there is meant as it stands."""
+    """A folder that is there is meant as it stands; a name before it ends at the first sign."""
     save(two / "k=5", "five", 0.5)
     assert main(["compare", "one", "k=5"]) == exits.OK
     assert "five" in capsys.readouterr().out
+    assert main(["compare", "one", "mine=k=5"]) == exits.OK
+    assert "mine" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
