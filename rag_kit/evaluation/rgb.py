@@ -31,6 +31,7 @@ from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.indexing.files import as_path
 from rag_kit.models import atext_call
 from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.retrieval.fields import check_count
 from rag_kit.text.citations.decline import DECLINED
 
 
@@ -218,6 +219,8 @@ def _make_examples(folder: Any, abilities: Any, rates: Any, count: int, limit: i
     """Make an example for each ability, question and noise rate, with ``count`` passages in its metadata."""
     if not abilities or isinstance(abilities, str) or set(abilities) - set(ABILITIES):
         raise InvalidInputError(f"abilities is {abilities!r:.120}; give a list of {', '.join(ABILITIES)}")
+    for argument, number in (("passages", count), ("limit", 1 if limit is None else limit)):
+        check_count(argument, number)
     if not isinstance(rates, Sequence) or not all(isinstance(r, (int, float)) and 0 <= r < 1 for r in rates):
         raise InvalidInputError(f"noise_rates is {rates!r:.80}; give a list of numbers from 0 to below 1")
     records: dict[tuple[str, str], list[Mapping[str, Any]]] = {}

@@ -243,7 +243,10 @@ def test_a_run_goes_on_where_it_ended(tmp_path):
         ({"abilities": ["juggling"]}, "give a list of noise_robustness"),
         ({"noise_rates": [1.0]}, "from 0 to below 1"),
         ({"noise_rates": 0.4}, "give a list of numbers"),
-        ({"limit": 0}, "no question for"),
+        ({"limit": 0}, "limit=0"),
+        ({"limit": -1}, "limit=-1"),
+        ({"passages": 0}, "passages=0"),
+        ({"passages": -1}, "passages=-1"),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path, settings, part):
