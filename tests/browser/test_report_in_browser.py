@@ -45,6 +45,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, answerable in (("unmarked", None), ("marked", False)):
         rows = [Row(Example("q", "Who?", answerable=answerable), Output("I do not know.", status="declined"))]
         write_report(Results("p", rows), folder / f"{name}.html")
+    scored = (("a", "answer_correctness"), ("b", "ours_answer_found"))
+    mixed = [Results(name, [Row(Example("q", "Who?"), output, {m: Cell.ok(1.0)})]) for name, m in scored]
+    write_report(mixed, folder / "mixed.html")
     labelled = results_of_pipelines(60)[:2]
     for run in labelled:
         label(run, {case.id: True for case in to_label(run, "faithfulness", 20)}, "faithfulness")
@@ -328,6 +331,12 @@ def test_declines_are_called_right_where_the_set_says_so(open_report: Open) -> N
     """Without `answerable` in the set nothing is known of a decline, and "0 rightly" would be wrong."""
     assert "1 (1 rightly)" in open_report("marked.html").locator(".outcomes tbody").inner_text()
     assert "rightly" not in open_report("unmarked.html").locator(".outcomes tbody").inner_text()
+
+
+def test_outcomes_name_every_metric_that_says_what_is_right(open_report: Open) -> None:
+    """Pipelines may have values of different ones: the words of one alone would be wrong of the other."""
+    shown = open_report("mixed.html").locator("#answer").inner_text()
+    assert "right from 0.5 of answer_correctness / ours_answer_found on" in shown
 
 
 @pytest.mark.parametrize("name", ["report.html", "hostile.html", "small.html"])

@@ -67,7 +67,9 @@ function changeCard() {
 function outcomesTable() {
   const answered = data.outcomes.filter((row) => row.right + row.wrong + row.declined + row.invented);
   if (!answered.length) return null;
-  const { metric, limit } = answered[0];
+  // each pipeline's answers are scored by the best metric that it has values of
+  const metric = [...new Set(answered.map((row) => row.metric).filter(Boolean))].join(" / ");
+  const { limit } = answered[0];
   const kinds = ["right", "wrong", "declined", "invented", "unknown"].filter((kind) => kind !== "unknown" || data.outcomes.some((row) => row.unknown));
   const known = data.questions.some((question) => question.answerable !== null); // else no decline is right or wrong
   const count = (row, kind) => labelled(el("td", { class: "number" }, el("span", {}, row[kind],
