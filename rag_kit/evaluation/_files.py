@@ -97,11 +97,9 @@ def read_records(path: Path) -> Iterator[Record]:
 def _read_parquet(path: Path) -> Iterator[Record]:
     """Yield the rows of a Parquet file, read by pandas."""
     try:
-        import pandas as pd
-
-        frame = pd.read_parquet(path)
-    except ImportError as error:
-        raise MissingExtraError("eval", f"reading {path.name!r}") from error
+        frame = import_pandas(f"reading {path.name!r}").read_parquet(path)
+    except MissingExtraError:
+        raise
     except Exception as error:  # those of pyarrow
         raise InvalidInputError(f"{path.name}: cannot be read as .parquet ({error})") from error
     return frame_records(frame, path.name)
@@ -121,6 +119,15 @@ def _read_xlsx(path: Path) -> Iterator[Record]:
             yield where, {name: cells.get(column, "") for name, column in zip(names, columns, strict=True)}
         else:
             names = _check_header([cells.get(column, f"column {column}") for column in columns], where)
+
+
+def import_pandas(feature: str) -> Any:
+    """Import pandas; `MissingExtraError` names the feature that needs it."""
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError("eval", feature) from None
+    return pandas
 
 
 def frame_records(frame: Any, source: str) -> Iterator[Record]:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rag_kit.documents.display import Table, TabularResult, one_line
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation import comparison_scores as scoring
+from rag_kit.evaluation._files import import_pandas
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
 from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Slice
 from rag_kit.evaluation.runs.labels import caveats
@@ -85,16 +86,13 @@ class Comparison(TabularResult):
 
     def to_pandas(self, table: str = "table") -> pd.DataFrame:
         """Return ``table``, ``pairs``, ``slices``, or ``complementarity`` (by metric and pipeline) as a frame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtraError("eval", "Comparison.to_pandas") from None
         tables = {name: rows for name, rows in self.to_json().items() if name in ("table", "pairs", "slices")}
         complements = self.complementarity.values()
         tables["complementarity"] = [line for metric in complements for line in metric.records()]
         if table not in tables:
             raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(tables)}")
-        return pd.DataFrame(tables[table])
+        frame: pd.DataFrame = import_pandas("Comparison.to_pandas").DataFrame(tables[table])
+        return frame
 
     def to_json(self) -> dict[str, Any]:
         """Return all tables and notes as plain JSON."""

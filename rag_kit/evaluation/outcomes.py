@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.documents.display import Table
-from rag_kit.errors import MissingExtraError
+from rag_kit.evaluation._files import import_pandas
 from rag_kit.evaluation.comparison_scores import name_runs
 from rag_kit.evaluation.remedies import text_of
 from rag_kit.evaluation.runs.results import Results
@@ -99,12 +99,10 @@ def outcomes(
         >>> outcomes(run).loc["rag"].to_dict()
         {'right': 1, 'wrong': 0, 'declined': 0, 'declined_rightly': 0, 'invented': 1, 'unknown': 0}
     """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingExtraError("eval", "outcomes") from None
+    pandas = import_pandas("outcomes")
     runs = name_runs([results] if isinstance(results, (Results, Path, str)) else results, least=1)
     for run in runs.values() if answer else ():
         run.cells(str(answer))  # refuses one that is not there
     counts = {name: count_outcomes(run, answer or first_metric(run), threshold) for name, run in runs.items()}
-    return pd.DataFrame.from_dict(counts, orient="index", columns=list(_COLUMNS))
+    frame: pd.DataFrame = pandas.DataFrame.from_dict(counts, orient="index", columns=list(_COLUMNS))
+    return frame

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,11 +26,6 @@ _KINDS = {"ours_rouge_1": "rouge1", "ours_rouge_2": "rouge2", "ours_rouge_l": "r
 _HAN = re.compile(f"[{HAN}]+")
 
 
-@cache
-def _token_pattern() -> re.Pattern[str]:
-    return re.compile(rf"({unicode_runs().pattern})|[^\w\s]|_")
-
-
 def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
     """Return the tokens of a text, with case, width and script folded.
 
@@ -46,7 +40,7 @@ def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
     """
     split_han: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
     tokens: list[str] = []
-    for match in _token_pattern().finditer(fold(text)):
+    for match in re.finditer(rf"({unicode_runs().pattern})|[^\w\s]|_", fold(text)):
         token, is_run = match[0], match[1] is not None  # of one script; else a mark
         if is_run and _HAN.match(token):
             tokens.extend(split_han(token))

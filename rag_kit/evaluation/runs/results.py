@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit._redact import redact
 from rag_kit.documents.display import Table, TabularResult, cut, one_line
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import import_pandas
 from rag_kit.evaluation.cells import Cell, Labelled, Summary
 from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
@@ -181,11 +182,8 @@ class Results(TabularResult):
         Raises:
             MissingExtraError: If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtraError("eval", "Results.to_pandas") from None
-        frame = pd.DataFrame(list(map(self._frame_record, self.rows, self.money())))
+        pandas = import_pandas("Results.to_pandas")
+        frame: pd.DataFrame = pandas.DataFrame(list(map(self._frame_record, self.rows, self.money())))
         if any(row.example.history for row in self.rows):
             frame["turn"] = [row.example.turn for row in self.rows]
         return frame.astype({metric: "float64" for metric in self.metrics if metric in frame})

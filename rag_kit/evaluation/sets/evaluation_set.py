@@ -106,23 +106,6 @@ class EvaluationSet(Sequence[Example]):
             groups.setdefault("" if value is None else str(value), []).append(example)
         return {value: self._part_of(members) for value, members in groups.items()}
 
-    def sample(self, n: int, seed: int = 0) -> EvaluationSet:
-        """Draw so many examples without replacement, in the order of the set.
-
-        The same ids and seed give the same examples on every machine, in every order of the set.
-
-        Raises:
-            InvalidInputError: If there are not so many.
-        """
-        if type(n) is not int or not 0 <= n <= len(self):
-            raise InvalidInputError(f"n is {n!r}; {self.name!r} has {len(self)} examples: give 0 to as many")
-
-        def rank(key: str) -> bytes:  # by id and seed alone: no generator's stream could change it
-            return hashlib.sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest()
-
-        chosen = set(sorted(self._positions, key=rank)[:n])
-        return self._part_of(example for example in self.examples if example.id in chosen)
-
     def fingerprint(self) -> str:
         """Hash all examples and the corpus, in any order, without the name."""
         lines = [json.dumps(example.to_json(), sort_keys=True) for example in self.examples]

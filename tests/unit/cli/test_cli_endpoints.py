@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import run_command
 from support.openai_server import OpenAIServer, Reply, hang, reset, stall, text
 
 from rag_kit.cli import exits
@@ -50,9 +51,7 @@ def closed_port() -> int:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
+    code, out, err = run_command(capsys, *arguments)
     assert KEY not in out + err and OTHER_KEY not in out + err
     assert "Traceback" not in out + err
     return code, out, err

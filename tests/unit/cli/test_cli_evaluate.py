@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import ingest_pages, run_command
 from support.interrupted import start_interruptible
 
 from rag_kit.cli import exits
@@ -43,28 +44,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {
             "id": "q1",
             "question": "When does the pump start?",
-            "reference": "At 40 degrees.",
             "answers": ["40 degrees"],
+            "reference": "At 40 degrees.",
         },
         {"id": "q2", "question": "When does the fan start?", "answers": ["60 degrees"]},
         {"id": "q3", "question": "风扇什么时候启动？", "answers": ["六十度"]},
     ]
     lines = [json.dumps(question, ensure_ascii=False) for question in questions]
     (tmp_path / "set.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    (docs / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
-    (docs / "风扇.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
-    code = main(["ingest", str(docs), "--index", "index", "--embedding-model", "none", "--quiet"])
-    assert code == exits.OK
+    pages = {
+        "pump.md": "# Pump\n\nThe pump starts at 40 degrees.\n",
+        "风扇.md": "# 风扇\n\n风扇在六十度时启动，噪音很大。\n",
+    }
+    ingest_pages(tmp_path, pages)
     return tmp_path
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(["evaluate", "set.jsonl", *map(str, arguments)])
-    out, err = capsys.readouterr()
-    return code, out, err
+    return run_command(capsys, "evaluate", "set.jsonl", *arguments)
 
 
 OWN = ("--pipeline", "own_pipelines_e:answers", "--metric", "ours_answer_found")
@@ -246,21 +243,9 @@ def test_a_folder_in_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c(folder: Path) -> None:
     """Exit code 130, no traceback, although a thread still waits; what is done is kept."""
-    command = [
-        sys.executable,
-        "-m",
-        "rag_kit.cli",
-        "evaluate",
-        "set.jsonl",
-        "--pipeline",
-        "own_pipelines_e:slow",
-    ]
-    process = start_interruptible(
-        [*command, "--metric", "ours_answer_found", "--out", "r"],
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-    )
+    arguments = ["evaluate", "set.jsonl", "--pipeline", "own_pipelines_e:slow", *OWN[2:], "--out", "r"]
+    command = [sys.executable, "-m", "rag_kit.cli", *arguments]
+    process = start_interruptible(command, stderr=subprocess.PIPE, text=True, cwd=folder)
     until = time.monotonic() + 120
     log = folder / "r" / "log.jsonl"
     while not (log.exists() and b"found: 40 degrees" in log.read_bytes()) and time.monotonic() < until:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import ingest_pages
 
 from rag_kit import graphs
 from rag_kit.cli import exits
@@ -23,14 +24,9 @@ every_graph = pytest.mark.parametrize("graph", sorted(GRAPHS))
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index over two pages."""
-    base = tmp_path_factory.mktemp("graphs")
-    docs = base / "docs"
-    docs.mkdir()
-    (docs / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees. It is blue.\n", encoding="utf-8")
-    (docs / "fan.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
-    arguments = ["ingest", str(docs), "--index", str(base / "index"), "--embedding-model", "none", "--quiet"]
-    assert main(arguments) == exits.OK
-    return base / "index"
+    pages = {"pump.md": "# Pump\n\nThe pump starts at 40 degrees. It is blue.\n"}
+    pages["fan.md"] = "# 风扇\n\n风扇在六十度时启动，噪音很大。\n"
+    return ingest_pages(tmp_path_factory.mktemp("graphs"), pages)
 
 
 @every_graph

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from langchain_core.runnables import RunnableLambda
+from support.command_line import ingest_pages
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
@@ -38,13 +39,7 @@ PAGES = {
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A keyword index of two folders, as of two tenants."""
-    base = tmp_path_factory.mktemp("mcp")
-    for name, text in PAGES.items():
-        (base / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (base / "docs" / name).write_text(text, encoding="utf-8")
-    arguments = ["ingest", base / "docs", "--index", base / "index", "--embedding-model", "none", "--quiet"]
-    assert main([str(argument) for argument in arguments]) == exits.OK
-    return base / "index"
+    return ingest_pages(tmp_path_factory.mktemp("mcp"), PAGES)
 
 
 def command(index: Path) -> list[str]:
@@ -100,22 +95,6 @@ async def test_an_assistant_searches_reads_and_asks(index: Path, transport: str)
         read = (await client.call_tool("read_passage", {"id": passage["id"]})).structured_content
         assert (read["text"], read["metadata"]) == (passage["text"], passage["metadata"])
 
-        for name, arguments, said in (
-            (
-                "search",
-                {"query": "pump", "filter": {}},
-                "search has no argument 'filter'; allowed: query, k.",
-            ),
-            ("search", {"qeury": "pump"}, "search has no argument 'qeury' (did you mean 'query'?)"),
-            ("search", {"query": "pump", "k": 0}, "search: k: Input should be greater than or equal to 1"),
-            ("search", {"query": "pump", "k": "many"}, "search: k: Input should be a valid integer"),
-            ("ask", {}, "ask: question: Field required. Arguments: question."),
-            ("read_passage", {"id": passage["id"], "page": 2}, "read_passage has no argument 'page'"),
-        ):
-            refused = await client.call_tool(name, arguments)
-            assert refused.is_error and said in refused.content[0].text, refused.content[0].text
-            assert "pydantic" not in refused.content[0].text
-
         answer = await client.call_tool("ask", {"question": "When does the pump start?"})
         assert "40 degrees" in answer.structured_content["answer"] and "secret" not in answer.content[0].text
         assert answer.structured_content["citations"][0]["status"] == "supported"
@@ -137,9 +116,14 @@ async def test_an_assistant_searches_reads_and_asks(index: Path, transport: str)
 async def _refusals(client: Any, index: Path) -> None:
     """Bad arguments are errors that say what is wrong, and the server goes on."""
     for name, arguments, said in (
+        ("search", {"query": "pump", "filter": {}}, "search has no argument 'filter'; allowed: query, k."),
+        ("search", {"qeury": "pump"}, "search has no argument 'qeury' (did you mean 'query'?)"),
+        ("search", {"query": "pump", "k": 0}, "search: k: Input should be greater than or equal to 1"),
         ("search", {"query": "pump", "k": 51}, "less than or equal to 50"),
-        ("search", {}, "Field required"),
+        ("search", {"query": "pump", "k": "many"}, "search: k: Input should be a valid integer"),
         ("search", {"query": "  "}, "empty"),
+        ("ask", {}, "ask: question: Field required. Arguments: question."),
+        ("read_passage", {"id": "x", "page": 2}, "read_passage has no argument 'page'"),
         ("ask", {"question": "x" * 200_000}, "characters"),
         ("read_passage", {"id": 7}, "valid string"),
         ("delete", {}, "Unknown tool"),
@@ -147,6 +131,7 @@ async def _refusals(client: Any, index: Path) -> None:
     ):
         result = await client.call_tool(name, arguments)
         assert result.is_error and said in result.content[0].text, result
+        assert "pydantic" not in result.content[0].text
     for uri in (f"rag-kit://document/{_secret(index)}", "rag-kit://document/../..", "file:///etc/passwd"):
         with pytest.raises(mcp.MCPError, match="no resource"):
             await client.read_resource(uri)

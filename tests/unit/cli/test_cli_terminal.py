@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import ingest_pages
 from support.openai_server import OpenAIServer, error, stall
 from support.terminal import Terminal
 
@@ -32,13 +33,8 @@ CHINESE = (
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A keyword index of two files with long sentences."""
-    base = tmp_path_factory.mktemp("terminal")
-    (base / "docs").mkdir()
-    (base / "docs" / "pump.md").write_text(f"# Pump\n\n## Start\n\n{ENGLISH}\n", encoding="utf-8")
-    (base / "docs" / "水泵.md").write_text(f"# 水泵\n\n## 启动\n\n{CHINESE}\n", encoding="utf-8")
-    arguments = ["ingest", base / "docs", "--index", base / "index", "--embedding-model", "none", "--quiet"]
-    assert main([str(argument) for argument in arguments]) == exits.OK
-    return base / "index"
+    pages = {"pump.md": f"# Pump\n\n## Start\n\n{ENGLISH}\n", "水泵.md": f"# 水泵\n\n## 启动\n\n{CHINESE}\n"}
+    return ingest_pages(tmp_path_factory.mktemp("terminal"), pages)
 
 
 def terminal(*arguments: object, **environment: str) -> Terminal:

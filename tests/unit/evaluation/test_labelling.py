@@ -16,7 +16,7 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.labelling import label, to_label
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.prediction_powered import _t_quantile, labelled_mean
+from rag_kit.evaluation.prediction_powered import labelled_mean
 from rag_kit.evaluation.reporting.payload import report_payload
 from rag_kit.evaluation.runs.rows import Row
 
@@ -96,15 +96,6 @@ def test_the_estimate_is_that_of_the_paper():
     trust = np.cov(truth, guess)[0, 1] / (2 * every.var(ddof=1))
     expected = trust * every[10:].mean() + (truth - trust * guess).mean()
     assert labelled_mean(values, labels).mean == pytest.approx(expected, abs=1e-12)
-
-
-def test_t_quantiles():
-    """As SciPy's."""
-    stats = pytest.importorskip("scipy.stats")
-    for level in (0.9, 0.95, 0.99):
-        for freedom in (9, 20, 59, 500):
-            exact = stats.t.ppf((1 + level) / 2, freedom)
-            assert _t_quantile((1 + level) / 2, freedom) == pytest.approx(exact, abs=0.003)
 
 
 def test_scales_without_ends_and_all_labelled():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from typing import Any
 
 import pytest
+import ragas.metrics.collections as collections
 from ragas.messages import HumanMessage
 from support.by_task import ByTask
 from support.judging import FixedVectors, row, split, verdicts
@@ -25,16 +27,10 @@ VECTORS = FixedVectors({"It is so.": [1.0, 0.0], "What is it?": [1.0, 0.0], "": 
 
 def bare(name: str, judge: Judge) -> Any:
     """An object of Ragas's, with the judge as its LLM and none of the guards."""
-    import inspect
-
-    import ragas.metrics.collections as collections
-
     made = ROWS[name]
     kind = getattr(collections, made.ragas_class)
     takes = inspect.signature(kind).parameters
-    parts = {"llm": ragas_llm(judge)} if "llm" in takes else {}
-    if "embeddings" in takes:
-        parts["embeddings"] = ragas_llm(judge)
+    parts = {part: ragas_llm(judge) for part in ("llm", "embeddings") if part in takes}
     return kind(**parts, **made.settings)
 
 
@@ -76,8 +72,6 @@ async def test_a_reply_that_cannot_be_counted_is_asked_for_again_and_then_an_err
 ) -> None:
     """Ragas counts it: 2 verdicts on 4 statements are 1.0, a verdict of 2 is 2.0."""
     metric = bare(name, judge_of(answers))
-    import inspect
-
     given = {each: GIVEN[each] for each in inspect.signature(metric.ascore).parameters if each in GIVEN}
     value = (await metric.ascore(**given)).value
     assert value == pytest.approx(ragas, abs=1e-9, nan_ok=True)

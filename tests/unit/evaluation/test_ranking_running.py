@@ -68,12 +68,6 @@ def test_times_are_of_each_call_and_leave_out_warming_up():
     assert all(0.002 <= seconds < 0.25 for seconds in result.seconds.values())
 
 
-def test_a_silent_arm_is_refused():
-    """A fusion whose arm brought nothing to any query is an error that names the arm."""
-    with pytest.raises(InvalidInputError, match="dense brought no document to any of 5 queries"):
-        run(lambda q: [staged("a", "bm25", "fusion:rrf")], arms=("bm25", "dense"))
-
-
 def test_shares_of_the_arms_are_counted():
     """For each arm the number of queries it answered is kept; fusion itself is no arm."""
 
@@ -84,16 +78,27 @@ def test_shares_of_the_arms_are_counted():
     assert run(sometimes, arms=("bm25", "dense")).arms == {"bm25": 2, "dense": 5}
 
 
-def test_nothing_for_every_query_is_refused():
-    """An empty pipeline is an error, not a row of zeros."""
-    with pytest.raises(InvalidInputError, match="'mine' returned nothing for any of 5 queries"):
-        run(lambda q: [])
+@pytest.mark.parametrize(
+    ("pipeline", "arms", "message"),
+    [
+        (
+            lambda q: [staged("a", "bm25", "fusion:rrf")],
+            ("bm25", "dense"),
+            "dense brought no document to any of 5",
+        ),
+        (lambda q: [], (), "'mine' returned nothing for any of 5 queries"),
+        (lambda q: [Document("text", id="elsewhere")], (), r"none of the documents .* is of this data set"),
+        (lambda q: {"answer": "a"}, (), "dict"),
+    ],
+)
+def test_what_is_no_result_is_refused(pipeline, arms, message):
+    """A silent arm of a fusion, nothing at all, documents of another set, no documents: no row of zeros."""
+    with pytest.raises(InvalidInputError, match=message):
+        run(pipeline, arms=arms)
 
 
-def test_documents_of_another_corpus_are_refused_or_counted():
-    """Only foreign documents: refused; some: counted and left out of the ranking."""
-    with pytest.raises(InvalidInputError, match=r"none of the documents .* is of this data set"):
-        run(lambda q: [Document("text", id="elsewhere")])
+def test_some_documents_of_another_corpus_are_counted():
+    """They are left out of the ranking."""
     result = run(lambda q: [Document("text", id="elsewhere"), staged("a")])
     assert result.foreign == 5 and result.rankings["q2"] == ["a"]
 
@@ -113,12 +118,6 @@ def test_a_failing_call_names_the_query():
         run(fail)
     with pytest.raises(ConfigurationError):
         run_pipeline(Pipeline("mine", RunnableLambda(fail)), EXAMPLES[1:2], CORPUS, depth=3)
-
-
-def test_something_else_than_documents_is_refused():
-    """A pipeline must return documents."""
-    with pytest.raises(InvalidInputError, match="dict"):
-        run(lambda q: {"answer": "a"})
 
 
 def test_span_hits_are_taken_for_queries_with_spans():

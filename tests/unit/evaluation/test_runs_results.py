@@ -181,40 +181,35 @@ def results(*cells: Cell, **more: Any) -> Results:
 GOOD = [Cell.ok(value) for value in (0.9, 0.8, 1.0, 0.7, 0.9, 0.8)]
 
 
-def test_the_mean_is_what_counts_by_default() -> None:
-    """Reached or above is right, below is not."""
-    assert_quality(results(*GOOD), {"m": 0.85})
-    with pytest.raises(QualityError, match=r"below 0\.86") as raised:
-        assert_quality(results(*GOOD), {"m": 0.86})
-    assert list(raised.value.failures) == ["m"]
-    assert isinstance(raised.value, AssertionError)
+ERRORS = {"metrics": [{"name": "m", "higher_is_better": False}]}
 
 
-def test_the_lower_end_of_the_interval_is_stricter() -> None:
-    """`rule="low"` fails where the mean alone would do, and one example proves nothing."""
-    with pytest.raises(QualityError, match="lower end"):
-        assert_quality(results(*GOOD), {"m": 0.85}, rule="low")
-    assert_quality(results(*GOOD), {"m": 0.7}, rule="low")
-    with pytest.raises(QualityError, match="no interval"):
-        assert_quality(results(Cell.ok(1.0)), {"m": 0.1}, rule="low")
-
-
-def test_less_is_better_for_rates_of_errors() -> None:
-    """The manifest says which way a metric goes."""
-    manifest = {"metrics": [{"name": "m", "higher_is_better": False}]}
-    assert_quality(results(*GOOD, manifest=manifest), {"m": 0.9})
-    with pytest.raises(QualityError, match=r"above 0\.8"):
-        assert_quality(results(*GOOD, manifest=manifest), {"m": 0.8})
-
-
-def test_failed_cells_do_not_make_a_good_mean() -> None:
-    """Too many errors or missing rows fail; what is undefined or not applicable is left out."""
-    with pytest.raises(QualityError, match="1 failed, 2 not done"):
-        assert_quality(results(*GOOD, Cell.error("x"), total=9), {"m": 0.5})
-    assert_quality(results(*GOOD, Cell.error("x"), total=9), {"m": 0.5}, min_coverage=0.6)
-    assert_quality(results(*GOOD, Cell.undefined("x"), Cell.not_applicable("y")), {"m": 0.5})
-    with pytest.raises(QualityError, match="no example has a value"):
-        assert_quality(results(Cell.undefined("x")), {"m": 0.0})
+@pytest.mark.parametrize(
+    ("given", "options", "failure"),
+    [
+        (results(*GOOD), {"thresholds": {"m": 0.85}}, None),  # the mean
+        (results(*GOOD), {"thresholds": {"m": 0.86}}, r"below 0\.86"),
+        (results(*GOOD), {"thresholds": {"m": 0.85}, "rule": "low"}, "lower end"),
+        (results(*GOOD), {"thresholds": {"m": 0.7}, "rule": "low"}, None),
+        (results(Cell.ok(1.0)), {"thresholds": {"m": 0.1}, "rule": "low"}, "no interval"),
+        (results(*GOOD, manifest=ERRORS), {"thresholds": {"m": 0.9}}, None),  # less is better
+        (results(*GOOD, manifest=ERRORS), {"thresholds": {"m": 0.8}}, r"above 0\.8"),
+        (results(*GOOD, Cell.error("x"), total=9), {"thresholds": {"m": 0.5}}, "1 failed, 2 not done"),
+        (results(*GOOD, Cell.error("x"), total=9), {"thresholds": {"m": 0.5}, "min_coverage": 0.6}, None),
+        (results(*GOOD, Cell.undefined("x"), Cell.not_applicable("y")), {"thresholds": {"m": 0.5}}, None),
+        (results(Cell.undefined("x")), {"thresholds": {"m": 0.0}}, "no example has a value"),
+    ],
+)
+def test_quality_by_mean_or_lower_end_with_enough_values(
+    given: Results, options: dict[str, Any], failure: str | None
+) -> None:
+    """Failed cells do not make a good mean, and one example proves nothing; what is undefined is left out."""
+    if failure is None:
+        assert_quality(given, **options)
+        return
+    with pytest.raises(AssertionError, match=failure) as raised:
+        assert_quality(given, **options)
+    assert isinstance(raised.value, QualityError) and list(raised.value.failures) == ["m"]
 
 
 def test_wrong_arguments() -> None:

@@ -33,12 +33,6 @@ EN = Example(
 ZH = Example("q2", "什么引起潮汐？", tags={"language": "zh"}, answerable=False)
 
 
-def many(n: int) -> EvaluationSet:
-    return EvaluationSet(
-        "many", [Example(f"q{i}", f"question {i}?", tags={"doc": str(i % 7)}) for i in range(n)]
-    )
-
-
 def test_examples_by_id_place_and_slice():
     """An id and a place give an example, a slice gives a set with the same name and corpus."""
     both = EvaluationSet("tides", [EN, ZH], corpus=["The moon pulls the sea."])
@@ -81,18 +75,6 @@ def test_filter_and_slices():
         "": ["q2"],
     }
     assert set(both.slices(lambda e: len(e.question) > 10)) == {"True", "False"}
-
-
-def test_a_sample_goes_by_ids_and_seed():
-    """The same seed gives the same examples, whatever their order; another seed gives others."""
-    data = many(100)
-    drawn = [e.id for e in data.sample(10, seed=3)]
-    turned = EvaluationSet("many", reversed(data.examples)).sample(10, seed=3)
-    assert sorted(drawn) == sorted(e.id for e in turned) and len(drawn) == 10
-    assert drawn == [e.id for e in data if e.id in set(drawn)]
-    assert drawn != [e.id for e in data.sample(10, seed=4)]
-    with pytest.raises(InvalidInputError, match="has 100 examples"):
-        data.sample(101)
 
 
 @pytest.mark.parametrize("name", ["tides", "潮汐"])

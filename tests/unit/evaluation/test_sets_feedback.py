@@ -66,9 +66,10 @@ def test_the_same_question_is_one_example(tmp_path):
 
 
 def test_a_correction_counts_more_than_a_thumb(tmp_path):
-    """A right answer that a user wrote is the reference, also below a thumb down."""
-    (found,) = read(tmp_path, run("a?", "wrong", 0, correction={"answer": "right"}))
-    assert found.reference == "right" and found.metadata["corrected"] is True
+    """A right answer that a user wrote is the reference, also below a thumb down; a number is its text."""
+    for correction, reference in (({"answer": "right"}, "right"), (42, "42")):
+        (found,) = read(tmp_path, run("a?", "wrong", 0, correction=correction))
+        assert found.reference == reference and found.metadata["corrected"] is True
 
 
 def test_a_liked_decline_means_not_answerable(tmp_path):
@@ -137,9 +138,11 @@ def test_csv_exports(tmp_path):
 
 
 def test_a_run_without_a_question_is_named(tmp_path):
-    """The line, and what the run has."""
+    """The line, and what the run has; a dumped message whose id is no list of names is no message."""
     with pytest.raises(InvalidInputError, match=r"thumbs.jsonl:1: the run has no question.*outputs, score"):
         read(tmp_path, {"outputs": "b", "score": 1})
+    with pytest.raises(InvalidInputError, match="no question"):
+        read(tmp_path, {"inputs": {"messages": [{"id": 5, "kwargs": {"content": "a?"}}]}, "score": 1})
 
 
 def liked(question: str = "a?", **more: Any) -> dict[str, Any]:
@@ -179,15 +182,3 @@ def test_what_cannot_be_read_is_not_left_out(row: dict[str, Any], named: str, tm
     """The message names file and line."""
     with pytest.raises(InvalidInputError, match=rf"thumbs.jsonl:2: .*{named}"):
         read(tmp_path, liked("c?"), row)
-
-
-def test_a_correction_that_is_a_number_is_its_text(tmp_path: Path) -> None:
-    """Text that a user typed stays as it is."""
-    (found,) = read(tmp_path, liked(score=0, correction=42))
-    assert found.reference == "42"
-
-
-def test_messages_with_odd_ids_are_no_crash(tmp_path: Path) -> None:
-    """A dumped message whose id is no list of names is no message."""
-    with pytest.raises(InvalidInputError, match="no question"):
-        read(tmp_path, {"inputs": {"messages": [{"id": 5, "kwargs": {"content": "a?"}}]}, "score": 1})

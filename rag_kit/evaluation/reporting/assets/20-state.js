@@ -50,11 +50,6 @@ function cellOf(question, pipeline, metric) {
   return run ? run.cells[metric] : null;
 }
 
-function valueOf(question, pipeline, metric) {
-  const cell = cellOf(question, pipeline, metric);
-  return cell && cell.status === "ok" ? cell.value : null;
-}
-
 /** Where a value stands on the scale of its metric, 0 to 1; 1 is good. */
 function share(metric, value) {
   const place = Math.min(1, Math.max(0, (value - metric.low) / (metric.high - metric.low || 1)));
@@ -78,17 +73,4 @@ function scoreMark(metric, cell) {
 function inMap(map, key) {
   if (!map.has(key)) map.set(key, new Map());
   return map.get(key);
-}
-
-/** A column header that sorts: a button, and aria-sort on the cell. */
-function sortHeader(label, direction, onsort, attributes = {}) {
-  const sign = direction === "ascending" ? icon("up") : direction === "descending" ? icon("down") : el("span", { class: "icon" });
-  return el("th", { scope: "col", "aria-sort": direction ?? "none", ...attributes },
-    el("button", { type: "button", class: "sort", onclick: onsort }, el("span", {}, label), sign));
-}
-
-/** Ascending or descending; what has no value comes last both ways. */
-function compareValues(a, b, direction) {
-  if (a === null || b === null) return (a === null) - (b === null);
-  return direction === "descending" ? b - a : a - b;
 }

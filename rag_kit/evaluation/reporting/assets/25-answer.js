@@ -24,7 +24,7 @@ function byHowMuch(summary, metric) {
     el("span", { class: "muted" }, t("mean_of", { metric: metric.name })), el("strong", {}, number.score(summary.mean)), intervalText(summary), labelledText(summary),
     el("span", { class: "muted" }, t("on_questions", { n: summary.n, total: summary.total })), failedCells(summary),
     next ? el("span", {}, el("strong", {}, number.signed(next.test.difference)), " ", t("ahead_of", { name: pipelines[next.pipeline].name }),
-      next.test.low === null ? null : el("span", { class: "interval small muted" }, ` [${number.signed(next.test.low)}, ${number.signed(next.test.high)}]`)) : null);
+      " ", intervalText(next.test, number.signed)) : null);
 }
 
 function sureCard() {
@@ -60,7 +60,7 @@ function changeCard() {
   const [first] = wrongOfBest();
   const cause = first ? data.cases[first.cause] : null;
   return el("div", { class: "card" }, el("h3", {}, t("change")),
-    cause ? [el("p", { class: "small muted" }, spoken(cause.text)), remedies({ remedies: cause.remedies.slice(0, 2) })] : el("p", { class: "small muted" }, t("change_none")));
+    cause ? [el("p", { class: "small muted" }, spoken(cause.text)), remedies(cause.remedies.slice(0, 2))] : el("p", { class: "small muted" }, t("change_none")));
 }
 
 /** How many questions each pipeline answered right or wrong, declined, or answered without basis. */

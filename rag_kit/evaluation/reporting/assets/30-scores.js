@@ -26,8 +26,8 @@ function failedCells(summary) {
   return summary.errors ? el("strong", { class: "bad small" }, t("failed_cells", { n: summary.errors, total: summary.total })) : null;
 }
 
-function intervalText(summary) {
-  return summary.low === null ? null : el("span", { class: "interval small muted" }, `[${number.score(summary.low)}, ${number.score(summary.high)}]`);
+function intervalText({ low, high }, format = number.score) {
+  return low === null ? null : el("span", { class: "interval small muted" }, `[${format(low)}, ${format(high)}]`);
 }
 
 /** What labels by people make of a mean or a difference; `format` writes one of its numbers. */

@@ -32,8 +32,7 @@ function pairsTable(pairs) {
     el("th", { scope: "row" }, nameOf(pair.pipeline), el("span", { class: "muted small" }, ` ${t("versus")} `), nameOf(pair.other)),
     ...[
       ["difference", pair.difference === null ? el("td", {}, "–") : el("td", { class: "difference" },
-        el("span", { class: "line" }, el("span", { class: "mean" }, number.signed(pair.difference)),
-          pair.low === null ? null : el("span", { class: "interval small muted" }, `[${number.signed(pair.low)}, ${number.signed(pair.high)}]`)),
+        el("span", { class: "line" }, el("span", { class: "mean" }, number.signed(pair.difference)), intervalText(pair, number.signed)),
         labelledText(pair, number.signed))],
       ["verdict", el("td", { class: "finding" }, pair.better ? el("span", { class: "chip gold" }, icon("check"), t("better"), " ", iso(pair.better)) : el("span", { class: "muted" }, t("no_clear_difference")))],
       ["p_value", el("td", { class: "number" }, number.p(pair.p_adjusted), el("span", { class: "small muted block" }, `${t("uncorrected")} ${number.p(pair.p)}`))],
@@ -69,8 +68,7 @@ function slicesTable(metric) {
   const kept = [...groups].filter(([, parts]) => parts.size > 1);
   if (!kept.length) return null;
   const cell = (slice) => (!slice || slice.mean === null ? el("td", {}, "–") : el("td", { class: "value" },
-    el("span", { class: "line" }, el("span", { class: "mean" }, number.score(slice.mean)),
-      slice.low === null ? null : el("span", { class: "interval small muted" }, `[${number.score(slice.low)}, ${number.score(slice.high)}]`)),
+    el("span", { class: "line" }, el("span", { class: "mean" }, number.score(slice.mean)), intervalText(slice)),
     el("span", { class: "small muted" }, `${slice.n} / ${slice.total}`)));
   return table(t("slices"), "scores slices", [el("th", { scope: "col", class: "sticky" }, t("slices")), ...comparison.pipelines.map(nameOf)],
     ...kept.map(([by, parts]) => [...parts].map(([value, slices]) => el("tr", {},

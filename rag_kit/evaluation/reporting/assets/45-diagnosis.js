@@ -8,7 +8,12 @@ function diagnosisCard(diagnosis) {
   const limits = Object.entries(diagnosis.thresholds).map(([name, limit]) => `${name} ≥ ${number.any(limit)}`).join(", ");
   const worst = diagnosis.causes.find((cause) => !data.cases[cause.cause].good);
   return el("div", { class: "card" }, el("h3", {}, pipelineName(pipelines[diagnosis.pipeline])),
-    el("ul", { class: "causes" }, diagnosis.causes.map((cause) => causeView(diagnosis, cause, cause === worst && pipelines.length < 2)),
+    el("ul", { class: "causes" }, diagnosis.causes.map((found) => {
+      const { text, remedies: parts } = data.cases[found.cause];
+      const what = [el("p", { class: "small" }, spoken(text)), parts.length ? remedies(parts) : null];
+      const isOpen = found === worst && pipelines.length < 2;
+      return el("li", {}, causeLine(diagnosis.pipeline, found), fold(t(parts.length ? "remedy" : "meaning"), what, isOpen));
+    }),
       diagnosis.unknown ? el("li", { class: "muted small" }, t("no_cause_count", { n: diagnosis.unknown })) : null),
     el("p", { class: "small muted" }, t("thresholds", { limits })));
 }
@@ -18,11 +23,4 @@ function causeLine(pipeline, found) {
   return el("div", { class: "cause-line" }, el("strong", {}, label),
     el("button", { type: "button", class: "link", onclick: () => showQuestions({ cause: found.cause }, pipeline), "aria-label": `${t("show_these")}: ${label}` },
       t("questions_all", { n: found.count })));
-}
-
-function causeView(diagnosis, found, open) {
-  const cause = data.cases[found.cause];
-  return el("li", {},
-    causeLine(diagnosis.pipeline, found),
-    fold(t(cause.remedies.length ? "remedy" : "meaning"), [el("p", { class: "small" }, spoken(cause.text)), cause.remedies.length ? remedies(cause) : null], open));
 }

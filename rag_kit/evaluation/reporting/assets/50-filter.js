@@ -68,7 +68,7 @@ function sortValue(question, index) {
   const key = view.sort;
   if (key === "seconds") return question.runs[focusPipeline() ?? 0]?.seconds ?? null;
   const column = columnsOf(view.columns)[Number(key.slice(2))];
-  return column ? valueOf(question, column.pipeline, column.metric) : index;
+  return column ? cellOf(question, column.pipeline, column.metric)?.value ?? null : index;
 }
 
 function causeLabel(run) {
@@ -82,7 +82,9 @@ function chooseQuestions() {
   data.questions.forEach((question, index) => passes(question, index) && shown.push(index));
   if (view.sort !== null) {
     const keys = new Map(shown.map((index) => [index, sortValue(data.questions[index], index)]));
-    shown.sort((a, b) => compareValues(keys.get(a), keys.get(b), view.direction) || a - b);
+    const sign = view.direction === "descending" ? -1 : 1;
+    const compare = (a, b) => (a === null || b === null ? (a === null) - (b === null) : sign * (a - b)); // no value comes last both ways
+    shown.sort((a, b) => compare(keys.get(a), keys.get(b)) || a - b);
   }
   view.shown = shown;
 }

@@ -86,14 +86,18 @@ function renderRows() {
 }
 
 function questionHeader(columns) {
-  const header = (key, label, attributes = {}) =>
-    sortHeader(label, view.sort === key ? view.direction : null, () => sortQuestions(key), { "data-key": key, ...attributes });
+  const header = (key, label) => {
+    const direction = view.sort === key ? view.direction : null;
+    const sign = direction ? icon(direction === "ascending" ? "up" : "down") : el("span", { class: "icon" });
+    return el("th", { scope: "col", class: "number", "aria-sort": direction ?? "none", "data-key": key },
+      el("button", { type: "button", class: "sort", onclick: () => sortQuestions(key) }, el("span", {}, label), sign));
+  };
   const byPipeline = focusPipeline() !== null;
   return el("tr", {},
     el("th", { scope: "col", class: "question" }, t("question")),
-    columns.map((column, index) => header(`c:${index}`, byPipeline ? metricLabel(metrics[column.metric]) : pipelineName(pipelines[column.pipeline]), { class: "number" })),
+    columns.map((column, index) => header(`c:${index}`, byPipeline ? metricLabel(metrics[column.metric]) : pipelineName(pipelines[column.pipeline]))),
     causes.length && byPipeline ? el("th", { scope: "col" }, t("cause")) : null,
-    byPipeline ? header("seconds", t("time"), { class: "number" }) : null,
+    byPipeline ? header("seconds", t("time")) : null,
     el("th", { scope: "col" }, t("id")));
 }
 

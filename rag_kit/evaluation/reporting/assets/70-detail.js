@@ -115,8 +115,8 @@ function diagnosisNotice(diagnosis) {
       diagnosis.notes.length ? el("ul", { class: "small" }, diagnosis.notes.map((note) => el("li", {}, iso(spoken(note))))) : null));
 }
 
-function remedies(cause) {
-  return el("ul", { class: "remedies" }, cause.remedies.map((remedy) => el("li", {}, spoken(remedy.text), " ", el("code", {}, remedy.part))));
+function remedies(parts) {
+  return el("ul", { class: "remedies" }, parts.map((remedy) => el("li", {}, spoken(remedy.text), " ", el("code", {}, remedy.part))));
 }
 
 function queriesView(question, run) {
