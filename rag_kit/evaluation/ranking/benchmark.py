@@ -132,7 +132,8 @@ def benchmark(
     cpus = os.cpu_count() or 1
     load = round(os.getloadavg()[0] / cpus, 2) if hasattr(os, "getloadavg") else None  # not on Windows
     sources = pipeline_sources(pipelines)
-    for label, number in (("limit", limit), ("depth", depth), ("chunk_size", chunk_size)):
+    counts = {"limit": limit, "depth": depth, "chunk_size": chunk_size, "resamples": resamples}
+    for label, number in counts.items():
         if number is not None and (type(number) is not int or number < 1):
             raise InvalidInputError(f"{label} is {number!r:.60}; give a whole number from 1")
     check_share(max_missing_gold)
