@@ -201,7 +201,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
     except (Unreadable, ValueError, EOFError, OSError, zlib.error) as error:
         raise InvalidInputError(f"{path.name}: cannot be read ({error}); save it as UTF-8") from error
     first = lines.readline()
-    is_tsv = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
+    is_tsv = path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab"))
     # what stands in quotation marks separates nothing
     delimiter = "\t" if is_tsv else max(",\t;|", key=re.sub('"[^"]*"', "", first).count)
     skip_blanks = f"{delimiter} " in first  # a header "Question, Answer": blanks are no part of the cells

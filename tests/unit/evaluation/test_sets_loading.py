@@ -179,9 +179,11 @@ def test_csv(tmp_path):
         False,
         None,
     )
-    for suffix, mark in ((".tsv", "\t"), (".csv", ";"), (".csv", "|")):
-        other = tmp_path / f"b{suffix}"
-        other.write_text(f"question{mark}reference\nWhy, then?{mark}So, x\n", encoding="utf-8")
+    for suffix, mark in ((".tsv", "\t"), (".TSV", "\t"), (".csv", ";"), (".csv", "|")):
+        other, more = tmp_path / f"b{suffix}", ", and, so, on" if mark == "\t" else ""
+        other.write_text(
+            f"question{mark}reference{mark}more{more}\nWhy, then?{mark}So, x{mark}\n", encoding="utf-8"
+        )
         assert EvaluationSet.load(other)[0].reference == "So, x"
     (tmp_path / "b.csv").write_text(
         '"question, or what, is asked";answer\nWhy, then?;So, x\n', encoding="utf-8"
