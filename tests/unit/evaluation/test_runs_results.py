@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from support.compared import four_rows
 from support.report_results import hostile_results, results_of_pipelines
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import assert_quality
 from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.examples import Example
@@ -109,6 +110,13 @@ def test_pandas_frame() -> None:
     assert list(frame["m.status"]) == ["ok", "ok", "undefined", "error", "not_applicable"]
     assert frame["tag.type"].tolist() == ["fact"] * 5
     assert frame["passages"][0] == ["d1"]
+
+
+def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to install, and for what."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"Results.to_pandas.*rag-kit\[eval\]"):
+        results(*GOOD).to_pandas()
 
 
 def test_tables_show_coverage() -> None:

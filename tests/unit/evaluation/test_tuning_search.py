@@ -405,6 +405,13 @@ def test_parts_do_not_depend_on_the_order_of_the_set(tmp_path):
     assert len(words) == 56 and all(words.count(each) == 2 for each in words)
 
 
+def test_hostile_texts_stay_texts(tmp_path):
+    """Names of settings are shown as text, in the terminal and in Jupyter."""
+    result = search(tmp_path, lambda s: lambda q: "1", space={"<script>": ["</td>\x1b[2J", "b"]})
+    html = result._repr_html_()
+    assert "<script>" not in html and "&lt;script&gt;" in html and "\x1b" not in str(result) + html
+
+
 TESTS = Path(__file__).resolve().parents[2]
 
 
