@@ -160,8 +160,8 @@ class Vectors:
     async def _embed_batch(self, batch: list[str]) -> Any:
         """Embed one batch; retry a failure that may pass, with pauses that double."""
         for attempt in count():
-            seconds, _ = time_limit(self._judge.timeout)
             async with self._judge.slots.for_running_loop():
+                seconds, _ = time_limit(self._judge.timeout)  # of what is left after waiting for the slot
                 try:
                     async with asyncio.timeout(seconds):
                         return await aembed_bare(cast(Embeddings, self._model), "documents", batch)

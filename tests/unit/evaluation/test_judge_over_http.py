@@ -214,6 +214,16 @@ async def test_embeddings_keep_the_limit_of_requests() -> None:
     assert judge.usage["embedded"] == 8
 
 
+async def test_embeddings_that_waited_past_the_deadline_are_not_sent() -> None:
+    """What is left is counted when a request may begin, not when it began to wait."""
+    crowd = Crowd(seconds=0.8)
+    with OpenAIServer(embeddings=[crowd]) as server:
+        judge = Judge(ByTask(answers={}), vectors(server), max_concurrency=1, max_retries=0)
+        with use_budget(Budget(deadline=0.4)):
+            found = await asyncio.gather(judge.embed(["a"]), judge.embed(["b"]), return_exceptions=True)
+    assert isinstance(found[1], BudgetExceededError) and crowd.all == 1
+
+
 @pytest.mark.slow
 async def test_embeddings_are_tried_again_and_cut_at_the_time_out() -> None:
     """A rate limit, a broken connection: right in the end. What hangs costs max_retries + 1 requests."""
