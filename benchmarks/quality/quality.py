@@ -105,7 +105,7 @@ def execute(run: dict[str, Any], data: str) -> dict[str, Any]:
     command = command_of(run, data=data, out=str(out), cache=str(RESULTS / "local" / "vectors"))
     if command[0] != "rag-kit":
         raise SystemExit(f"quality.yaml: {run['name']}: the command must start with rag-kit")
-    full = [sys.executable, "-m", "rag_kit.cli.main", *command[1:]]
+    full = [sys.executable, "-m", "rag_kit.cli", *command[1:]]
     subprocess.run(full, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return json.loads(out.read_text(encoding="utf-8"))
 

@@ -116,7 +116,3 @@ def _root_cause(error: Exception) -> Exception:
 
         return map_model_error(error)
     return error
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -60,7 +60,7 @@ def test_ingest_ask_and_verify_connect_to_nothing(tmp_path: Path, spied: dict[st
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "pump.html").write_text(_PAGE)
     (tmp_path / "docs" / "fan.md").write_text("# Fan\n\n![x](http://192.0.2.1/y.png) The fan is loud.\n")
-    command = [sys.executable, "-m", "rag_kit.cli.main"]
+    command = [sys.executable, "-m", "rag_kit.cli"]
     index = ["--index", str(tmp_path / "index")]
     for arguments in (
         ["ingest", str(tmp_path / "docs"), *index, "--quiet"],

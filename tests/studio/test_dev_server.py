@@ -26,7 +26,7 @@ pytest.importorskip("langgraph_api", reason="the extra studio is not installed")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of the guide."""
     index = tmp_path_factory.mktemp("index") / "index"
-    ingest = [sys.executable, "-m", "rag_kit.cli.main", "ingest", str(ROOT / "docs" / "guide"), "--quiet"]
+    ingest = [sys.executable, "-m", "rag_kit.cli", "ingest", str(ROOT / "docs" / "guide"), "--quiet"]
     subprocess.run([*ingest, "--index", str(index), "--embedding-model", "none"], check=True, cwd=ROOT)
     return index
 

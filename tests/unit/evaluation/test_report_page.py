@@ -145,8 +145,6 @@ def test_a_report_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyt
     ("results", "settings", "message"),
     [
         ([], {}, "at least one"),
-        ("folder", {}, "at least one"),
-        (3, {}, "at least one"),
         (results_of_pipelines(2)[:1] * 2, {}, "has the name 'bm25'; give each one of its own"),
         (results_of_pipelines(2), {"language": "fr"}, "'en' and 'zh'"),
     ],
