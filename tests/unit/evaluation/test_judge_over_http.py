@@ -215,7 +215,7 @@ async def test_embeddings_keep_the_limit_of_requests() -> None:
 
 
 async def test_embeddings_that_waited_past_the_deadline_are_not_sent() -> None:
-    """What is left is counted when a request may begin, not when it began to wait."""
+    """The time left is counted when a request may begin, not when it began to wait."""
     crowd = Crowd(seconds=0.8)
     with OpenAIServer(embeddings=[crowd]) as server:
         judge = Judge(ByTask(answers={}), vectors(server), max_concurrency=1, max_retries=0)
