@@ -20,14 +20,14 @@ from langchain_core.outputs import LLMResult
 from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
 from support.graphs import BUILDERS
-from support.small_model import SLOTS, serve, weights
+from support.small_model import DOCS, SLOTS, VALUES, serve, weights
 
 import rag_kit.retrieval as kit
 from rag_kit.cli.main import main
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import BudgetExceededError, ModelOutputError
 from rag_kit.models import astructured_call, chat_model, structured_call
-from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.prompts import load_prompt
 from rag_kit.prompts.library import PromptLibrary
 from rag_kit.query_construction import SelfQueryRetriever
 
@@ -37,18 +37,7 @@ EVERYTHING = os.environ.get("RAG_KIT_REAL") == "all"
 #: Most tokens of a reply, where the prompt does not say otherwise.
 BOUND = 48
 STATUSES = {"grounded", "flagged", "uncited", "undecided", "declined", "incomplete", "unsourced", "clarify"}
-DOCS = [
-    Document("The pump starts at 40 degrees.", id="pump", metadata={"year": 2020}),
-    Document("The warranty lasts two years. 保修期为两年。", id="warranty", metadata={"year": 2024}),
-]
 QUESTIONS = {"en": "When does the pump start?", "zh": "保修期是多少年？"}
-VALUES = {
-    "passages": render_passages(DOCS), "count": "2", "number": "1", "max_rows": "5", "most": "1", "max_chars": "200",
-    "today": "2026-01-01", "dialect": "sqlite", "schema": "pumps(id, year)", "fields": "year: number",
-    "sources": "manuals: about pumps", "target": "English", "names": "year", "history": "user: The pump?",
-    "answer": "It starts at 40 degrees [1].", "statement": "It starts at 40 degrees.",
-    "statements": render_passages(["It starts at 40 degrees.", "It lasts two years."]),
-}  # fmt: skip
 
 
 class Replies(BaseCallbackHandler):

