@@ -53,8 +53,11 @@ class ByVectorRetriever(RagKitRetriever):
 
     async def prepare(self, queries: Sequence[str]) -> None:
         """Embed the queries in one request, where the model can."""
-        readable = [query for query in queries if self.reads(query)]
-        await prepare_vectors(self, self._model(), readable)
+        model, keep_all = self._model(), keeps_query_vectors()
+        unknown = [query for query in queries if keep_all or self.query_vectors.get(query, model) is None]
+        readable = [query for query in unknown if self.reads(query)]
+        if len(readable) > 1:  # one is embedded by its search
+            await prepare_vectors(self, model, readable)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         model = self._model()

@@ -282,6 +282,20 @@ def test_one_query_and_blank_ones_are_embedded_as_alone() -> None:
     assert model.batches == [] and model.queries == ["text 3"]
 
 
+def test_queries_that_were_asked_before_are_not_embedded_again() -> None:
+    """Of several queries the new ones go into one request; one alone is embedded by its search."""
+    model = Native()
+    retriever = ExactVectorRetriever.from_documents(DOCS, model)
+    found = retriever.search_many(QUERIES)
+    model.batches.clear()
+    model.queries.clear()
+    assert _plain(retriever.search_many(QUERIES)) == _plain(found) and not model.batches and not model.queries
+    retriever.search_many([*QUERIES, "one more"])
+    assert not model.batches and model.queries == ["one more"]
+    retriever.search_many([*QUERIES, "a second", "a third"])
+    assert model.batches == [["a second", "a third"]]
+
+
 def test_queries_that_the_model_does_not_read_are_not_embedded() -> None:
     """Queries for a hybrid in a language that the model lacks are searched by keyword alone."""
     model = Counting()
