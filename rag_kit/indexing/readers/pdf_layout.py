@@ -13,8 +13,8 @@ from functools import reduce
 from itertools import chain
 
 from rag_kit.indexing.readers.pdf_characters import HYPHEN
+from rag_kit.indexing.readers.pdf_grids import join_texts
 from rag_kit.indexing.readers.pdf_lines import Line
-from rag_kit.indexing.readers.pdf_tables import join_texts
 from rag_kit.indexing.readers.tables import split_runs
 
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import chain, groupby, pairwise, product
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, groupby, pairwise
 from statistics import fmean
 
-from rag_kit.indexing.readers.pdf_characters import HYPHEN
+from rag_kit.indexing.readers.pdf_grids import CHINESE, find_grids, join_texts
 from rag_kit.indexing.readers.pdf_lines import THICK, Line, Rule, Word
 from rag_kit.indexing.readers.tables import (
     has_values,
@@ -24,9 +23,9 @@ _COLUMN = 12  # sizes of the font; a line that much higher begins another column
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
 _WORDS = 4  # most words of a cell of a table without rules, on average
 _WORD = re.compile(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+")
-_MAX_CELLS = 5_000  # of a ruled table; more are a drawing
-_CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _FEW_ROWS = 3
+_SHORT_CELL = 8  # characters; a shorter cell is seldom the first line of one
+_PITCH = 1.6  # sizes of the font from one line of a cell to the next, at most
 _ALIGNED = 0.15  # sizes of the font; edges of words that near are at one place
 _MAX_SPANNING = 0.15  # most cells of such a table that span columns, as a share of its cells
 _MIN_FILLED = 0.35  # least share of its cells that hold text
@@ -36,7 +35,7 @@ _Column = tuple[float, float]  # its left and right edge
 def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
     """Replace the lines of each table of a page by one line that holds it as markdown."""
     page = list(lines)
-    for grid in _find_grids(rules):
+    for grid in find_grids(rules):
         inside = [line for line in page if grid.holds(line)]
         words = [word for line in inside for word in line.words]
         if table := grid.cell_texts(words) if words else []:
@@ -113,102 +112,6 @@ def _replace_by_table(lines: list[Line], inside: list[Line], markdown: str) -> l
     return [*lines[:first], *between, *lines[last + 1 :]]
 
 
-@dataclass
-class _Grid:
-    """The rules of a table: ``xs`` from left to right, ``ys`` from top to bottom."""
-
-    xs: list[float]
-    ys: list[float]
-    rules: list[Rule]
-
-    def holds(self, line: Line) -> bool:
-        middle = (line.left + line.right) / 2
-        return not line.block and self.xs[0] < middle < self.xs[-1] and self.ys[-1] < line.bottom < self.ys[0]
-
-    def cell_texts(self, words: Sequence[Word]) -> list[list[str]]:
-        """Return the texts of the cells by row, with a merged cell repeated; empty if the grid is not a table."""
-        cells = self._empty_cells()
-        for word in words:
-            column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
-            row = sum(y >= word.bottom + word.size / 4 for y in self.ys) - 1
-            # a word beyond an edge belongs to the outermost cell
-            row, column = max(0, min(row, len(cells) - 1)), max(0, min(column, len(cells[0]) - 1))
-            cells[row][column].append(word)
-        distinct = {id(cell): cell for row in cells for cell in row}
-        text_of = {key: _join_words(cell) for key, cell in distinct.items()}
-        rows = [[text_of[id(cell)] for cell in row] for row in cells]
-        rows = [row for row in rows if any(row)]
-        filled = [sum(map(bool, column)) for column in zip(*rows, strict=True)]
-        is_filled = sum(map(bool, filled)) > 1 and sum(filled) > 0.3 * len(rows) * len(cells[0])
-        # in a drawing most lines end somewhere, so that most cells are merged
-        is_drawing = 2 * len(distinct) <= len(cells) * len(cells[0])
-        if len(rows) < 2 or not is_filled or is_drawing:
-            return []
-        return [[text for text, count in zip(row, filled, strict=True) if count] for row in rows]
-
-    def _empty_cells(self) -> list[list[list[Word]]]:
-        """Make the lists of words in the cells; cells without a rule between them share one list."""
-        cells: list[list[list[Word]]] = [[[] for _ in self.xs[1:]] for _ in self.ys[1:]]
-        for row, column in product(range(len(cells)), range(len(cells[0]))):
-            x, y = fmean(self.xs[column : column + 2]), fmean(self.ys[row : row + 2])
-            if column and not self._has_rule(Rule(True, self.xs[column], y, y)):
-                cells[row][column] = cells[row][column - 1]
-            elif row and not self._has_rule(Rule(False, self.ys[row], x, x)):
-                cells[row][column] = cells[row - 1][column]
-        return cells
-
-    def _has_rule(self, side: Rule) -> bool:
-        """Tell whether a rule is drawn at the side of a cell whose middle is given."""
-        return any(rule.upright == side.upright and rule.touches(side) for rule in self.rules)
-
-
-def _join_words(words: Sequence[Word]) -> str:
-    ordered = sorted(words, key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
-    return reduce(join_texts, (word.text for word in ordered), "")
-
-
-def join_texts(text: str, more: str) -> str:
-    """Join two lines of a paragraph or a cell, with a blank between words that have one."""
-    wide = text and more and _CHINESE.match(text[-1]) and _CHINESE.match(more[0])
-    return text + more if wide or text.endswith(HYPHEN) else f"{text} {more}".strip()
-
-
-def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:
-    """Find the grids of touching rules with at least two rows and two columns."""
-    grids = []
-    for group in _touching_groups(rules):
-        upright = [rule for rule in group if rule.upright]
-        level = [rule for rule in group if not rule.upright]
-        # a table without lines around it ends where those inside end
-        xs = _distinct_positions([*(rule.at for rule in upright), *_ends(level)])
-        ys = _distinct_positions([*(rule.at for rule in level), *_ends(upright)])[::-1]
-        if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) < _MAX_CELLS:
-            grids.append(_Grid(xs, ys, group))
-    return grids
-
-
-def _touching_groups(rules: Sequence[Rule]) -> Iterator[list[Rule]]:
-    """Yield groups of rules that touch each other, directly or through others of the group."""
-    remaining = list(rules)
-    while remaining:
-        group, unvisited = [], [remaining.pop()]
-        while unvisited:
-            rule = unvisited.pop()
-            group.append(rule)
-            unvisited += [other for other in remaining if rule.touches(other)]
-            remaining = [other for other in remaining if not rule.touches(other)]
-        yield group
-
-
-def _ends(rules: Sequence[Rule]) -> list[float]:
-    return [min(rule.start for rule in rules), max(rule.end for rule in rules)] if rules else []
-
-
-def _distinct_positions(positions: list[float]) -> list[float]:
-    """Sort positions, and take those within three points of each other as one."""
-    return [near[0] for near in split_runs(sorted(positions), lambda before, after: after - before <= THICK)]
-
-
 def _read_cells(line: Line) -> list[Word]:
     """Read the cells of a line: words with narrow gaps between them are one."""
     return list(map(_as_cell, _word_runs(line)))
@@ -256,6 +159,8 @@ def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
             return False
         # numbers that end at one place, with other texts than a unit behind them
         aligned = [pair for pair in neighbours if abs(pair[0].right - word.right) < near]
+        if not has_values([left.text for left, _ in aligned]):
+            return True
         lefts = [left.left for left, _ in aligned]
         varies = any(
             _extent(edges) > near for edges in zip(*((w.left, w.right) for _, w in aligned), strict=True)
@@ -282,10 +187,14 @@ def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
         for is_short, group in groupby(column, _has_short_cells):
             stretch = list(group)
             end = 0
+            above: list[Word] = []
             for number, (before, line) in enumerate(pairwise([stretch[0], *stretch]), 1):
                 is_beside = line is not before and abs(before.bottom - line.bottom) < 0.4 * line.size
-                if is_beside or len(_read_cells(line)) > 1:
+                cells = _read_cells(line)
+                is_rest = end == number - 1 > 0 and _begun_above(cells[0], above) is not None
+                if is_beside or is_rest or len(cells) > 1:
                     end = number
+                above += cells
             if is_short and end:
                 yield stretch[:end]
 
@@ -308,17 +217,87 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
     tables = split_runs(rows, lambda row, after: row[0].bottom - after[0].bottom < 3.2 * after[0].size)
     trimmed = []
     for table in tables:
-        cell_counts = [sum(len(_read_cells(line)) for line in row) for row in table]
-        wide = [number for number, count in enumerate(cell_counts) if count > 1]
+        cells = [[cell for line in row for cell in _read_cells(line)] for row in table]
+        wide = [number for number, row in enumerate(cells) if len(row) > 1]
         if wide:
-            trimmed.append(table[wide[0] : wide[-1] + 1])
+            end = wide[-1] + 1
+            while end < len(table) and _begun_above(cells[end][0], list(chain(*cells[wide[0] : end]))):
+                end += 1
+            trimmed.append(table[wide[0] : end])
     return trimmed
 
 
-def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
-    """Arrange the cells of rows in columns; an empty table where the rows are prose."""
+def _begun_above(cell: Word, cells: Sequence[Word]) -> Word | None:
+    """Return the cell of a table that a text goes on from; None where it begins a cell of its own.
+
+    That is right above it and begins at the same place; the text goes on in a sentence, and its first word had no room.
+    """
+    near = _ALIGNED * cell.size
+    column = [other for other in cells if abs(other.left - cell.left) < near]
+    higher = [other for other in column if other.bottom > cell.bottom + near]
+    above = min(higher, key=lambda other: other.bottom, default=None)
+    if above is None or above.bottom - cell.bottom > _PITCH * cell.size or len(above.text) < _SHORT_CELL:
+        return None
+    if CHINESE.match(cell.text):
+        goes_on, needed = not is_value(cell.text), 1
+    else:
+        goes_on, needed = cell.text[0].islower() and " " in above.text, len(cell.text.split()[0]) + 1
+    character_width = (cell.right - cell.left) / len(cell.text)
+    right = max(other.right for other in (*column, cell))
+    return above if goes_on and above.right + needed * character_width > right else None
+
+
+def _join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
+    """Join the rows that are the lines of one: cells of the first go on below, and all others are on one line."""
+    cells = list(chain.from_iterable(rows))
+    begun = {cell: first for cell in cells if (first := _begun_above(cell, cells))}
+    most = max(map(len, rows))
+    groups: list[list[Word]] = []
+    for row in rows:
+        first = next((begun[cell] for cell in row if cell in begun), None)
+        start = next((n for n, group in enumerate(groups) if first in group), len(groups))
+        whole = [*chain.from_iterable(groups[start:]), *row]
+        is_part = min(map(len, (row, *groups[start:]))) < most
+        if (
+            start < len(groups)
+            and is_part
+            and not any(_is_second(cell, whole) for cell in set(whole) - begun.keys())
+        ):
+            groups[start:] = [whole]
+        else:
+            groups.append(row)
+    return [_joined_cells(group, begun) for group in groups]
+
+
+def _is_second(cell: Word, cells: Sequence[Word]) -> bool:
+    """Tell whether a cell is below another one."""
+    higher = (other for other in cells if other.bottom > cell.bottom + 0.4 * cell.size)
+    return any(other.left < cell.right and cell.left < other.right for other in higher)
+
+
+def _joined_cells(cells: Sequence[Word], begun: Mapping[Word, Word]) -> list[Word]:
+    """Join each text of a row with the cell that it goes on from; return the cells from left to right."""
+    place: dict[Word, int] = {}
+    row: list[Word] = []
+    for cell in sorted(cells, key=lambda cell: -cell.bottom):
+        place[cell] = place.get(begun.get(cell, cell), len(row))
+        if place[cell] == len(row):
+            row.append(cell)
+        else:
+            whole = row[place[cell]]
+            text, right = join_texts(whole.text, cell.text), max(whole.right, cell.right)
+            row[place[cell]] = replace(whole, text=text, right=right)
+    return sorted(row, key=lambda cell: cell.left)
+
+
+def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
+    """Arrange the cells of lines in rows and columns; an empty table where the lines are prose."""
+    cells = list(chain.from_iterable(lines))
+    if len(lines) < _FEW_ROWS or sum(_word_count(cell.text) for cell in cells) > _WORDS * len(cells):
+        return []
+    rows = _join_wrapped(lines)
     columns = _join_headers(_find_columns(rows), rows)
-    if len(columns) < 2 or len(rows) < _FEW_ROWS:
+    if len(columns) < 2 or len(rows) < 2:
         return []
     table = [[""] * len(columns) for _ in rows]
     spanning = 0  # cells over more than one column
@@ -331,7 +310,7 @@ def _read_table(rows: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]
     filled = [text for texts in table for text in texts if text]
     is_ragged = spanning > _MAX_SPANNING * sum(map(len, rows))
     is_sparse = len(filled) <= _MIN_FILLED * len(table) * len(columns)
-    if is_ragged or is_sparse or sum(map(_word_count, filled)) > _WORDS * len(filled):
+    if is_ragged or is_sparse:
         return []
     joined = join_header(table)
     if len(joined) == len(table) > _FEW_ROWS and _has_second_header(table):

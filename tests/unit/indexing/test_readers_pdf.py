@@ -503,6 +503,57 @@ def test_a_double_rule_is_no_column(tmp_path, reader):
     )
 
 
+# --- cells of several lines in tables without rules
+
+
+_LONG = {
+    "en": (
+        ["Boats up to nine metres that stay", "over night in the inner basin or", "at the quay"],
+        "Yachts of members",
+    ),
+    "zh": (["长度在九米以下并且在内港池中停泊", "过夜的各种船只以及在外港池中停泊", "的渡船"], "会员的游艇"),
+}
+
+
+@pytest.mark.parametrize("name_at", ["top", "middle", "foot"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("is_last", [False, True], ids=["first", "last"])
+def test_a_cell_of_several_lines_is_one_row(tmp_path, reader, is_last, language, name_at):
+    """Whether the other cells stand at its top, middle or foot, and in the last row, too."""
+    wrapped, short = _LONG[language]
+    long_row = ("A1", "".join(wrapped) if language == "zh" else " ".join(wrapped), "18.50")
+    rows = [long_row, ("B2", short, "9.00")]
+    rows = (
+        [
+            *rows[::-1],
+        ]
+        if is_last
+        else [*rows, ("C3", short, "7.00")]
+    )
+    lines, top = cells([("Code", "Text", "Dues")], (60.0, 130.0, 400.0), 700.0, 0), 682.0
+    for code, text, dues in rows:
+        pieces = wrapped if text == long_row[1] else [text]
+        down = {"top": 0, "middle": 6 * (len(pieces) - 1), "foot": 12 * (len(pieces) - 1)}[name_at]
+        lines += [(60.0, top - down, 10.0, code), *cells([(piece,) for piece in pieces], (130.0,), top, 12)]
+        lines += [(400.0, top - down, 10.0, dues)]
+        top -= 12 * len(pieces) + 6
+    (page,) = reader.read(put(tmp_path, lines))
+    table = ["| " + " | ".join(row) + " |" for row in (("Code", "Text", "Dues"), ("---",) * 3, *rows)]
+    assert page.page_content.split("\n") == table
+
+
+def test_a_line_below_a_table_is_no_cell(tmp_path, reader):
+    """Though it begins in small letters, at the place of a column and right below it: the cell above has room."""
+    rows = [
+        ("Vessel", "Dues"),
+        ("Yachts of members", "9.00"),
+        ("Boats", "18.50"),
+        ("in EUR, without tax", ""),
+    ]
+    (page,) = reader.read(put(tmp_path, cells(rows, (60.0, 200.0), 700.0, 14)))
+    assert page.page_content.endswith("| Boats | 18.50 |\n\nin EUR, without tax")
+
+
 # --- columns of tables without rules
 
 
