@@ -18,7 +18,7 @@ from rag_kit.indexing.readers.tables import fill_spans, join_distinct, join_head
 
 _SKIP = frozenset(
     "script style noscript template svg head object embed iframe canvas audio video map select option datalist "  # noqa: SIM905
-    "input button meta link title textarea".split()
+    "button meta link title textarea rp rt rtc".split()
 )
 _BLOCK = frozenset(
     "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure "  # noqa: SIM905
@@ -300,8 +300,9 @@ def _write_inline(table: Any) -> None:
 
 
 def _own_rows(table: Any) -> list[Any]:
-    """Return the rows of a table, without those of tables inside it."""
-    return [row for row in table.iter("tr") if next(row.iterancestors("table"), None) is table]
+    """Return the rows of a table as they are shown, head first and foot last, without those of tables inside it."""
+    rows = [row for row in table.iter("tr") if next(row.iterancestors("table"), None) is table]
+    return sorted(rows, key=lambda row: {"thead": 0, "tfoot": 2}.get(row.getparent().tag, 1))
 
 
 def _is_hidden_row(row: Any) -> bool:
@@ -336,6 +337,8 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         return "\x0b"  # a line break that survives the folding of white space
     if tag == "img":
         return f" {node.get('alt') or ''} "
+    if tag == "input":
+        return _box_text(node)
     if tag == "math":
         return str(node.get("alttext") or "") or equation_text(node)
     shift = _SHIFTED.search(node.get("style") or "")
@@ -350,6 +353,12 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
     if (tag in ("s", "strike", "del") or _STRUCK.search(node.get("style") or "")) and text.strip():
         return f"~~{text.strip()}~~"  # a price that holds no more, beside the new one
     return text
+
+
+def _box_text(node: Any) -> str:
+    """Return the sign for a box that can be ticked; nothing for other fields."""
+    is_box = (node.get("type") or "").lower() in ("checkbox", "radio")
+    return f" {'☑' if 'checked' in node.attrib else '☐'} " if is_box else ""
 
 
 def _shifted_text(node: Any, before: str, *, is_lowered: bool) -> str:

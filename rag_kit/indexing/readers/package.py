@@ -19,6 +19,7 @@ T = TypeVar("T")
 # namespaces of the XML in Office files
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
 
@@ -58,16 +59,15 @@ class Package:
         return parse_xml(self.read(name), name)
 
     def _relations(self, source: str) -> Iterator[tuple[Any, str]]:
-        """Yield the relationships of a part to parts of the package, each with the name of that part."""
+        """Yield the relationships of a part, each with the name of a part of the package, or "" for what is outside."""
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
             target = beside(source, node.get("Target") or "")
-            if target in self and node.get("TargetMode") != "External":
-                yield node, target
+            yield node, target if target in self and node.get("TargetMode") != "External" else ""
 
     def targets(self, source: str) -> dict[str, str]:
-        """Return the parts that a part is related to, by the ids of its relationships."""
+        """Return the parts that a part is related to, by the ids of its relationships; "" for what is outside."""
         return {str(node.get("Id")): target for node, target in self._relations(source)}
 
     def related(self, kind: str, source: str = "") -> str:
@@ -77,7 +77,7 @@ class Package:
     def all_related(self, kind: str, source: str = "") -> Iterator[str]:
         """Yield the parts that a part is related to by a kind."""
         relations = self._relations(source)
-        return (target for node, target in relations if str(node.get("Type")).endswith(f"/{kind}"))
+        return (target for node, target in relations if target and str(node.get("Type")).endswith(f"/{kind}"))
 
     def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes]) -> T:
         """Open the changed package by a library; where that fails, without what is damaged, which notes name."""

@@ -7,8 +7,10 @@ import io
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
@@ -26,6 +28,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 _DELIMITER_HINT = re.compile(r"[\"']?sep=(.)[\"']?[ \t]*\n", re.I)  # Excel's, in the first line
 _OUTPUT_CHARACTERS = 2_000  # of a cell of a notebook
+_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # colours
 _OBJECT = re.compile(r"<[^<>\n]+>")
 _OUTPUT_KINDS = ("text/markdown", "text/plain", "text/html", "text/latex")  # the first that there is, is read
 _MAX_MISFITS = 50  # lines of a CSV file with misplaced quotation marks; then each line is a row
@@ -102,6 +105,7 @@ def _output_text(outputs: Any, number: int) -> str:
         texts += [_join_source(_field(output, "text")), ": ".join(filter(None, failure))]
         texts.append(next(filter(str.strip, kinds.values()), ""))
     text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
+    text = _TERMINAL.sub("", text)
     if len(text) > _OUTPUT_CHARACTERS:
         write_note(
             f"output of cell {number} after {_OUTPUT_CHARACTERS} characters{LEFT_OUT}it has {len(text)}"
@@ -115,32 +119,49 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     csv.field_size_limit(2**27)
     hint = _DELIMITER_HINT.match(text)
     delimiter = hint[1] if hint else _find_delimiter(text)
-    rows = _csv_rows(text, delimiter, has_hint=hint is not None)
-    filled = (row for row in rows if any(cell.strip() for cell in row))
+    rows_before = 0
     try:
-        first_rows = list(islice(filled, HEAD_ROWS))
-        if not first_rows:
-            return
-        header = find_header(first_rows)
-        titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
-        separator = f"{delimiter.strip()} "
-        head = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
-        is_empty = True
-        for table, first, last in table_groups(first_rows[header], chain(first_rows[header + 1 :], filled)):
-            yield Part(head + table, {"row_start": first, "row_end": last})
-            head, is_empty = "", False
-        if is_empty:
-            yield Part(markdown_table(first_rows))
+        for _, block in groupby(_filled_rows(_csv_rows(text, delimiter, hint)), key=itemgetter(0)):
+            filled = (row for _, row in block)
+            first_rows, last = list(islice(filled, HEAD_ROWS)), 0
+            header = find_header(first_rows)
+            titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
+            separator = f"{delimiter.strip()} "
+            head = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
+            body = chain(first_rows[header + 1 :], filled)
+            for table, first, last in table_groups(first_rows[header], body):
+                yield Part(head + table, {"row_start": rows_before + first, "row_end": rows_before + last})
+                head = ""
+            if not last:
+                yield Part(markdown_table(first_rows))
+            rows_before += last
     except csv.Error as error:
         raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
 
 
-def _csv_rows(text: str, delimiter: str, *, has_hint: bool) -> Iterator[list[str]]:
+def _filled_rows(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not blank, each with the number of its table: two blank rows end one."""
+    table = blanks = 0
+    has_cells = False  # else what stands above the blank rows are titles
+    for row in rows:
+        filled = sum(bool(cell.strip()) for cell in row)
+        if not filled:
+            blanks += 1
+            continue
+        if blanks > 1 and has_cells:
+            table, has_cells = table + 1, False
+        blanks, has_cells = 0, has_cells or filled > 1
+        yield table, row
+
+
+def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator[list[str]]:
     """Yield the rows of a CSV text below its hint; a line with a misplaced quotation mark is a row, and noted."""
-    lines, line_number, misfits = io.StringIO(text), int(has_hint), 0
-    if has_hint:
+    lines, line_number, misfits = io.StringIO(text), 0, 0
+    if hint:
         lines.readline()
-    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        line_number = 1
+    reader = partial(csv.reader, delimiter=delimiter, skipinitialspace=True)
+    rows = reader(lines, strict=True)
     while True:
         start, first = lines.tell(), line_number + rows.line_num + 1
         try:
@@ -151,15 +172,14 @@ def _csv_rows(text: str, delimiter: str, *, has_hint: bool) -> Iterator[list[str
             lines.seek(start)
             line = lines.readline()
             # an odd mark is a character like any other
-            is_odd = line.count('"') % 2 == 1
-            row = next(csv.reader([line], delimiter=delimiter, quotechar=None if is_odd else '"'))
+            row = next(reader([line], quotechar=None if line.count('"') % 2 else '"'))
             write_note(f"line {first}: a quotation mark does not fit; the line is read as a row")
             line_number, misfits = first, misfits + 1
-            rows = csv.reader(lines, delimiter=delimiter, strict=True)
+            rows = reader(lines, strict=True)
         yield row
         if misfits == _MAX_MISFITS:  # each search for the end of a quotation may go through all that follows
             write_note(f"lines after {first}: each is read as a row")
-            yield from (next(csv.reader([line], delimiter=delimiter)) for line in lines)
+            yield from (next(reader([line])) for line in lines)
             return
 
 
@@ -168,7 +188,7 @@ def _find_delimiter(text: str) -> str:
     lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
 
     def score(candidate: str) -> int:
-        counts = [len(row) for row in csv.reader(lines, delimiter=candidate)]
+        counts = [len(row) for row in csv.reader(lines, delimiter=candidate, skipinitialspace=True)]
         return max((counts.count(count) for count in counts if count > 1), default=0)
 
     return max("\t;|,", key=score)

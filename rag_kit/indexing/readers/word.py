@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from copy import deepcopy
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
@@ -13,25 +12,23 @@ from rag_kit.indexing.readers.charts import DGM, C, chart_texts, diagram_text
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
-from rag_kit.indexing.readers.numbers import OMML, equation_text, whole_number
-from rag_kit.indexing.readers.package import A, Package, R, parse_xml, xml_bytes
+from rag_kit.indexing.readers.package import MC, A, Package, R, parse_xml, xml_bytes
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.word_lists import Lists, Styles, W, value_of
+from rag_kit.indexing.readers.word_shown import (
+    VML,
+    drop_broken_references,
+    fill_late_rows,
+    prepare,
+    run_of,
+    write_equations,
+)
 
-_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_VML = "{urn:schemas-microsoft-com:vml}"
 _CAPTION = re.compile("caption|题注|題注|图注", re.I)
 _DOCUMENT = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
 _PAGE_NUMBER = re.compile(r"(?:page|of|第|共|总?页[码数]?|\d{1,4}|[\s/|,，:：—–-])+", re.I)
-_KNOWN_AS = {  # elements that mammoth does not know, and those that it writes in the same way
-    **{f"{W}cr": f"{W}br", f"{W}ptab": f"{W}tab", f"{W}dstrike": f"{W}strike"},
-    f"{_VML}oval": f"{_VML}rect",
-}
-_LETTERS = ("vanish", "strike", "dstrike", "vertAlign", "position")  # what a style may say of letters
-_RAISED_BY = 4  # half points; less moves a line, not a power
-_FEW_LETTERS = 4
 _BOOKMARK = "numbered paragraph "
 
 
@@ -51,16 +48,21 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         for name in package.all_related(kind, main):
             with leave_out(name):
                 roots[name] = package.xml(name)
-    # write into the document what mammoth would leave out
-    for root in roots.values():
-        _prepare(root, styles)
+    notes = {
+        (node.tag.removeprefix(W), node.get(f"{W}id"))
+        for root in roots.values()
+        for node in root.iter(f"{W}footnote", f"{W}endnote")
+    }
+    for name, root in roots.items():
+        prepare(root, styles)
+        drop_broken_references(root, package.targets(name), notes)
     _add_running_lines(document, package, main, styles)
     pictures = list(_pictures(document, package, main)) if context.pictures else []
     objects = _mark_objects(document, package, main)
     labels: list[tuple[int, str]] = []
     for root in roots.values():
-        _write_equations(root)
-        _fill_late_rows(root)
+        write_equations(root)
+        fill_late_rows(root)
         if lists is not None:
             _mark_numbers(root, lists, labels)
     changes = {name: xml_bytes(root) for name, root in roots.items()}
@@ -91,15 +93,18 @@ def _to_html(package: Package, changes: dict[str, bytes], styles: Styles) -> str
         ignore_empty_paragraphs=True,
     )
     result: Any = package.open(convert, changes)
+    for message in result.messages:
+        if "w:sym" in message.message:
+            write_note(f"a sign{LEFT_OUT}{message.message}")
     return str(result.value)
 
 
 def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
     """Yield the part and the caption of each picture: a caption paragraph beside it, else its description."""
     targets = package.targets(main)
-    for node in document.iter(f"{A}blip", f"{_VML}imagedata"):
+    for node in document.iter(f"{A}blip", f"{VML}imagedata"):
         target = targets.get(node.get(f"{R}embed") or node.get(f"{R}id") or "")
-        if next(node.iterancestors(f"{_MC}Fallback"), None) is not None or not target:
+        if next(node.iterancestors(f"{MC}Fallback"), None) is not None or not target:
             continue  # written a second time for older programs, or on another machine
         yield target, _caption(node)
 
@@ -134,7 +139,7 @@ def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
             mark = f"\ue000{len(texts)}\ue000"
             texts[mark] = " ".join(text.replace("|", " ").split()) if is_in_table else text
             paragraph = document.makeelement(f"{W}p")
-            paragraph.append(_run(document, mark))
+            paragraph.append(run_of(document, mark))
             [node, *node.iterancestors(f"{W}p")][-1].addnext(paragraph)
     return texts
 
@@ -148,42 +153,6 @@ def _inserted_text(package: Package, name: str) -> str:
     return text if ending == "txt" else to_markdown(parse_html(text))
 
 
-def _prepare(root: Any, styles: Styles) -> None:
-    """Write what is shown of a part as mammoth knows it, and nothing else."""
-    _apply_styles(root, styles)
-    _drop_hidden(root)
-    _unwrap(root)
-
-
-def _drop_hidden(document: Any) -> None:
-    """Empty the runs of hidden text; a note says how many."""
-    hidden = [mark for mark in document.iter(f"{W}vanish") if value_of(mark) not in ("0", "false", "off")]
-    runs = {run for mark in hidden for run in mark.iterancestors(f"{W}r")}
-    for run in runs:
-        run.clear()
-    if runs:
-        write_note(f"hidden text{LEFT_OUT}{len(runs)} runs")
-
-
-def _unwrap(document: Any) -> None:
-    """Replace elements that mammoth leaves out by their content: fields, directed text, annotated letters, ovals."""
-    for node in list(document.iter(f"{W}fldSimple", f"{W}dir", f"{W}bdo", f"{W}rubyBase")):
-        # letters with a reading are in a run, which they replace
-        outer = next(node.iterancestors(f"{W}r"), node) if node.tag == f"{W}rubyBase" else node
-        for child in list(node):
-            outer.addprevious(child)
-        outer.getparent().remove(outer)
-    for name, known in _KNOWN_AS.items():
-        for node in document.iter(name):
-            node.tag = known
-    for position in document.iter(f"{W}position"):
-        height = whole_number(value_of(position), 0)
-        run = next(position.iterancestors(f"{W}r"), None)
-        if run is not None and abs(height) >= _RAISED_BY and len("".join(run.itertext())) <= _FEW_LETTERS:
-            position.tag = f"{W}vertAlign"
-            position.set(f"{W}val", "superscript" if height > 0 else "subscript")
-
-
 def _add_running_lines(document: Any, package: Package, main: str, styles: Styles) -> None:
     """Put the lines of page headers above a document and those of footers below it, each once, without page numbers."""
     body = document.find(f"{W}body")
@@ -193,14 +162,14 @@ def _add_running_lines(document: Any, package: Package, main: str, styles: Style
         for name in package.all_related(kind, main):
             with leave_out(name):
                 root = package.xml(name)
-                _prepare(root, styles)
+                prepare(root, styles)
                 for paragraph in root.iter(f"{W}p"):
                     text = "" if paragraph.find(f".//{W}p") is not None else _text_of(paragraph)
                     if text in shown or (_PAGE_NUMBER.fullmatch(text) and re.search(r"\d|页", text)):
                         continue
                     shown.add(text)
                     body.insert(position, document.makeelement(f"{W}p"))
-                    body[position].append(_run(document, text))
+                    body[position].append(run_of(document, text))
                     position += 1
 
 
@@ -210,60 +179,11 @@ def _text_of(paragraph: Any) -> str:
     return " ".join("".join(texts).split())
 
 
-def _write_equations(document: Any) -> None:
-    """Replace the equations of a document by runs of text."""
-    # those on a line of their own first, with all that is in them
-    for equation in [*document.iter(f"{OMML}oMathPara"), *document.iter(f"{OMML}oMath")]:
-        run = _run(equation, f" {equation_text(equation)} ")
-        run.tail = equation.tail
-        equation.getparent().replace(equation, run)
-
-
-def _run(near: Any, text: str) -> Any:
-    run = near.makeelement(f"{W}r")
-    run.append(near.makeelement(f"{W}t"))
-    run[0].text = text
-    return run
-
-
-def _apply_styles(root: Any, styles: Styles) -> None:
-    """Write into the runs of a part what their styles say of letters that are hidden, struck, raised or lowered."""
-
-    @cache
-    def letters(of_run: str | None, of_paragraph: str | None) -> list[Any]:
-        chain = [*(styles.chain(of_run) if of_run else ()), *styles.chain(of_paragraph)]
-        found = ([style.find(f"{W}rPr/{W}{name}") for style in chain] for name in _LETTERS)
-        return [nodes[0] for each in found if (nodes := [node for node in each if node is not None])]
-
-    for run in root.iter(f"{W}r"):
-        paragraph = next(run.iterancestors(f"{W}p"), None)
-        of_paragraph = None if paragraph is None else paragraph.find(f"{W}pPr/{W}pStyle")
-        properties = run.find(f"{W}rPr")
-        of_run = None if properties is None else properties.find(f"{W}rStyle")
-        for node in letters(value_of(of_run), value_of(of_paragraph)):
-            if properties is None:
-                properties = run.makeelement(f"{W}rPr")
-                run.insert(0, properties)
-            if properties.find(node.tag) is None:
-                properties.append(deepcopy(node))
-
-
-def _fill_late_rows(document: Any) -> None:
-    """Insert empty cells at the beginning of rows that begin further to the right than their table."""
-    for skipped in list(document.iter(f"{W}gridBefore")):
-        properties, count = skipped.getparent(), value_of(skipped) or ""
-        if properties.tag == f"{W}trPr" and re.fullmatch(r"\d{1,2}", count):
-            for _ in range(int(count)):
-                cell = properties.makeelement(f"{W}tc")
-                cell.append(cell.makeelement(f"{W}p"))
-                properties.addnext(cell)
-
-
 def _mark_numbers(document: Any, lists: Lists, labels: list[tuple[int, str]]) -> None:
     """Put a bookmark into each numbered paragraph, and its level and label into the list: the n-th has the name n."""
     for paragraph in document.iter(f"{W}p"):
         deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
-        if deleted or next(paragraph.iterancestors(f"{_MC}Choice"), None) is not None:
+        if deleted or next(paragraph.iterancestors(f"{MC}Choice"), None) is not None:
             continue  # not shown, or written a second time for older programs
         label = lists.count(paragraph)
         if label is None:
@@ -274,11 +194,13 @@ def _mark_numbers(document: Any, lists: Lists, labels: list[tuple[int, str]]) ->
             paragraph.insert(position, paragraph.makeelement(f"{W}bookmarkStart", name))
             labels.append(label)
         elif paragraph.getparent().tag == f"{W}tc":  # a column of numbers
-            paragraph.append(_run(paragraph, label[1]))
+            paragraph.append(run_of(paragraph, label[1]))
 
 
 def _with_numbers(tree: Any, labels: list[tuple[int, str]]) -> Any:
     """Write the labels at the marked paragraphs of a document's HTML: list items, headings, paragraphs."""
+    for back in tree.xpath("//a[starts-with(@href, '#footnote-ref') or starts-with(@href, '#endnote-ref')]"):
+        back.drop_tree()  # an arrow behind a note, which Word does not show
     for mark in tree.xpath(f"//a[starts-with(@id, '{_BOOKMARK}')]"):
         number = mark.get("id").removeprefix(_BOOKMARK)
         if not number.isdecimal() or int(number) >= len(labels):

@@ -174,7 +174,7 @@ def test_docx_letters_are_read_as_they_are_shown(tmp_path, reader):
     data = make.docx(body, extra=extra, relations=_relation("F", "footnotes", "f.xml"))
     (document,) = reader.read(make.put(tmp_path, "a.docx", data))
     text = document.page_content
-    assert text.startswith("limit 10^6 N\n\n[1]\n\nkept\n\na\nb c\n\n~~5,000~~ 4,000\n\n1. see clause 8")
+    assert text == "limit 10^6 N\n\n[1]\n\nkept\n\na\nb c\n\n~~5,000~~ 4,000\n\n1. see clause 8"
     assert "SECRET" not in text
 
 
@@ -227,6 +227,56 @@ def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(tmp_path, rea
     table = "|  | 2025 |\n| --- | --- |\n| North | 47 |"
     assert document.page_content == f"Before\n\nSales\n\n{table}\n\n- Plan\n- Do\n\nInserted text"
     assert notes.texts == ["part word/b.rtf left out: an inserted file of a kind that is not read (rtf)"]
+
+
+_W14 = "http://schemas.microsoft.com/office/word/2010/wordml"
+_TICKED = (
+    f"<w:sdt><w:sdtPr><w14:checkbox xmlns:w14='{_W14}'><w14:checked w14:val='{{}}'/></w14:checkbox></w:sdtPr>"
+    "<w:sdtContent><w:r><w:t>x</w:t></w:r></w:sdtContent></w:sdt>"
+)
+_CHOICE = (
+    "<w:r><w:fldChar w:fldCharType='begin'><w:ffData><w:ddList><w:result w:val='1'/><w:listEntry w:val='red'/>"
+    "<w:listEntry w:val='blue'/></w:ddList></w:ffData></w:fldChar><w:fldChar w:fldCharType='end'/></w:r>"
+)
+_BOX = (
+    "<w:drawing><wp:anchor><wps:txbx xmlns:wps='http://schemas.microsoft.com/office/word/2010/wordprocessingShape'>"
+    f"<w:txbxContent>{make.paragraph('in the box')}</w:txbxContent></wps:txbx></wp:anchor></w:drawing>"
+)
+_BOX_BESIDE_A_PICTURE = (
+    "<mc:AlternateContent xmlns:mc='http://schemas.openxmlformats.org/markup-compatibility/2006'>"
+    f"<mc:Choice>{_BOX}</mc:Choice><mc:Fallback><w:pict/></mc:Fallback></mc:AlternateContent>"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "noted"),
+    [
+        (_TICKED.format(1) + _run(" Yes ") + _TICKED.format(0) + _run(" No"), "☑ Yes ☐ No", ""),
+        (_run("Colour: ") + _CHOICE, "Colour: blue", ""),
+        (_run("a") + f"<w:r>{_BOX}</w:r>", "a\n\nin the box", ""),
+        (_run("a") + f"<w:r>{_BOX_BESIDE_A_PICTURE}</w:r>", "a\n\nin the box", ""),
+        (f"<w:hyperlink r:id='gone'>{_run('link')}</w:hyperlink>", "link", ""),
+        (
+            _run("a")
+            + "<w:r><w:pict><v:imagedata xmlns:v='urn:schemas-microsoft-com:vml' r:id='g'/></w:pict></w:r>",
+            "a",
+            "",
+        ),
+        (_run("a") + "<w:r><w:footnoteReference w:id='9'/></w:r>", "a", "footnote 9 left out"),
+        (
+            _run("at ") + "<w:r><w:sym w:font='Unknown' w:char='F0B3'/></w:r>" + _run("5"),
+            "at 5",
+            "a sign left out",
+        ),
+    ],
+    ids=["ticks", "choice", "box", "box beside a picture", "link", "picture", "note", "sign"],
+)
+def test_docx_shows_what_word_shows_or_a_note_names_it(tmp_path, reader, content, text, noted):
+    """Boxes to tick, choices and text boxes; what refers to nothing costs only itself."""
+    with use_notes() as notes:
+        (document,) = reader.read(make.put(tmp_path, "a.docx", make.docx(f"<w:p>{content}</w:p>")))
+    assert document.page_content == text
+    assert len(notes.texts) == bool(noted) and all(note.startswith(noted) for note in notes.texts)
 
 
 def test_docx_page_headers_and_footers_are_read_once(tmp_path, reader):
@@ -379,13 +429,15 @@ def test_html_shows_no_hidden_rows_and_keeps_equal_cells(tmp_path, reader):
       <tbody style="display: none"><tr><td>secret<td>3</table>
       <table><tr><td>Mon<td>8<td>Tue<td>8</table>
       <p><span style="text-decoration: line-through">5,000</span> 4,000
-      <pre>limit 10<sup>6</sup> N<br><code>second  line</code> <span hidden>secret</span>end</pre>"""
+      <pre>limit 10<sup>6</sup> N<br><code>second  line</code> <span hidden>secret</span>end</pre>
+      <p><ruby>汉<rp>(</rp><rt>hàn</rt><rp>)</rp>字</ruby> <input type="checkbox" checked>Yes <input type=radio>No"""
     (document,) = reader.read(make.put(tmp_path, "a.html", page))
     blocks = (
         "| a | b |\n| --- | --- |\n| new | 2 |",
         "Mon\n\n8\n\nTue\n\n8",
         "~~5,000~~ 4,000",
         "```\nlimit 10^6 N\nsecond  line end\n```",
+        "汉字 ☑ Yes ☐ No",
     )
     assert document.page_content == "\n\n".join(blocks)
 
@@ -502,7 +554,7 @@ def test_notebook_gives_errors_and_results_in_any_form(tmp_path, reader):
                 "text/plain": "<Styler at 0x1>",
             },
         },
-        {"output_type": "stream", "text": ["y" * 2100, "END"]},
+        {"output_type": "stream", "text": ["\x1b[31;1m", "y" * 2100, "END\x1b[0m"]},
     ]
     path = make.put(tmp_path, "a.ipynb", make.notebook([("code", "x")], outputs=outputs))
     with use_notes() as notes:

@@ -245,6 +245,10 @@ def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
         ),
         ("<tr><td>0<td>0<tr><td>0<td>0<tr><td>1<td>0", [("0", "0"), ("0", "0"), ("1", "0")]),
         (
+            "<tfoot><tr><td>Sum<td>3</tfoot><tbody><tr><td>Ann<td>3</tbody><thead><tr><th>Name<th>Age</thead>",
+            [("Name", "Age"), ("Ann", "3"), ("Sum", "3")],
+        ),
+        (
             "<tr><td rowspan=2>A<td>1<tr hidden><td>2<tr><td>B<td>3<tr><td>C<td>4",
             [("A", "1"), ("B", "3"), ("C", "4")],
         ),
@@ -262,6 +266,7 @@ def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
         "alike",
         "alike of three",
         "values",
+        "foot first",
         "hidden",
         "hidden span",
     ],
@@ -327,6 +332,7 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
         ),
         ("a|b\n1,5|2,5\n", _table(("a", "b"), ("1,5", "2,5"))),
         ("a,b\n1;2,3\n", _table(("a", "b"), ("1;2", "3"))),
+        ('"a", "b, c"\n"1", "2, 3"\n', _table(("a", "b, c"), ("1", "2, 3"))),
         (
             "Report of stations\nCreated 2026-03-01\n\nStation,City,Height\nA1,Bern,540\nA2,Chur,593\n",
             "Report of stations\nCreated 2026-03-01\n\n"
@@ -360,6 +366,7 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
         "decimals",
         "bars",
         "commas",
+        "blanks",
         "lines above",
         "padded",
         "commas above",
@@ -372,6 +379,45 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
 def test_csv_files_are_cut_at_their_separator_below_their_titles(tmp_path, reader, text, part):
     """Excel's hint counts; else what cuts most lines alike, a comma last; lines above the header stand above it."""
     assert _csv(reader, tmp_path, text) == [part]
+
+
+def test_two_blank_lines_end_a_table_of_a_csv_file(tmp_path, reader):
+    """The next one has a header of its own; titles stay above theirs."""
+    text = "Towns\n\n\nCity,Size\nBern,5\n\nUlm,6\n,\n\nRivers\nRiver,Length\nAare,288\nInn,517\n"
+    assert _csv(reader, tmp_path, text) == [
+        "Towns\n\n" + _table(("City", "Size"), ("Bern", "5"), ("Ulm", "6")),
+        "Rivers\n\n" + _table(("River", "Length"), ("Aare", "288"), ("Inn", "517")),
+    ]
+
+
+def test_text_boxes_of_a_sheet_are_read_and_chart_sheets_noted(tmp_path, reader):
+    """A box that is drawn on a sheet belongs to it."""
+    import io
+    import zipfile
+
+    import openpyxl
+    from openpyxl.chart import BarChart
+
+    book = openpyxl.Workbook()
+    book.active.append(["a", "b"])
+    book.active.add_chart(BarChart(), "D4")
+    book.create_chartsheet("Plot").add_chart(BarChart())
+    plain, out = io.BytesIO(), io.BytesIO()
+    book.save(plain)
+    place = "<from><col>1</col><colOff>0</colOff><row>1</row><rowOff>0</rowOff></from><ext cx='1' cy='1'/>"
+    body = "<a:bodyPr/><a:p><a:r><a:t>Without </a:t></a:r><a:r><a:t>tax</a:t></a:r></a:p>"
+    box = f"<oneCellAnchor>{place}<sp><spPr/><txBody>{body}</txBody></sp><clientData/></oneCellAnchor></wsDr>"
+    box = box.replace("<txBody>", '<txBody xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main">')
+    with zipfile.ZipFile(plain) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "xl/drawings/drawing1.xml":
+                data = data.replace(b"</wsDr>", box.encode())
+            new.writestr(name, data)
+    with use_notes() as notes:
+        _, text = reader.read(make.put(tmp_path, "a.xlsx", out.getvalue()))
+    assert (text.page_content, text.metadata["sheet"]) == ("Without tax", "Sheet")
+    assert notes.texts == ["sheet Plot left out: it is a chart, whose figures are in the cells of others"]
 
 
 def test_a_header_is_looked_for_only_where_a_title_can_be():
