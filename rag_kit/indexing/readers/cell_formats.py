@@ -37,6 +37,7 @@ _DAY_ZERO = datetime.datetime(1899, 12, 30)
 _HAN_MONTHS = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()  # noqa: SIM905
 _CHINESE = re.compile(r"\$.*-.*[048]04")
 _SYSTEM = re.compile(r"\$-(?:F[48]00|x-sys)", re.I)
+_CLOCK = {"date", "elapsed"}  # kinds of tokens
 _SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}
 _Moment = datetime.datetime | datetime.date | datetime.time | datetime.timedelta
 
@@ -70,6 +71,8 @@ def shown(value: object, code: str) -> str:
     """
     sections = _sections(_LOCAL.get(code, code))
     try:
+        if isinstance(value, int | float) and any(kind in _CLOCK for kind, _ in sections[0].tokens):
+            value = _DAY_ZERO + datetime.timedelta(days=value)  # as charts keep a day
         if isinstance(value, _Moment):
             return _moment_text(value, sections[0].tokens)
         if isinstance(value, str):
@@ -279,7 +282,7 @@ def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
     """Write a date, a time or a duration by a section; midnight is left out after a date."""
     kinds = {token.kind for token in tokens}
     brackets = [token.text for token in tokens if token.kind == "bracket"]
-    if not kinds & {"date", "elapsed"} or any(map(_SYSTEM.match, brackets)):
+    if not kinds & _CLOCK or any(map(_SYSTEM.match, brackets)):
         return plain_text(value)
     moment, chinese = _as_datetime(value), any(map(_CHINESE.match, brackets))
     if moment.microsecond and all("." not in token.text for token in tokens if token.kind == "date"):

@@ -25,6 +25,7 @@ _HEADERS = ("From", "To", "Cc", "Date")
 _CHARSET = re.compile(r"(?<==\?)[\w.:-]+(?=(?:\*[\w-]*)?\?[bqBQ]\?)")
 # styles, and what another version says in a form that is read
 _OTHER_TEXTS = frozenset(f"text/{name}" for name in ("css", "enriched", "rtf", "watch-html", "x-amp-html"))
+_LETTERS = ("message/rfc822", "message/global")
 _CARDS = ("text/calendar", "text/vcard", "text/x-vcard")  # appointments and addresses, as lines of NAME:value
 # where one encoded word of a header goes on in the next, which may be in the middle of a character
 _WORD_GOES_ON = re.compile(r"(=\?([\w.:-]+)\?([bBqQ])\?[^?\s]*)(?<!=)\?=\s+=\?\2\?\3\?")
@@ -96,7 +97,7 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
     is_multipart, is_attached = kind.startswith("multipart/"), part.get_content_disposition() == "attachment"
     if kind == "multipart/alternative" and part.is_multipart():
         yield from _best_version(part, attached)
-    elif part.is_multipart() and (is_multipart or kind.startswith(("message/rfc822", "message/global"))):
+    elif part.is_multipart() and (is_multipart or kind in _LETTERS):
         for inner in part.get_payload():
             if kind == "multipart/signed" and inner.get_content_type().endswith("-signature"):
                 continue
@@ -105,9 +106,10 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
                     yield from list(_texts(inner, attached))  # all of it, or nothing
                 else:
                     yield _letter_text(inner, _headers(inner))
-    elif part.is_multipart():  # a report on whether a letter was delivered or read
+    elif part.is_multipart():  # a report on whether a letter was delivered or read, or a piece of one
         for inner in part.get_payload():
             yield "\n".join(f"{name}: {' '.join(str(value).split())}" for name, value in inner.items())
+            yield from _texts(inner, attached)
     elif kind.startswith(("text/", "multipart/")) and not is_attached and kind not in _OTHER_TEXTS:
         data = part.get_payload(decode=True)  # also of a part that lacks its boundary
         is_html = kind == "text/html"

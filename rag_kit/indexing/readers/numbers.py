@@ -43,7 +43,9 @@ def raised(before: str, text: str, after: str = "", *, note: bool = False) -> st
     apart = not before.strip() or before[-1].isspace()
     # in brackets already, or a sign such as ™
     is_marked = re.match(r"[\[(^]", text) or not re.search(r"\w|[*†‡§]", text)
-    is_ordinal = before[-1:].isdigit() and _ORDINAL.fullmatch(text)
+    number = re.search(r"\d[\d.,]*$", before)
+    # a single letter behind a longer number is the mark of a note
+    is_ordinal = number and _ORDINAL.fullmatch(text) and (len(text) > 1 or len(number[0]) < 3)
     if is_marked or is_ordinal or (apart and not text.isdigit()):
         return text
     if note or apart or (_RAISED_NUMBER.fullmatch(text) and not _takes_power(before, text)):

@@ -20,7 +20,7 @@ HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
 WORD = re.compile(r"[^\0\1\3-\x20\xa0]+")
 _UNMARKED_HYPHEN = re.compile(r"[\u2010\xad](?=[\0\1\3-\x20\xa0]*(?:[\r\n]|\Z))")
 _BREAK = re.compile(r"[ \0]*\r\n[ \0]*")
-_SHIFTED = re.compile(r"[\d*†‡§][\d*†‡§,]*\)?|[+−–-]\d+")
+_SHIFTED = re.compile(r"(?<=\d)[a-z]+(?:[+−–-]\d+)?|[\d*†‡§][\d*†‡§,]*\)?|[+−–-]\d+")
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _LARGE = 100  # points; no type is so large

@@ -13,7 +13,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.numbers import lowered, raised
-from rag_kit.indexing.readers.package import Package, xml_bytes
+from rag_kit.indexing.readers.package import A, Package, R, xml_bytes
 from rag_kit.indexing.readers.parts import (
     LEFT_OUT,
     Context,
@@ -59,7 +59,7 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
             continue
         rows = _drop_hidden(sheet, _read_cells(sheet, formulas))
         parts = [part for table in _find_tables(rows) for part in _table_parts(table)]
-        parts += map(Part, _chart_titles(sheet))
+        parts += map(Part, [*_chart_titles(sheet), *_box_texts(package, sheet.title)])
         for number, part in enumerate(parts):
             part.text = part.text if number else f"# {sheet.title}\n\n{part.text}"
             part.metadata |= {"sheet": sheet.title, "heading": sheet.title, "title": title}
@@ -112,6 +112,8 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
         book = package.open(load_values, changes)
         if any(_NO_VALUE.search(package.read(name)) for name in parts):  # show the formula
             formulas = package.open(openpyxl.load_workbook, changes)
+    for sheet in book.chartsheets:
+        write_note(f"sheet {sheet.title}{LEFT_OUT}it is a chart, whose figures are in the cells of others")
     return [(sheet, formulas[sheet.title] if formulas else None) for sheet in book.worksheets]
 
 
@@ -164,6 +166,8 @@ def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
             uncomputed += value is not None
         text = _cell_text(value, cell)
         text = text.strip() if keep_lines else " ".join(text.split())
+        if text and cell.has_style and cell.font.strike:
+            text = f"~~{text}~~"
         if text:
             rows.setdefault(row, {})[column] = text
     if comments := sum(cell.comment is not None for cell in sheet._cells.values()):
@@ -198,12 +202,14 @@ def _cell_text(value: Any, cell: Any) -> str:
 
 
 def _rich_text(blocks: list[Any]) -> str:
-    """Write a text with superscripts and subscripts."""
+    """Write a text with superscripts and subscripts, and what is struck marked."""
     text = ""
     for block in blocks:
-        shift = getattr(getattr(block, "font", None), "vertAlign", None)
-        write = {"superscript": raised, "subscript": lowered}.get(str(shift))
-        text += write(text, str(block)) if write else str(block)
+        font, piece = getattr(block, "font", None), str(block)
+        if getattr(font, "strike", False) and (inner := piece.strip()):
+            piece = piece.replace(inner, f"~~{inner}~~")
+        write = {"superscript": raised, "subscript": lowered}.get(str(getattr(font, "vertAlign", None)))
+        text += write(text, piece) if write else piece
     return text
 
 
@@ -311,3 +317,15 @@ def _chart_titles(sheet: Any) -> Iterator[str]:
     for chart in getattr(sheet, "_charts", []):
         if rich := getattr(getattr(chart.title, "tx", None), "rich", None):
             yield "Chart: " + "".join(run.t for paragraph in rich.p for run in paragraph.r or [] if run.t)
+
+
+def _box_texts(package: Package, title: str) -> Iterator[str]:
+    """Yield the texts of the boxes that are drawn on a sheet."""
+    workbook = package.related("officeDocument")
+    parts = package.targets(workbook)
+    with leave_out(f"text boxes of sheet {title}"):
+        sheets = [node for node in package.xml(workbook).iter("{*}sheet") if node.get("name") == title]
+        for drawing in package.all_related("drawing", parts.get(sheets[0].get(f"{R}id"), "")):
+            for box in package.xml(drawing).iter("{*}txBody"):
+                lines = ("".join(paragraph.itertext(f"{A}t")) for paragraph in box.iter(f"{A}p"))
+                yield "\n".join(filter(str.strip, lines))

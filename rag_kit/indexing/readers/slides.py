@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.charts import DGM, chart_texts, diagram_text
 from rag_kit.indexing.readers.figures import Figures
-from rag_kit.indexing.readers.numbers import list_number, lowered, raised, whole_number
-from rag_kit.indexing.readers.package import A, Package, R, parse_xml
+from rag_kit.indexing.readers.numbers import OMML, equation_text, list_number, lowered, raised, whole_number
+from rag_kit.indexing.readers.package import MC, A, Package, R, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import fill_spans, join_header, markdown_table
 
@@ -25,6 +25,8 @@ _MAIN_TYPE = re.compile(
 )
 _GROUP_DEPTH = 20  # groups of shapes within each other
 _BULLETS = tuple(A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
+_EQUATION = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
+_CONTENT = (f"{A}r", f"{A}br", f"{A}fld", f"{MC}AlternateContent", _EQUATION)  # of a paragraph
 _SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")
 _FRAMES = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Minus": "{}-"}
 _TABLE = Path(__file__).with_name("slide_numbers.txt").read_text(encoding="utf-8")
@@ -179,14 +181,21 @@ def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
 def _paragraph_text(paragraph: Any) -> str:
     """Return the text of a paragraph, with superscripts and subscripts in line, and what is struck marked."""
     text = ""
-    for (shift, is_struck), runs in groupby(paragraph._p.content_children, _form):
-        piece = "".join(run.text for run in runs)
+    for (shift, is_struck), runs in groupby(paragraph._p.iterchildren(*_CONTENT), _form):
+        piece = "".join(map(_run_text, runs))
         if is_struck and (inner := piece.strip()):
             piece = piece.replace(inner, f"~~{inner}~~")
         if shift:
             piece = raised(text, piece) if shift > 0 else lowered(text, piece)
         text += piece
     return text
+
+
+def _run_text(run: Any) -> str:
+    """Return the text of a run, a line break, a field or an equation."""
+    if run.tag in _CONTENT[-2:]:
+        return f" {' '.join(map(equation_text, run.iter(f'{OMML}oMath')))} "
+    return str(run.text)
 
 
 def _form(run: Any) -> tuple[int, bool]:

@@ -191,6 +191,8 @@ _SIGNATURE = "application/pgp-signature\nContent-Disposition: attachment; filena
             ["text/rtf\n\n{x}", "application/json\n\n{}", "text/plain\nContent-Disposition: attachment\n\nx"],
             ["Attached: text/rtf, application/json, text/plain"],
         ),
+        ("mixed", ["message/partial; id=x\n\nSubject: part 2\n\nthe rest"], ["Subject: part 2\n\nthe rest"]),
+        ("mixed", ["message/global-delivery-status\n\nStatus: 5.1.1\n"], ["Status: 5.1.1"]),
         ("signed", ["text/plain\n\none", f"{_SIGNATURE}\n\nxx"], ["one"]),
         ("mixed", ["text/plain\n\none", f"{_SIGNATURE}\n\nxx"], ["Attached: a.asc"]),
         (

@@ -86,7 +86,7 @@ def _superscript_xlsx() -> bytes:
 
 
 def _superscript_pdf() -> bytes:
-    lines = []
+    lines = [(60.0, 550.0, 10.0, "it has 2"), (60.0 + _width("it has 2"), 554.0, 6.5, "n+1")]
     for height, (text, up) in zip((700.0, 650.0, 600.0), _PIECES, strict=False):
         width = 5.0 * len(text)  # nearly that of Helvetica: a little is left between
         lines += [(60.0, height, 10.0, text), (60.0 + _width(text), height + 4, 6.5, up)]
@@ -116,7 +116,7 @@ def _width(text: str) -> float:
         ("a.epub", _superscript_epub, _SHOWN),
         ("a.pptx", _superscript_pptx, _SHOWN),
         ("a.xlsx", _superscript_xlsx, _SHOWN),
-        ("a.pdf", _superscript_pdf, ("10^6 newtons", "25 m^2", "2020[3]")),
+        ("a.pdf", _superscript_pdf, ("10^6 newtons", "25 m^2", "2020[3]", "2^(n+1)")),
     ],
     ids=["html", "docx", "docx by style", "epub", "pptx", "xlsx", "pdf"],
 )
@@ -140,6 +140,9 @@ def test_superscripts_are_not_glued_to_numbers(tmp_path, reader, name, make_file
         ("Ca", "2+", "^2+"),
         ("the 21", "st", "st"),
         ("1", "re", "re"),
+        ("1", "o", "o"),
+        ("at 1,500", "a", "[a]"),
+        ("2", "n+1", "^(n+1)"),
         ("in 2020", "3", "[3]"),
         ("1,250", "4", "[4]"),
         ("agreement", "2", "[2]"),
@@ -447,29 +450,76 @@ def test_slides_inherit_numbers_from_their_layout(tmp_path, reader):
     assert read_text(reader, tmp_path, "a.pptx", _saved(deck)) == "1) one\nnone\n1) anew"
 
 
-def test_charts_have_their_numbers_in_full(tmp_path, reader):
-    """Values of a chart in its number format, with all their digits."""
-    import pptx
+def _category_chart(labels: Any, values: Any, code: str = "General") -> Any:
     from pptx.chart.data import CategoryChartData
+
+    data = CategoryChartData(number_format=code)
+    for label in labels:
+        upper, lower = label if isinstance(label, tuple) else (label, ())
+        category = data.add_category(upper)
+        for each in lower:
+            category.add_sub_category(each)
+    data.add_series("Sales", values)
+    return data
+
+
+def _point_chart(*series: tuple[str, list[tuple[float, ...]]]) -> Any:
+    from pptx.chart.data import BubbleChartData, XyChartData
+
+    data = BubbleChartData() if len(series[0][1][0]) > 2 else XyChartData()
+    for name, points in series:
+        own = data.add_series(name)
+        for point in points:
+            own.add_data_point(*point)
+    return data
+
+
+_DAYS = (datetime.date(2026, 1, 1), datetime.date(2026, 2, 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "rows"),
+    [
+        (
+            "COLUMN_CLUSTERED",
+            _category_chart(("北京", "Bern", "Ulm"), (1234567, 0.5, None)),
+            ["北京 | 1234567", "Bern | 0.5", "Ulm | "],
+        ),
+        (
+            "PIE",
+            _category_chart(("北京", "Bern", "Ulm"), (0.25, 1, 0.125), "0%"),
+            ["北京 | 25%", "Bern | 100%", "Ulm | 13%"],
+        ),
+        ("LINE", _category_chart(_DAYS, (1, 2)), ["2026-01-01 | 1", "2026-02-01 | 2"]),
+        (
+            "BAR_CLUSTERED",
+            _category_chart((("North", "ab"), ("South", "a")), (1, 2, 3)),
+            ["North a | 1", "North b | 2", "South a | 3"],
+        ),
+        (
+            "XY_SCATTER",
+            _point_chart(("Tug", [(1.5, 2), (3, 4)]), ("Yacht", [(10, 20)])),
+            ["1.5 | 2", "3 | 4", " | Yacht", "--- | ---", "10 | 20"],
+        ),
+        (
+            "XY_SCATTER",
+            _point_chart(("Tug", [(1, 2), (3, 4)]), ("Yacht", [(1, 7)])),
+            ["1 | 2 | 7", "3 | 4 | "],
+        ),
+        ("BUBBLE", _point_chart(("Tug", [(1, 2, 30), (3, 4, 50)])), ["1 | 2 | 30", "3 | 4 | 50"]),
+    ],
+    ids=["numbers", "percent", "days", "two levels", "scatter", "scatter at one place", "bubbles"],
+)
+def test_charts_have_all_their_figures(tmp_path, reader, kind, data, rows):
+    """Values in their number format with all their digits, each at its own label or place."""
+    import pptx
     from pptx.enum.chart import XL_CHART_TYPE
 
     deck = pptx.Presentation()
     shapes = deck.slides.add_slide(deck.slide_layouts[6]).shapes
-    for code, values in (("General", (1234567, 0.5, None)), ("0%", (0.25, 1, 0.125))):
-        data = CategoryChartData(number_format=code)
-        data.categories = ["北京", "Bern", "Ulm"]
-        data.add_series("Sales", values)
-        shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 5_000_000, 3_000_000, data)
-    text = read_text(reader, tmp_path, "a.pptx", _saved(deck))
-    for row in (
-        "| 北京 | 1234567 |",
-        "| Bern | 0.5 |",
-        "| Ulm |  |",
-        "| 北京 | 25% |",
-        "| Bern | 100% |",
-        "| Ulm | 13% |",
-    ):
-        assert row in text
+    shapes.add_chart(XL_CHART_TYPE[kind], 0, 0, 5_000_000, 3_000_000, data)
+    lines = read_text(reader, tmp_path, "a.pptx", _saved(deck)).split("\n")
+    assert [line for line in lines if line][2:] == [f"| {row} |" for row in rows]
 
 
 # --- cells
@@ -564,9 +614,12 @@ def test_a_workbook_is_read_as_it_is_shown(tmp_path, reader):
     assert lines[-1].endswith("| 2026年3月1日 | TRUE |")
 
 
-def test_struck_text_of_a_slide_is_marked(tmp_path, reader):
-    """A price that holds no more, before the new one."""
+def test_struck_text_of_slides_and_sheets_is_marked(tmp_path, reader):
+    """A price that holds no more, before the new one: in a run, or in a cell as a whole."""
+    import openpyxl
     import pptx
+    from openpyxl.cell.rich_text import CellRichText, TextBlock
+    from openpyxl.cell.text import InlineFont
 
     deck = pptx.Presentation()
     paragraph = deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text_frame.paragraphs[0]
@@ -574,6 +627,27 @@ def test_struck_text_of_a_slide_is_marked(tmp_path, reader):
         run = paragraph.add_run()
         run.text = text
         run._r.get_or_add_rPr().set("strike", strike)
-    (tmp_path / "a.pptx").write_bytes(_saved(deck))
-    (slide,) = reader.read(tmp_path / "a.pptx")
-    assert slide.page_content == "# ~~5,000~~ 4,000"
+    assert read_text(reader, tmp_path, "a.pptx", _saved(deck)) == "# ~~5,000~~ 4,000"
+    book = openpyxl.Workbook()
+    book.active.append([5000, CellRichText(TextBlock(InlineFont(strike=True), "5,000 "), "4,000")])
+    book.active["A1"].font = openpyxl.styles.Font(strike=True)
+    assert read_text(reader, tmp_path, "a.xlsx", _saved(book)).endswith("\n\n~~5000~~ ~~5,000~~ 4,000")
+
+
+def test_equations_of_slides_are_read(tmp_path, reader):
+    """As PowerPoint writes them, beside a picture for older programs."""
+    import pptx
+    from lxml import etree
+
+    part = "<m:{0}><m:r><m:t>{1}</m:t></m:r></m:{0}>".format
+    equation = etree.fromstring(
+        '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006">'
+        '<mc:Choice xmlns:a14="http://schemas.microsoft.com/office/drawing/2010/main" Requires="a14"><a14:m>'
+        '<m:oMath xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math">'
+        f"<m:sSup>{part('e', 'v')}{part('sup', '2')}</m:sSup></m:oMath></a14:m></mc:Choice></mc:AlternateContent>"
+    )
+    deck = pptx.Presentation()
+    paragraph = deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text_frame.paragraphs[0]
+    paragraph.text = "Energy:"
+    paragraph._p.append(equation)
+    assert read_text(reader, tmp_path, "a.pptx", _saved(deck)) == "# Energy: v^2"
