@@ -32,6 +32,12 @@ def zipped(entries: Mapping[str, str | bytes], *, compressed: bool = True) -> by
     return buffer.getvalue()
 
 
+def table(*rows: Sequence[str]) -> str:
+    """Rows as the markdown that readers write."""
+    head, *body = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([head, "| " + " | ".join(["---"] * len(rows[0])) + " |", *body])
+
+
 # --- PDF ---------------------------------------------------------------------------------------------------------
 
 
@@ -48,12 +54,14 @@ def pdf(
     aslant: Sequence[str] = (),
     turn: int = 0,
     rotate: int = 0,
+    field: tuple[str, tuple[int, int, int, int]] | None = None,
 ) -> bytes:
     """A PDF of lines ``(x, y, size, text)``; Chinese lines use a predefined encoding, no font is embedded.
 
     ``rules`` are straight lines ``(x, y, x, y)`` drawn on each page, lines in ``upwards`` run upwards, those in
     ``aslant`` at 45 degrees. All that is
     drawn is turned by ``turn`` degrees against the clock, and the page is shown turned by ``rotate`` degrees with it.
+    ``field`` is the text that is typed into a form on each page, and its box.
     """
     across = turn in (90, 270)
     width, height = (842, 595) if across else (595, 842)
@@ -91,6 +99,19 @@ def pdf(
         b"/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8",
         b"\x80",
     )
+    form, annotations = b"", b""
+    if field is not None:
+        shown = b"BT /F1 12 Tf 2 4 Td (%s) Tj ET" % field[0].encode()
+        look = stream(
+            b"/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 %d 0 R >> >>"
+            % plain,
+            shown,
+        )
+        typed = add(
+            b"<< /Type /Annot /Subtype /Widget /FT /Tx /T (owner) /V (%s) /Rect [%d %d %d %d] /F 4 "
+            b"/AP << /N %d 0 R >> >>" % (field[0].encode(), *field[1], look)
+        )
+        form, annotations = b"/AcroForm << /Fields [%d 0 R] >>" % typed, b"/Annots [%d 0 R]" % typed
     kids = []
     for lines in pages:
         parts = [b"%s cm" % matrix] if turn else []
@@ -111,12 +132,12 @@ def pdf(
         content = stream(b"", b"\n".join(parts))
         kids.append(
             add(
-                b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Rotate %d /Contents %d 0 R "
+                b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Rotate %d /Contents %d 0 R %s "
                 b"/Resources << /Font << /F1 %d 0 R /F2 %d 0 R /F3 %d 0 R /F4 %d 0 R >> /XObject << /I1 %d 0 R >> >> >>"
-                % (width, height, rotate, content, plain, heavy, chinese, fixed, image)
+                % (width, height, rotate, content, annotations, plain, heavy, chinese, fixed, image)
             )
         )
-    objects[0] = b"<< /Type /Catalog /Pages 2 0 R >>"
+    objects[0] = b"<< /Type /Catalog /Pages 2 0 R %s >>" % form
     objects[1] = b"<< /Type /Pages /Count %d /Kids [%s] >>" % (
         len(kids),
         b" ".join(b"%d 0 R" % kid for kid in kids),

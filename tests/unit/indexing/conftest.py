@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.documents import put
 from support.postgres import PostgresServer, binaries
 
 import rag_kit.indexing.document_index.index as document_index
@@ -21,6 +22,16 @@ def reader() -> Iterator[Reader]:
     """One reader process for all tests."""
     with Reader() as shared:
         yield shared
+
+
+@pytest.fixture
+def text_of(reader: Reader, tmp_path: Path) -> Callable[[str, bytes | str], str]:
+    """A function from the name and the bytes of a file to what is read of it."""
+
+    def read(name: str, data: bytes | str) -> str:
+        return "\n\n".join(document.page_content for document in reader.read(put(tmp_path, name, data)))
+
+    return read
 
 
 @pytest.fixture(scope="session")

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import datetime
 import io
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support import documents as make
 
-from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.cell_formats import shown
 from rag_kit.indexing.readers.numbers import list_number, lowered, raised
-
-
-def read_text(reader: Reader, folder: Path, name: str, data: bytes | str) -> str:
-    documents = reader.read(make.put(folder, name, data))
-    return "\n\n".join(document.page_content for document in documents)
-
 
 # --- superscripts in every format
 
@@ -120,9 +112,9 @@ def _width(text: str) -> float:
     ],
     ids=["html", "docx", "docx by style", "epub", "pptx", "xlsx", "pdf"],
 )
-def test_superscripts_are_not_glued_to_numbers(tmp_path, reader, name, make_file, texts):
+def test_superscripts_are_not_glued_to_numbers(text_of, name, make_file, texts):
     """A power has a sign, and the mark of a footnote is in brackets, in titles and in text."""
-    text = read_text(reader, tmp_path, name, make_file())
+    text = text_of(name, make_file())
     for part in texts:
         assert part in text
     assert "106" not in text and "20203" not in text
@@ -167,27 +159,27 @@ def test_subscripts_are_glued_only_to_letters():
     assert (lowered("H", "2"), lowered("10", "2"), lowered("x", "n")) == ("2", "_2", "n")
 
 
-def test_fractions_are_no_powers(tmp_path, reader):
+def test_fractions_are_no_powers(text_of):
     """A raised digit before a fraction slash, or before a slash and a lowered digit, stands apart."""
     page = "<p>1<sup>1</sup>⁄<sub>4</sub> inch, 2<sup>3</sup>/<sub>8</sub> inch, <sup>1</sup>⁄<sub>2</sub>; "
     page += "10<sup>6</sup>/ml</p>"
-    assert read_text(reader, tmp_path, "a.html", page) == "1 1⁄4 inch, 2 3/8 inch, 1⁄2; 10^6/ml"
+    assert text_of("a.html", page) == "1 1⁄4 inch, 2 3/8 inch, 1⁄2; 10^6/ml"
 
 
-def test_a_linked_superscript_is_a_footnote(tmp_path, reader):
+def test_a_linked_superscript_is_a_footnote(text_of):
     """Also behind a short number, where a power would stand."""
     page = '<p>It rose to 10<sup><a href="#n">2</a></sup> and H<sub>2</sub>O by 10<sub>2</sub>.</p>'
     page = page.replace(" and", ', 20<a href="#m"><sup>3</sup></a> and')
-    assert read_text(reader, tmp_path, "a.html", page) == "It rose to 10[2], 20[3] and H2O by 10_2."
+    assert text_of("a.html", page) == "It rose to 10[2], 20[3] and H2O by 10_2."
 
 
-def test_superscripts_by_style_sheet_and_in_formulas(tmp_path, reader):
+def test_superscripts_by_style_sheet_and_in_formulas(text_of):
     """A superscript as office programs and MathML write it."""
     page = (
         "<p>Area 5 km<span style='font-size:60%; vertical-align: super'>2</span>, "
         "<math><msup><mn>10</mn><mn>6</mn></msup><mo>=</mo><mfrac><mi>a</mi><mn>20</mn></mfrac></math></p>"
     )
-    assert read_text(reader, tmp_path, "a.html", page) == "Area 5 km^2, 10^6=a/20"
+    assert text_of("a.html", page) == "Area 5 km^2, 10^6=a/20"
 
 
 # --- lists of html
@@ -216,34 +208,24 @@ def test_superscripts_by_style_sheet_and_in_formulas(tmp_path, reader):
         ('<ol start="0"><li>a</li><li>b</li></ol>', "0. a\n1. b"),
     ],
 )
-def test_html_lists_have_the_numbers_of_a_browser(tmp_path, reader, page, text):
+def test_html_lists_have_the_numbers_of_a_browser(text_of, page, text):
     """Start, value, type and direction count; hidden items do not, empty ones do."""
-    assert read_text(reader, tmp_path, "a.html", page) == text
+    assert text_of("a.html", page) == text
 
 
 # --- lists of docx
 
 
-def test_a_word_list_goes_on_over_tables_and_paragraphs(tmp_path, reader):
+def test_a_word_list_goes_on_over_tables_and_paragraphs(text_of):
     """As Word counts: one counter for each definition, whatever stands between."""
-    table = (
-        f"<w:tbl><w:tr><w:tc>{make.paragraph('泵')}</w:tc><w:tc>{make.paragraph('3')}</w:tc></w:tr></w:tbl>"
-    )
-    body = (
-        make.listed("Parts", 1)
-        + table
-        + make.listed("交货", 1)
-        + make.paragraph("Between")
-        + make.listed("Pay", 1)
-    )
-    text = read_text(
-        reader, tmp_path, "a.docx", make.numbered_docx(body, {1: make.level(0, "decimal", "%1.")})
-    )
+    body = make.listed("Parts", 1) + f"<w:tbl><w:tr><w:tc>{make.paragraph('泵')}</w:tc></w:tr></w:tbl>"
+    body += make.listed("交货", 1) + make.paragraph("Between") + make.listed("Pay", 1)
+    text = text_of("a.docx", make.numbered_docx(body, {1: make.level(0, "decimal", "%1.")}))
     for item in ("1. Parts", "2. 交货", "3. Pay"):
         assert item in text.split("\n\n")
 
 
-def test_word_lists_begin_where_they_say(tmp_path, reader):
+def test_word_lists_begin_where_they_say(text_of):
     """A start, an override at the first item of its list only, and lists of one definition that go on together."""
     override = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride>'
     body = "".join(
@@ -252,10 +234,10 @@ def test_word_lists_begin_where_they_say(tmp_path, reader):
     data = make.numbered_docx(
         body, {1: make.level(0, "decimal", "%1)", start=3)}, lists={1: (1, ""), 2: (1, override), 3: (1, "")}
     )
-    assert read_text(reader, tmp_path, "a.docx", data) == "3) a\n5) b\n6) c\n7) d\n8) e"
+    assert text_of("a.docx", data) == "3) a\n5) b\n6) c\n7) d\n8) e"
 
 
-def test_levels_of_a_word_list_begin_anew_and_show_those_above(tmp_path, reader):
+def test_levels_of_a_word_list_begin_anew_and_show_those_above(text_of):
     """Multi-level labels, a level that never begins anew, letters, roman numbers and bullets."""
     levels = (
         make.level(0, "upperRoman", "%1.")
@@ -274,7 +256,7 @@ def test_levels_of_a_word_list_begin_anew_and_show_those_above(tmp_path, reader)
         ("anew", 1),
     ]
     data = make.numbered_docx("".join(make.listed(text, 1, level) for text, level in items), {1: levels})
-    text = read_text(reader, tmp_path, "a.docx", data)
+    text = text_of("a.docx", data)
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     assert lines == [
         "I. one",
@@ -288,7 +270,7 @@ def test_levels_of_a_word_list_begin_anew_and_show_those_above(tmp_path, reader)
     ]
 
 
-def test_clauses_of_a_contract_are_numbered(tmp_path, reader):
+def test_clauses_of_a_contract_are_numbered(text_of):
     """Headings numbered by their style, items by another level of the same list, without a gap where there is none."""
     levels = make.level(0, "chineseCounting", "第%1条", more='<w:pStyle w:val="Heading1"/>') + make.level(
         1, "chineseCounting", "（%2）", more='<w:suff w:val="nothing"/>'
@@ -306,13 +288,13 @@ def test_clauses_of_a_contract_are_numbered(tmp_path, reader):
         + make.listed("总价。", 1, 1)
         + make.listed("no number", 0, None, "Heading1")
     )
-    text = read_text(reader, tmp_path, "a.docx", make.numbered_docx(body, {1: levels}, styles=styles))
+    text = text_of("a.docx", make.numbered_docx(body, {1: levels}, styles=styles))
     assert text.split("\n\n") == [
         "# 第一条 货物", "（一）水泵三台。", "（二）阀门。", "# 第二条 价款", "（一）总价。", "# no number",
     ]  # fmt: skip
 
 
-def test_what_word_does_not_show_is_not_counted(tmp_path, reader):
+def test_what_word_does_not_show_is_not_counted(text_of):
     """Deleted paragraphs and the second copy of a text box; an empty item has a number."""
     deleted = (
         '<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr>'
@@ -324,23 +306,21 @@ def test_what_word_does_not_show_is_not_counted(tmp_path, reader):
         "</mc:Fallback></mc:AlternateContent></w:r></w:p>"
     )
     body = make.listed("a", 1) + deleted + box + make.listed("", 1) + make.listed("d", 1)
-    text = read_text(
-        reader, tmp_path, "a.docx", make.numbered_docx(body, {1: make.level(0, "decimal", "%1.")})
-    )
+    text = text_of("a.docx", make.numbered_docx(body, {1: make.level(0, "decimal", "%1.")}))
     assert text.split() == ["1.", "a", "2.", "box", "4.", "d"]
 
 
-def test_a_column_that_is_numbered_has_its_numbers(tmp_path, reader):
+def test_a_column_that_is_numbered_has_its_numbers(text_of):
     """The numbers of empty paragraphs in cells, as in the first column of many forms."""
     rows = "".join(
         f"<w:tr><w:tc>{make.listed('', 1)}</w:tc><w:tc>{make.paragraph(name)}</w:tc></w:tr>"
         for name in ("泵", "阀")
     )
     data = make.numbered_docx(f"<w:tbl>{rows}</w:tbl>", {1: make.level(0, "decimal", "%1")})
-    assert read_text(reader, tmp_path, "a.docx", data) == "| 1 | 泵 |\n| --- | --- |\n| 2 | 阀 |"
+    assert text_of("a.docx", data) == "| 1 | 泵 |\n| --- | --- |\n| 2 | 阀 |"
 
 
-def test_lists_that_are_broken_are_read_as_text(tmp_path, reader):
+def test_lists_that_are_broken_are_read_as_text(text_of):
     """A list that is missing, refers to itself or lacks its level costs only its numbers."""
     link = '<w:numStyleLink w:val="L"/>'
     styles = (
@@ -349,7 +329,7 @@ def test_lists_that_are_broken_are_read_as_text(tmp_path, reader):
     )
     body = make.listed("self", 1) + make.listed("missing", 9) + make.listed("no level", 2, 7)
     data = make.numbered_docx(body, {1: link, 2: make.level(0, "decimal", "%1.")}, styles=styles)
-    assert read_text(reader, tmp_path, "a.docx", data) == "self\n\nmissing\n\nno level"
+    assert text_of("a.docx", data) == "self\n\nmissing\n\nno level"
 
 
 @pytest.mark.parametrize(
@@ -413,7 +393,7 @@ def _slide(items: list[tuple[str, int, str, int]]) -> tuple[Any, Any]:
     return deck, shape
 
 
-def test_slides_have_the_numbers_of_powerpoint(tmp_path, reader):
+def test_slides_have_the_numbers_of_powerpoint(text_of):
     """They start where they say; sub-lists begin anew; what has no number ends a list, what is deeper does not."""
     items = [
         ("four", 0, "arabicPeriod", 4), ("a", 1, "alphaLcParenR", 1), ("b", 1, "alphaLcParenR", 1),
@@ -422,22 +402,22 @@ def test_slides_have_the_numbers_of_powerpoint(tmp_path, reader):
         ("甲", 0, "ea1ChsPeriod", 1), ("乙", 0, "ea1ChsPeriod", 1), ("x", 0, "romanUcParenBoth", 1),
         ("y", 0, "circleNumDbPlain", 1),
     ]  # fmt: skip
-    text = read_text(reader, tmp_path, "a.pptx", _saved(_slide(items)[0]))
+    text = text_of("a.pptx", _saved(_slide(items)[0]))
     assert text.split("\n") == [
         "4. four", "  a) a", "  b) b", "5. five", "  a) a", "6. six", "plain", "4. four", "一. 甲", "二. 乙",
         "(I) x", "① y",
     ]  # fmt: skip
 
 
-def test_numbers_of_slides_go_on_where_none_starts(tmp_path, reader):
+def test_numbers_of_slides_go_on_where_none_starts(text_of):
     """A start that only the first paragraph names is that of all; another start begins another list."""
     items = [("a", 0, "arabicPeriod", 5), ("b", 0, "arabicPeriod", 1), ("c", 0, "arabicPeriod", 1)]
     items += [("d", 0, "arabicPeriod", 9), ("e", 0, "arabicPeriod", 9), ("f", 0, "alphaUcPeriod", 1)]
-    text = read_text(reader, tmp_path, "a.pptx", _saved(_slide(items)[0]))
+    text = text_of("a.pptx", _saved(_slide(items)[0]))
     assert text.split("\n") == ["5. a", "6. b", "7. c", "9. d", "10. e", "A. f"]
 
 
-def test_slides_inherit_numbers_from_their_layout(tmp_path, reader):
+def test_slides_inherit_numbers_from_their_layout(text_of):
     """A list style of the shape or of its layout numbers paragraphs, unless one says that it has no number."""
     from lxml import etree
 
@@ -447,7 +427,7 @@ def test_slides_inherit_numbers_from_their_layout(tmp_path, reader):
     layout = next(each for each in deck.slide_layouts[1].placeholders if each.placeholder_format.idx == 1)
     style = next(layout._element.iter(f"{{{a}}}lstStyle"))
     style.append(etree.fromstring(f'<a:lvl1pPr xmlns:a="{a}"><a:buAutoNum type="arabicParenR"/></a:lvl1pPr>'))
-    assert read_text(reader, tmp_path, "a.pptx", _saved(deck)) == "1) one\nnone\n1) anew"
+    assert text_of("a.pptx", _saved(deck)) == "1) one\nnone\n1) anew"
 
 
 def _category_chart(labels: Any, values: Any, code: str = "General") -> Any:
@@ -510,7 +490,7 @@ _DAYS = (datetime.date(2026, 1, 1), datetime.date(2026, 2, 1))
     ],
     ids=["numbers", "percent", "days", "two levels", "scatter", "scatter at one place", "bubbles"],
 )
-def test_charts_have_all_their_figures(tmp_path, reader, kind, data, rows):
+def test_charts_have_all_their_figures(text_of, kind, data, rows):
     """Values in their number format with all their digits, each at its own label or place."""
     import pptx
     from pptx.enum.chart import XL_CHART_TYPE
@@ -518,7 +498,7 @@ def test_charts_have_all_their_figures(tmp_path, reader, kind, data, rows):
     deck = pptx.Presentation()
     shapes = deck.slides.add_slide(deck.slide_layouts[6]).shapes
     shapes.add_chart(XL_CHART_TYPE[kind], 0, 0, 5_000_000, 3_000_000, data)
-    lines = read_text(reader, tmp_path, "a.pptx", _saved(deck)).split("\n")
+    lines = text_of("a.pptx", _saved(deck)).split("\n")
     assert [line for line in lines if line][2:] == [f"| {row} |" for row in rows]
 
 
@@ -592,7 +572,7 @@ def test_cells_are_shown_by_their_format(value, code, text):
     assert " ".join(shown(value, code).split()) == text
 
 
-def test_a_workbook_is_read_as_it_is_shown(tmp_path, reader):
+def test_a_workbook_is_read_as_it_is_shown(text_of):
     """Through the reader: percentages, zeros at the beginning, hours, currency, fractions, Chinese dates by number."""
     import openpyxl
 
@@ -609,12 +589,12 @@ def test_a_workbook_is_read_as_it_is_shown(tmp_path, reader):
     day = sheet.cell(3, 6)
     day.number_format = "0"
     day._style.numFmtId = 31  # yyyy年m月d日 of Chinese Excel, which files name by its number only
-    lines = read_text(reader, tmp_path, "a.xlsx", _saved(book)).split("\n")
+    lines = text_of("a.xlsx", _saved(book)).split("\n")
     assert lines[-2] == "| 25% | 00123 | 30:00 | 1,250.00 € | 2 1/2 | 2026-03-01 | =A2*2 |"
     assert lines[-1].endswith("| 2026年3月1日 | TRUE |")
 
 
-def test_struck_text_of_slides_and_sheets_is_marked(tmp_path, reader):
+def test_struck_text_of_slides_and_sheets_is_marked(text_of):
     """A price that holds no more, before the new one: in a run, or in a cell as a whole."""
     import openpyxl
     import pptx
@@ -627,14 +607,14 @@ def test_struck_text_of_slides_and_sheets_is_marked(tmp_path, reader):
         run = paragraph.add_run()
         run.text = text
         run._r.get_or_add_rPr().set("strike", strike)
-    assert read_text(reader, tmp_path, "a.pptx", _saved(deck)) == "# ~~5,000~~ 4,000"
+    assert text_of("a.pptx", _saved(deck)) == "# ~~5,000~~ 4,000"
     book = openpyxl.Workbook()
     book.active.append([5000, CellRichText(TextBlock(InlineFont(strike=True), "5,000 "), "4,000")])
     book.active["A1"].font = openpyxl.styles.Font(strike=True)
-    assert read_text(reader, tmp_path, "a.xlsx", _saved(book)).endswith("\n\n~~5000~~ ~~5,000~~ 4,000")
+    assert text_of("a.xlsx", _saved(book)).endswith("\n\n~~5000~~ ~~5,000~~ 4,000")
 
 
-def test_equations_of_slides_are_read(tmp_path, reader):
+def test_equations_of_slides_are_read(text_of):
     """As PowerPoint writes them, beside a picture for older programs."""
     import pptx
     from lxml import etree
@@ -650,4 +630,4 @@ def test_equations_of_slides_are_read(tmp_path, reader):
     paragraph = deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text_frame.paragraphs[0]
     paragraph.text = "Energy:"
     paragraph._p.append(equation)
-    assert read_text(reader, tmp_path, "a.pptx", _saved(deck)) == "# Energy: v^2"
+    assert text_of("a.pptx", _saved(deck)) == "# Energy: v^2"

@@ -50,6 +50,10 @@ def test_own_readers_win_and_of_patterns_the_last(tmp_path: Path, registered: An
         "other.txt": "registered",
         "Q.DAT": "dat",
     }
+    registered("*.dat", lambda path: [Document(path.read_text().upper(), metadata={"page": 3}), "more"])
+    first, second = read(tmp_path / "Q.DAT")
+    assert (first.page_content, first.metadata["page"]) == ("PLAIN", 3)
+    assert (second.page_content, second.metadata["file"]) == ("more", "Q.DAT")
     with Reader(root=tmp_path, readers={"*.txt": says("own")}) as reader:
         assert reader.read(tmp_path / "other.txt")[0].page_content == "own: other.txt"
         assert reader.read(tmp_path / "letters" / "note.txt")[0].page_content == "own: note.txt"
@@ -75,16 +79,22 @@ def test_a_pattern_that_is_none_is_refused(wrong: Any) -> None:
         register_reader(wrong, str)
 
 
-@pytest.mark.parametrize("name", ["a.hwp", "a.MP4", "a.doc"])
-def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, name: str) -> None:
-    """The error says what the file is and what to do; a reader of one's own reads it."""
-    (tmp_path / name).write_bytes(b"\x00\x01 data")
-    with pytest.raises(
-        ReadError, match=r"(?:Convert it, e\.g\. to \.pdf|Save it as \.docx).*register_reader"
-    ):
-        read(tmp_path / name)
-    with Reader(readers={f"*{Path(name).suffix}": says("own")}) as reader:
-        assert reader.read(tmp_path / name)[0].page_content.startswith("own")
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        (lambda path: 1 / 0, "ZeroDivisionError"),
+        (lambda path: [3], "gave int"),
+        (lambda path: " ", "no text found"),
+    ],
+)
+def test_failures_of_an_own_reader_are_named(tmp_path: Path, registered: Any, own: Any, reason: str) -> None:
+    """Whatever it raises or returns; without it the file is not read, and the error says what to do."""
+    (tmp_path / "a.shout").write_text("hello")
+    with pytest.raises(ReadError, match=r"not among the supported.*register_reader"):
+        read(tmp_path / "a.shout")
+    registered(".Shout", own)
+    with pytest.raises(ReadError, match=reason):
+        read(tmp_path / "a.shout")
 
 
 @pytest.mark.parametrize("relative", [False, True])

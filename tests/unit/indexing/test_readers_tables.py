@@ -22,11 +22,6 @@ def _csv(reader, folder, text, encoding="utf-8"):
     return [document.page_content for document in reader.read(path)]
 
 
-def _table(*rows):
-    head, *body = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([head, "| " + " | ".join(["---"] * len(rows[0])) + " |", *body])
-
-
 _BLANK = [None]
 
 
@@ -35,66 +30,69 @@ _BLANK = [None]
     [
         (  # a blank column, and a title above a blank row
             [["PROGRESS"], _BLANK, ["Task", None, "Owner"], ["Design", None, "Ana"], ["Build", None, "Ben"]],
-            ["PROGRESS\n\n" + _table(("Task", "Owner"), ("Design", "Ana"), ("Build", "Ben"))],
+            ["PROGRESS\n\n" + make.table(("Task", "Owner"), ("Design", "Ana"), ("Build", "Ben"))],
         ),
         (  # blank rows
             [["项目", "一月", "二月"], ["甲", 1, 2], _BLANK, ["乙", 3, 4], _BLANK, ["合计", 4, 6]],
-            [_table(("项目", "一月", "二月"), ("甲", "1", "2"), ("乙", "3", "4"), ("合计", "4", "6"))],
+            [make.table(("项目", "一月", "二月"), ("甲", "1", "2"), ("乙", "3", "4"), ("合计", "4", "6"))],
         ),
         (  # texts only
             [["Task", "Owner"], ["Design", "Ana"], _BLANK, ["Build", "Ben"]],
-            [_table(("Task", "Owner"), ("Design", "Ana"), ("Build", "Ben"))],
+            [make.table(("Task", "Owner"), ("Design", "Ana"), ("Build", "Ben"))],
         ),
         (  # a blank column before columns that have no names of rows
             [["Item", "Qty", None, "Jan", "Feb"], ["A", 1, None, 5, 6], ["B", 2, None, 7, 8]],
-            [_table(("Item", "Qty", "Jan", "Feb"), ("A", "1", "5", "6"), ("B", "2", "7", "8"))],
+            [make.table(("Item", "Qty", "Jan", "Feb"), ("A", "1", "5", "6"), ("B", "2", "7", "8"))],
         ),
         (  # two tables, each with a header
             [["City", "People"], ["Bern", 140], _BLANK, ["River", "Length"], ["Aare", 288]],
-            [_table(("City", "People"), ("Bern", "140")), _table(("River", "Length"), ("Aare", "288"))],
+            [make.table(("City", "People"), ("Bern", "140")), make.table(("River", "Length"), ("Aare", "288"))],
         ),
         (  # the same beside each other
             [["City", "People", None, "River", "Length"], ["Bern", 140, None, "Aare", 288], ["Ulm", 1, None, "Inn", 2]],
             [
-                _table(("City", "People"), ("Bern", "140"), ("Ulm", "1")),
-                _table(("River", "Length"), ("Aare", "288"), ("Inn", "2")),
+                make.table(("City", "People"), ("Bern", "140"), ("Ulm", "1")),
+                make.table(("River", "Length"), ("Aare", "288"), ("Inn", "2")),
             ],
         ),
         (  # a single value with its name
             [["City", "People", None, "Rate"], ["Bern", 140, None, 7.18], ["Ulm", 1], ["Basel", 170]],
-            [_table(("City", "People"), ("Bern", "140"), ("Ulm", "1"), ("Basel", "170")), "Rate\n7.18"],
+            [make.table(("City", "People"), ("Bern", "140"), ("Ulm", "1"), ("Basel", "170")), "Rate\n7.18"],
         ),
         (  # a column that has a value in one row
             [["Item", "Price", None, "Qty"], ["A", 1], ["B", 2], ["C", 3, None, 7], ["D", 4], ["E", 5]],
-            [_table(("Item", "Price", "Qty"), *((c, str(n), "7" * (c == "C")) for n, c in enumerate("ABCDE", 1)))],
+            [make.table(("Item", "Price", "Qty"), *((c, str(n), "7" * (c == "C")) for n, c in enumerate("ABCDE", 1)))],
         ),
         (  # a column that has values in most rows
             [["City", "People", None, "Rate"], ["Bern", 140, None, 7], ["Ulm", 1, None, 8], ["Basel", 170]],
-            [_table(("City", "People", "Rate"), ("Bern", "140", "7"), ("Ulm", "1", "8"), ("Basel", "170", ""))],
+            [make.table(("City", "People", "Rate"), ("Bern", "140", "7"), ("Ulm", "1", "8"), ("Basel", "170", ""))],
         ),
         (  # beside each other, but not as high
             [["a", "b"], ["x", "y"], ["z", "w", None, "c", "d"], ["v", "u", None, "e", "f"]],
-            [_table(("a", "b"), ("x", "y"), ("z", "w"), ("v", "u")), _table(("c", "d"), ("e", "f"))],
+            [make.table(("a", "b"), ("x", "y"), ("z", "w"), ("v", "u")), make.table(("c", "d"), ("e", "f"))],
         ),
         (  # two blank rows, without a header of its own
             [["a", "b"], [1, 2], _BLANK, _BLANK, [3, 4], [5, 6]],
-            [_table(("a", "b"), ("1", "2")), _table(("3", "4"), ("5", "6"))],
+            [make.table(("a", "b"), ("1", "2")), make.table(("3", "4"), ("5", "6"))],
         ),
         (  # a note below
             [["Item", "Qty"], ["A", 1], ["B", 2], _BLANK, ["Source: office"]],
-            [_table(("Item", "Qty"), ("A", "1"), ("B", "2")), "Source: office"],
+            [make.table(("Item", "Qty"), ("A", "1"), ("B", "2")), "Source: office"],
         ),
         (  # a second table with a title of its own
             [["City", "People"], ["Bern", 140], _BLANK, ["Rivers"], ["River", "Length"], ["Aare", 288]],
-            [_table(("City", "People"), ("Bern", "140")), "Rivers\n\n" + _table(("River", "Length"), ("Aare", "288"))],
+            [
+                make.table(("City", "People"), ("Bern", "140")),
+                "Rivers\n\n" + make.table(("River", "Length"), ("Aare", "288")),
+            ],
         ),
         (  # names of groups are rows
             [["Item", "Price"], ["Fruit"], ["Apple", 1], ["Pear", 2], ["Leek", 3]],
-            [_table(("Item", "Price"), ("Fruit", ""), ("Apple", "1"), ("Pear", "2"), ("Leek", "3"))],
+            [make.table(("Item", "Price"), ("Fruit", ""), ("Apple", "1"), ("Pear", "2"), ("Leek", "3"))],
         ),
         (  # a header that has no name for the first column
             [["Title"], [None, "2024", "2025"], ["A", 1, 2], ["B", 3, 4]],
-            ["Title\n\n" + _table(("", "2024", "2025"), ("A", "1", "2"), ("B", "3", "4"))],
+            ["Title\n\n" + make.table(("", "2024", "2025"), ("A", "1", "2"), ("B", "3", "4"))],
         ),
     ],
     ids=[
@@ -122,7 +120,7 @@ def test_merged_titles_are_no_header(tmp_path, reader):
     assert part.startswith("Mon 8 Tue 8 8\n\n| a b |")
     rows = [["Item", "2025", None], [None, "Q1", "Q2"], ["A", 1, 2], ["B", 3, 4]]
     (part,) = _sheet(reader, tmp_path, rows, "B1:C1")
-    assert part == _table(("Item", "2025 Q1", "2025 Q2"), ("A", "1", "2"), ("B", "3", "4"))
+    assert part == make.table(("Item", "2025 Q1", "2025 Q2"), ("A", "1", "2"), ("B", "3", "4"))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +176,7 @@ def test_merged_titles_are_no_header(tmp_path, reader):
 )
 def test_merged_cells_of_a_header_tell_its_rows(tmp_path, reader, rows, merge, table):
     """Whatever stands in its last row; what begins with a name of its own is a row of the table."""
-    assert _sheet(reader, tmp_path, rows, merge) == [_table(*table)]
+    assert _sheet(reader, tmp_path, rows, merge) == [make.table(*table)]
 
 
 @pytest.mark.parametrize(
@@ -274,7 +272,7 @@ def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
 def test_rows_of_a_page_stay_in_their_places(tmp_path, reader, rows, table):
     """Names of groups, cells that read alike and rows of names are no header; a hidden row counts for spans."""
     (page,) = reader.read(make.put(tmp_path, "t.html", f"<table>{rows}</table>"))
-    assert page.page_content == _table(*table)
+    assert page.page_content == make.table(*table)
 
 
 _INNER = "<table><tr><td>By road<td>800</tr><tr><td>By sea<td>1,500</tr></table>"
@@ -285,9 +283,9 @@ def test_a_table_within_a_cell_is_a_line_of_it(tmp_path, reader):
     outer = f"<table><tr><td>Item<td>Details</tr><tr><td>Freight<td>{_INNER}</tr><tr><td>Duty<td>none</tr></table>"
     (page,) = reader.read(make.put(tmp_path, "data.html", outer))
     rows = [("Item", "Details"), ("Freight", "By road 800; By sea 1,500"), ("Duty", "none")]
-    assert page.page_content == _table(*rows)
+    assert page.page_content == make.table(*rows)
     (page,) = reader.read(make.put(tmp_path, "layout.html", f"<table><tr><td>Menu<td>{_INNER}</tr></table>"))
-    assert page.page_content == "Menu\n\n" + _table(("By road", "800"), ("By sea", "1,500"))
+    assert page.page_content == "Menu\n\n" + make.table(("By road", "800"), ("By sea", "1,500"))
     (page,) = reader.read(
         make.put(tmp_path, "letter.html", f"<table><tr><td>{_INNER}</tr><tr><td>Yours</tr></table>")
     )
@@ -322,41 +320,41 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
     [
         (
             "sep=;\nArtikel;Preis, netto;Ort\nApfel;1,20;Köln\n",
-            _table(("Artikel", "Preis, netto", "Ort"), ("Apfel", "1,20", "Köln")),
+            make.table(("Artikel", "Preis, netto", "Ort"), ("Apfel", "1,20", "Köln")),
         ),
-        ('"sep=\t"\r\nA\tB\r\n1,2\t3;4\r\n', _table(("A", "B"), ("1,2", "3;4"))),
-        ("Preis, netto;Rabatt\n1,20;Ulm\n", _table(("Preis, netto", "Rabatt"), ("1,20", "Ulm"))),
+        ('"sep=\t"\r\nA\tB\r\n1,2\t3;4\r\n', make.table(("A", "B"), ("1,2", "3;4"))),
+        ("Preis, netto;Rabatt\n1,20;Ulm\n", make.table(("Preis, netto", "Rabatt"), ("1,20", "Ulm"))),
         (
             "Preis, netto;Rabatt, netto\n1,20;0,30\n",
-            _table(("Preis, netto", "Rabatt, netto"), ("1,20", "0,30")),
+            make.table(("Preis, netto", "Rabatt, netto"), ("1,20", "0,30")),
         ),
-        ("a|b\n1,5|2,5\n", _table(("a", "b"), ("1,5", "2,5"))),
-        ("a,b\n1;2,3\n", _table(("a", "b"), ("1;2", "3"))),
-        ('"a", "b, c"\n"1", "2, 3"\n', _table(("a", "b, c"), ("1", "2, 3"))),
+        ("a|b\n1,5|2,5\n", make.table(("a", "b"), ("1,5", "2,5"))),
+        ("a,b\n1;2,3\n", make.table(("a", "b"), ("1;2", "3"))),
+        ('"a", "b, c"\n"1", "2, 3"\n', make.table(("a", "b, c"), ("1", "2, 3"))),
         (
             "Report of stations\nCreated 2026-03-01\n\nStation,City,Height\nA1,Bern,540\nA2,Chur,593\n",
             "Report of stations\nCreated 2026-03-01\n\n"
-            + _table(("Station", "City", "Height"), ("A1", "Bern", "540"), ("A2", "Chur", "593")),
+            + make.table(("Station", "City", "Height"), ("A1", "Bern", "540"), ("A2", "Chur", "593")),
         ),
         (
             "导出时间,2026-03-01,\n,,\n站点,城市,海拔\n甲,北京,43\n乙,上海,4\n",
             "导出时间, 2026-03-01\n\n"
-            + _table(("站点", "城市", "海拔"), ("甲", "北京", "43"), ("乙", "上海", "4")),
+            + make.table(("站点", "城市", "海拔"), ("甲", "北京", "43"), ("乙", "上海", "4")),
         ),
         (
             "Stations, heights, and cities, all of them\nStation,City,Height\nA1,Bern,540\nA2,Chur,593\n",
             "Stations, heights, and cities, all of them\n\n"
-            + _table(("Station", "City", "Height"), ("A1", "Bern", "540"), ("A2", "Chur", "593")),
+            + make.table(("Station", "City", "Height"), ("A1", "Bern", "540"), ("A2", "Chur", "593")),
         ),
         (
             "销售报表,2026\n城市,数量\n北京,10\n上海,20\n",
-            "销售报表, 2026\n\n" + _table(("城市", "数量"), ("北京", "10"), ("上海", "20")),
+            "销售报表, 2026\n\n" + make.table(("城市", "数量"), ("北京", "10"), ("上海", "20")),
         ),
         (
             "Item,2024,2025\nA,1,2\nB,3,4\n",
-            _table(("Item", "2024", "2025"), ("A", "1", "2"), ("B", "3", "4")),
+            make.table(("Item", "2024", "2025"), ("A", "1", "2"), ("B", "3", "4")),
         ),
-        ("id,name,note\n1,x\n2,y,z\n", _table(("id", "name", "note"), ("1", "x", ""), ("2", "y", "z"))),
+        ("id,name,note\n1,x\n2,y,z\n", make.table(("id", "name", "note"), ("1", "x", ""), ("2", "y", "z"))),
         ("a,b\n", "| a | b |\n| --- | --- |"),
     ],
     ids=[
@@ -385,8 +383,8 @@ def test_two_blank_lines_end_a_table_of_a_csv_file(tmp_path, reader):
     """The next one has a header of its own; titles stay above theirs."""
     text = "Towns\n\n\nCity,Size\nBern,5\n\nUlm,6\n,\n\nRivers\nRiver,Length\nAare,288\nInn,517\n"
     assert _csv(reader, tmp_path, text) == [
-        "Towns\n\n" + _table(("City", "Size"), ("Bern", "5"), ("Ulm", "6")),
-        "Rivers\n\n" + _table(("River", "Length"), ("Aare", "288"), ("Inn", "517")),
+        "Towns\n\n" + make.table(("City", "Size"), ("Bern", "5"), ("Ulm", "6")),
+        "Rivers\n\n" + make.table(("River", "Length"), ("Aare", "288"), ("Inn", "517")),
     ]
 
 
