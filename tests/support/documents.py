@@ -9,6 +9,7 @@ import struct
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -227,6 +228,11 @@ def listed(text: str, numbering: int | None = None, level: int | None = 0, style
         deep = "" if level is None else f'<w:ilvl w:val="{level}"/>'
         properties += f'<w:numPr>{deep}<w:numId w:val="{numbering}"/></w:numPr>'
     return f'<w:p><w:pPr>{properties}</w:pPr><w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r></w:p>'
+
+
+def items(*items: tuple[Any, ...]) -> str:
+    """Paragraphs of a docx body that are numbered, each as for `listed`."""
+    return "".join(listed(*item) for item in items)
 
 
 def level(number: int, form: str, text: str, *, start: int = 1, more: str = "") -> str:

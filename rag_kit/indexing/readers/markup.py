@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered, raised, whole_number
+from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered, raised, struck, whole_number
 from rag_kit.indexing.readers.parts import LEFT_OUT, Unreadable
 from rag_kit.indexing.readers.tables import fill_spans, join_distinct, join_header, markdown_table
 
@@ -350,9 +350,7 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         return f" {text} " if tag in ("td", "th") else f"\f{text}\f"
     if tag in _CODE and text.strip() and "`" not in text:
         return f"`{text.strip()}`"
-    if (tag in ("s", "strike", "del") or _STRUCK.search(node.get("style") or "")) and text.strip():
-        return f"~~{text.strip()}~~"  # a price that holds no more, beside the new one
-    return text
+    return struck(text) if tag in ("s", "strike", "del") or _STRUCK.search(node.get("style") or "") else text
 
 
 def _box_text(node: Any) -> str:

@@ -66,6 +66,12 @@ def lowered(before: str, text: str) -> str:
     return "_" * (before[-1:].isdigit() and text[:1].isdigit()) + text
 
 
+def struck(text: str) -> str:
+    """Mark a text that is struck, such as a price that holds no more, beside the new one."""
+    inner = text.strip()
+    return text.replace(inner, f"~~{inner}~~") if inner else text
+
+
 def whole_number(text: str | None, default: int) -> int:
     """Return the whole number that an attribute says, else a default."""
     return int(text) if text and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", text) else default

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import LEFT_OUT, OverLimit, Unreadable, leave_out, over_limit
+from rag_kit.indexing.readers.parts import LEFT_OUT, OverLimit, Unreadable, leave_out
 
 T = TypeVar("T")
 # namespaces of the XML in Office files
@@ -33,7 +33,7 @@ class Package:
             raise Unreadable(f"its zip container is damaged ({error})") from error
         entries = self._zip.infolist()  # with declared sizes, of which `zipfile` gives out no more
         if (size := sum(entry.file_size for entry in entries)) > limits.max_unpacked:
-            raise over_limit(f"it unpacks to {size} bytes", "max_unpacked", limits.max_unpacked)
+            raise OverLimit(f"it unpacks to {size} bytes", "max_unpacked", limits.max_unpacked)
         if any(entry.flag_bits & 1 for entry in entries):
             raise Unreadable("it is encrypted with a password", "Save it without the password")
         self.names = [entry.filename for entry in entries if not entry.is_dir()]
@@ -135,7 +135,9 @@ class Package:
                     )
                 # openpyxl passes over sheets that are not there, and needs what relates to them
                 if removed and name.endswith(".rels") and not name.startswith("xl/_rels/"):
-                    data = _without_relations(data, removed)
+                    targets = "|".join(map(re.escape, removed)).encode()
+                    pattern = rb'<Relationship\b(?=[^>]*Target="(?:[^"]*/)?(?:%s)")[^>]*/>' % targets
+                    data = re.sub(pattern, b"", data)
                 out.writestr(zipfile.ZipInfo(name), data)
         buffer.seek(0)
         return buffer
@@ -148,12 +150,6 @@ def beside(source: str, name: str) -> str:
 
 def _is_xml(name: str) -> bool:
     return name.lower().endswith((".xml", ".rels"))
-
-
-def _without_relations(data: bytes, names: list[str]) -> bytes:
-    """Return a part of relationships without those to parts of some names."""
-    targets = b"|".join(re.escape(name.encode()) for name in names)
-    return re.sub(rb'<Relationship\b(?=[^>]*Target="(?:[^"]*/)?(?:%s)")[^>]*/>' % targets, b"", data)
 
 
 def xml_bytes(root: Any) -> bytes:

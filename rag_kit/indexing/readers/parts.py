@@ -40,6 +40,10 @@ class Unreadable(Exception):
 class OverLimit(Unreadable):
     """A file needs more than a cap of `ReadLimits` allows."""
 
+    def __init__(self, what: str, limit: str, value: float) -> None:
+        advice = f"Allow more with ReadLimits({limit}=...), or split the file"
+        super().__init__(f"{what}, more than {limit}={value:.15g} allows", advice)
+
 
 @contextmanager
 def leave_out(where: str) -> Iterator[None]:
@@ -59,12 +63,6 @@ def reason_of(error: Exception) -> str:
     inner = error if str(error) else error.__cause__ or error
     text = error.reason if isinstance(error, Unreadable) else f"{type(inner).__name__}: {inner}"
     return " ".join(clean_text(text.removeprefix("it is ")).split())[:300]
-
-
-def over_limit(what: str, limit: str, value: float) -> Unreadable:
-    """Make the error for a file that needs more than a cap of `ReadLimits` allows."""
-    advice = f"Allow more with ReadLimits({limit}=...), or split the file"
-    return OverLimit(f"{what}, more than {limit}={value:.15g} allows", advice)
 
 
 @dataclass
@@ -90,7 +88,7 @@ class Context:
     def check(self, count: int, what: str, limit: str) -> None:
         """Raise `Unreadable` for a file with more of something (``"pages"``) than a cap (``"max_pages"``) allows."""
         if count > (cap := getattr(self.limits, limit)):
-            raise over_limit(f"it has over {cap} {what}", limit, cap)
+            raise OverLimit(f"it has over {cap} {what}", limit, cap)
 
 
 def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedReader:
@@ -112,7 +110,7 @@ def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedRead
         status = os.fstat(file.fileno())
         _check_regular(status)
         if max_bytes is not None and status.st_size > max_bytes:
-            raise over_limit(f"it has {status.st_size} bytes", "max_bytes", max_bytes)
+            raise OverLimit(f"it has {status.st_size} bytes", "max_bytes", max_bytes)
     except Unreadable:
         file.close()
         raise

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, pairwise
-from statistics import fmean
 
-from rag_kit.indexing.readers.pdf_grids import CHINESE, find_grids, join_texts
+from rag_kit.indexing.readers.pdf_grids import find_grids, join_texts
 from rag_kit.indexing.readers.pdf_lines import THICK, Line, Rule, Word
+from rag_kit.indexing.readers.pdf_rows import (
+    ALIGNED,
+    Column,
+    begun_above,
+    is_ruled_off,
+    join_wrapped,
+    with_row_spans,
+)
 from rag_kit.indexing.readers.tables import (
     has_values,
     is_value,
@@ -24,12 +31,8 @@ _MAX_CELL = 60  # characters of a cell; longer ones are prose
 _WORDS = 4  # most words of a cell of a table without rules, on average
 _WORD = re.compile(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+")
 _FEW_ROWS = 3
-_SHORT_CELL = 8  # characters; a shorter cell is seldom the first line of one
-_PITCH = 1.6  # sizes of the font from one line of a cell to the next, at most
-_ALIGNED = 0.15  # sizes of the font; edges of words that near are at one place
 _MAX_SPANNING = 0.15  # most cells of such a table that span columns, as a share of its cells
 _MIN_FILLED = 0.35  # least share of its cells that hold text
-_Column = tuple[float, float]  # its left and right edge
 
 
 def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
@@ -152,7 +155,7 @@ def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
     is_table = 2 * sum(len(row) > 1 for row in runs) > len(runs)
 
     def goes_on(word: Word, after: Word) -> bool:
-        near, middle = _ALIGNED * word.size, (word.right + after.left) / 2
+        near, middle = ALIGNED * word.size, (word.right + after.left) / 2
         if not is_table or any(other.left < middle < other.right for other in below):
             return True
         if any(abs(left - after.left) < near for left in beginnings):
@@ -191,7 +194,7 @@ def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
             for number, (before, line) in enumerate(pairwise([stretch[0], *stretch]), 1):
                 is_beside = line is not before and abs(before.bottom - line.bottom) < 0.4 * line.size
                 cells = _read_cells(line)
-                is_rest = end == number - 1 > 0 and _begun_above(cells[0], above) is not None
+                is_rest = end == number - 1 > 0 and begun_above(cells[0], above) is not None
                 if is_beside or is_rest or len(cells) > 1:
                     end = number
                 above += cells
@@ -221,73 +224,10 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
         wide = [number for number, row in enumerate(cells) if len(row) > 1]
         if wide:
             end = wide[-1] + 1
-            while end < len(table) and _begun_above(cells[end][0], list(chain(*cells[wide[0] : end]))):
+            while end < len(table) and begun_above(cells[end][0], list(chain(*cells[wide[0] : end]))):
                 end += 1
             trimmed.append(table[wide[0] : end])
     return trimmed
-
-
-def _begun_above(cell: Word, cells: Sequence[Word]) -> Word | None:
-    """Return the cell of a table that a text goes on from; None where it begins a cell of its own.
-
-    That is right above it and begins at the same place; the text goes on in a sentence, and its first word had no room.
-    """
-    near = _ALIGNED * cell.size
-    column = [other for other in cells if abs(other.left - cell.left) < near]
-    higher = [other for other in column if other.bottom > cell.bottom + near]
-    above = min(higher, key=lambda other: other.bottom, default=None)
-    if above is None or above.bottom - cell.bottom > _PITCH * cell.size or len(above.text) < _SHORT_CELL:
-        return None
-    if CHINESE.match(cell.text):
-        goes_on, needed = not is_value(cell.text), 1
-    else:
-        goes_on, needed = cell.text[0].islower() and " " in above.text, len(cell.text.split()[0]) + 1
-    character_width = (cell.right - cell.left) / len(cell.text)
-    right = max(other.right for other in (*column, cell))
-    return above if goes_on and above.right + needed * character_width > right else None
-
-
-def _join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
-    """Join the rows that are the lines of one: cells of the first go on below, and all others are on one line."""
-    cells = list(chain.from_iterable(rows))
-    begun = {cell: first for cell in cells if (first := _begun_above(cell, cells))}
-    most = max(map(len, rows))
-    groups: list[list[Word]] = []
-    for row in rows:
-        first = next((begun[cell] for cell in row if cell in begun), None)
-        start = next((n for n, group in enumerate(groups) if first in group), len(groups))
-        whole = [*chain.from_iterable(groups[start:]), *row]
-        is_part = min(map(len, (row, *groups[start:]))) < most
-        if (
-            start < len(groups)
-            and is_part
-            and not any(_is_second(cell, whole) for cell in set(whole) - begun.keys())
-        ):
-            groups[start:] = [whole]
-        else:
-            groups.append(row)
-    return [_joined_cells(group, begun) for group in groups]
-
-
-def _is_second(cell: Word, cells: Sequence[Word]) -> bool:
-    """Tell whether a cell is below another one."""
-    higher = (other for other in cells if other.bottom > cell.bottom + 0.4 * cell.size)
-    return any(other.left < cell.right and cell.left < other.right for other in higher)
-
-
-def _joined_cells(cells: Sequence[Word], begun: Mapping[Word, Word]) -> list[Word]:
-    """Join each text of a row with the cell that it goes on from; return the cells from left to right."""
-    place: dict[Word, int] = {}
-    row: list[Word] = []
-    for cell in sorted(cells, key=lambda cell: -cell.bottom):
-        place[cell] = place.get(begun.get(cell, cell), len(row))
-        if place[cell] == len(row):
-            row.append(cell)
-        else:
-            whole = row[place[cell]]
-            text, right = join_texts(whole.text, cell.text), max(whole.right, cell.right)
-            row[place[cell]] = replace(whole, text=text, right=right)
-    return sorted(row, key=lambda cell: cell.left)
 
 
 def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
@@ -295,7 +235,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     cells = list(chain.from_iterable(lines))
     if len(lines) < _FEW_ROWS or sum(_word_count(cell.text) for cell in cells) > _WORDS * len(cells):
         return []
-    rows = _join_wrapped(lines)
+    rows = join_wrapped(lines)
     columns = _join_headers(_find_columns(rows), rows)
     if len(columns) < 2 or len(rows) < 2:
         return []
@@ -317,11 +257,11 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
         joined = [list(map(join_distinct, zip(*table[:2], strict=True))), *table[2:]]
     rows = rows[len(table) - len(joined) :]
     names = [row[0] for row in rows]
-    cuts = [n for n in range(1, len(rows)) if _is_ruled_off(names[n - 1], names[n], rules, columns[0])]
-    return _with_row_spans(joined, [name.bottom for name in names], cuts)
+    cuts = [n for n in range(1, len(rows)) if is_ruled_off(names[n - 1], names[n], rules, columns[0])]
+    return with_row_spans(joined, [name.bottom for name in names], cuts)
 
 
-def _join_headers(columns: list[_Column], rows: list[list[Word]]) -> list[_Column]:
+def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]:
     """Join each column that holds only a header with a neighbour that has none: they are aligned to other sides."""
     filled: list[list[int]] = [[] for _ in columns]
     for number, row in enumerate(rows):
@@ -333,7 +273,7 @@ def _join_headers(columns: list[_Column], rows: list[list[Word]]) -> list[_Colum
     def heads(column: int, other: int) -> bool:
         return set(filled[column]) == {0} and 0 not in filled[other]
 
-    joined: list[_Column] = []
+    joined: list[Column] = []
     for run in split_runs(range(len(columns)), lambda n, after: heads(n, after) or heads(after, n)):
         pairs = [columns[n] for n in run]
         if len(run) % 2 and len(run) > 1 and heads(run[1], run[0]):
@@ -354,77 +294,14 @@ def _has_second_header(table: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def _covered_columns(cell: _Column, columns: Sequence[_Column]) -> list[int]:
+def _covered_columns(cell: Column, columns: Sequence[Column]) -> list[int]:
     """Return the numbers of the columns that a cell lies over, or else those of the nearest one or two."""
     gaps = [max(left - cell[1], cell[0] - right) for left, right in columns]
     nearest = min(gaps)
     return [n for n, gap in enumerate(gaps) if gap < 0 or (nearest >= 0 and gap <= nearest + THICK)]
 
 
-def _is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: _Column) -> bool:
-    """Tell whether a rule crosses a column between two rows."""
-    x, low, high = fmean(column), after.bottom + 0.5 * after.size, word.bottom
-    return any(not rule.upright and rule.start <= x <= rule.end and low < rule.at < high for rule in rules)
-
-
-def _with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequence[int]) -> list[list[str]]:
-    """Repeat each name in the first column in every row that it spans.
-
-    ``heights`` are those of the rows on the page; ``cuts`` are the numbers of the rows that have a rule above them.
-    """
-    body = [n for n in range(1, len(table)) if any(table[n][1:])]
-    names = [n for n in range(1, len(table)) if table[n][0]]
-    if not body or not names:
-        return table
-    # rows between two rules, of which the first is right below the header
-    bands = list(pairwise([*cuts, len(table)])) if len(cuts) > 1 and cuts[0] == 1 else []
-    in_bands = (start <= name < end for name, (start, end) in zip(names, bands, strict=False))
-    if len(bands) == len(names) and all(in_bands):
-        groups = [[n for n in body if start <= n < end] for start, end in bands]
-    else:
-        begun, centred = _named_groups(table, body, names), _centred_groups(body, names, heights)
-        groups = min(filter(None, (begun, centred)), key=lambda found: max(map(len, found)), default=[])
-    for name, group in zip(names, groups, strict=False):
-        for n in group:
-            table[n][0] = table[name][0]
-    return [row for n, row in enumerate(table) if not n or n in body or not groups]
-
-
-def _named_groups(table: list[list[str]], body: list[int], names: list[int]) -> list[list[int]]:
-    """Group the rows from each name to the next, or up to each name where the last row has one and the first has none.
-
-    Empty unless several groups have more rows, all about as full as those with a name.
-    """
-    if body[0] == names[0]:
-        groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
-    else:
-        groups = [[n for n in body if before < n <= name] for before, name in pairwise([0, *names])]
-    spanned = [group for group in groups if len(group) > 1]
-    least = min(sum(map(bool, table[n])) for n in names) - 1
-    are_full = all(table[n][1] and sum(map(bool, table[n][1:])) >= least for group in spanned for n in group)
-    is_whole = sum(map(len, groups)) == len(body) and set(names) <= set(body)
-    return groups if len(spanned) > 1 and are_full and is_whole else []
-
-
-def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
-    """Group rows by names at the middle of theirs; empty if a name is not there, or each is in its first row."""
-    remaining, groups = list(body), []
-    for name in names:
-        if not remaining:
-            return []
-        top = heights[remaining[0]]
-        step = (top - heights[remaining[-1]]) / max(1, len(remaining) - 1)
-        foot = 2 * heights[name] - top  # where the last row is if the name is at the middle
-        group = [n for n in remaining if heights[n] >= foot - 0.3 * abs(step)]
-        if not group or abs(heights[group[-1]] - foot) > 0.3 * abs(step):
-            return []
-        groups.append(group)
-        remaining = remaining[len(group) :]
-    all_head = all(name in group[:1] for name, group in zip(names, groups, strict=True))
-    return [] if all_head or remaining else groups
-
-
-def _find_columns(rows: list[list[Word]]) -> list[_Column]:
+def _find_columns(rows: list[list[Word]]) -> list[Column]:
     """Find the columns from the fullest rows first; a cell over two columns widens neither."""
     spans: list[list[float]] = []
     for row in sorted(rows, key=len, reverse=True):

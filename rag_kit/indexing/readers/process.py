@@ -17,7 +17,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, OverLimit, Unreadable
 
 _KEPT_VARIABLES = "PATH LANG LANGUAGE TZ TMPDIR TEMP TMP HOME LD_LIBRARY_PATH SYSTEMROOT".split()  # noqa: SIM905
 _PICTURES = 150 * 2**20  # bytes of all pictures of a file, in base64
@@ -92,7 +92,7 @@ class ReaderProcess:
             raise
         if len(line) == allowed:
             self.kill()
-            raise over_limit("it gives too much text", "max_characters", limits.max_characters)
+            raise OverLimit("it gives too much text", "max_characters", limits.max_characters)
         raise self._exit_error(limits)
 
     def _exit_error(self, limits: ReadLimits) -> Unreadable:
@@ -104,9 +104,9 @@ class ReaderProcess:
         last = self._errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
         self.kill()
         if code == -signal.SIGALRM:
-            return over_limit("reading it takes longer", "max_seconds", limits.max_seconds)
+            return OverLimit("reading it takes longer", "max_seconds", limits.max_seconds)
         if "MemoryError" in last or "bad_alloc" in last or code == -signal.SIGKILL:
-            return over_limit("reading it needs more memory", "max_memory", limits.max_memory)
+            return OverLimit("reading it needs more memory", "max_memory", limits.max_memory)
         reason = f"the reader process died over it (exit code {code}: {last})"
         return Unreadable(reason, f"Damaged? {SAVE_AGAIN}")
 

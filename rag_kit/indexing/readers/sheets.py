@@ -12,7 +12,7 @@ from typing import Any
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.numbers import lowered, raised
+from rag_kit.indexing.readers.numbers import lowered, raised, struck
 from rag_kit.indexing.readers.package import A, Package, R, xml_bytes
 from rag_kit.indexing.readers.parts import (
     LEFT_OUT,
@@ -166,8 +166,8 @@ def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
             uncomputed += value is not None
         text = _cell_text(value, cell)
         text = text.strip() if keep_lines else " ".join(text.split())
-        if text and cell.has_style and cell.font.strike:
-            text = f"~~{text}~~"
+        if cell.has_style and cell.font.strike:
+            text = struck(text)
         if text:
             rows.setdefault(row, {})[column] = text
     if comments := sum(cell.comment is not None for cell in sheet._cells.values()):
@@ -206,8 +206,8 @@ def _rich_text(blocks: list[Any]) -> str:
     text = ""
     for block in blocks:
         font, piece = getattr(block, "font", None), str(block)
-        if getattr(font, "strike", False) and (inner := piece.strip()):
-            piece = piece.replace(inner, f"~~{inner}~~")
+        if getattr(font, "strike", False):
+            piece = struck(piece)
         write = {"superscript": raised, "subscript": lowered}.get(str(getattr(font, "vertAlign", None)))
         text += write(text, piece) if write else piece
     return text

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.charts import DGM, chart_texts, diagram_text
 from rag_kit.indexing.readers.figures import Figures
-from rag_kit.indexing.readers.numbers import OMML, equation_text, list_number, lowered, raised, whole_number
+from rag_kit.indexing.readers.numbers import (
+    OMML,
+    equation_text,
+    list_number,
+    lowered,
+    raised,
+    struck,
+    whole_number,
+)
 from rag_kit.indexing.readers.package import MC, A, Package, R, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import fill_spans, join_header, markdown_table
@@ -183,8 +191,8 @@ def _paragraph_text(paragraph: Any) -> str:
     text = ""
     for (shift, is_struck), runs in groupby(paragraph._p.iterchildren(*_CONTENT), _form):
         piece = "".join(map(_run_text, runs))
-        if is_struck and (inner := piece.strip()):
-            piece = piece.replace(inner, f"~~{inner}~~")
+        if is_struck:
+            piece = struck(piece)
         if shift:
             piece = raised(text, piece) if shift > 0 else lowered(text, piece)
         text += piece

@@ -1,0 +1,144 @@
+"""From the lines of a PDF table without rules to its rows: cells of several lines, and names of several rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+from statistics import fmean
+from typing import TypeAlias
+
+from rag_kit.indexing.readers.pdf_grids import CHINESE, join_texts
+from rag_kit.indexing.readers.pdf_lines import Rule, Word
+from rag_kit.indexing.readers.tables import is_value
+
+ALIGNED = 0.15  # sizes of the font; edges of words that near are at one place
+_SHORT_CELL = 8  # characters; a shorter cell is seldom the first line of one
+_PITCH = 1.6  # sizes of the font from one line of a cell to the next, at most
+Column: TypeAlias = tuple[float, float]  # its left and right edge
+
+
+def begun_above(cell: Word, cells: Sequence[Word]) -> Word | None:
+    """Return the cell of a table that a text goes on from; None where it begins a cell of its own.
+
+    That is right above it and begins at the same place; the text goes on in a sentence, and its first word had no room.
+    """
+    near = ALIGNED * cell.size
+    column = [other for other in cells if abs(other.left - cell.left) < near]
+    higher = [other for other in column if other.bottom > cell.bottom + near]
+    above = min(higher, key=lambda other: other.bottom, default=None)
+    if above is None or above.bottom - cell.bottom > _PITCH * cell.size or len(above.text) < _SHORT_CELL:
+        return None
+    if CHINESE.match(cell.text):
+        goes_on, needed = not is_value(cell.text), 1
+    else:
+        goes_on, needed = cell.text[0].islower() and " " in above.text, len(cell.text.split()[0]) + 1
+    character_width = (cell.right - cell.left) / len(cell.text)
+    right = max(other.right for other in (*column, cell))
+    return above if goes_on and above.right + needed * character_width > right else None
+
+
+def join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
+    """Join the rows that are the lines of one: cells of the first go on below, and all others are on one line."""
+    cells = list(chain.from_iterable(rows))
+    begun = {cell: first for cell in cells if (first := begun_above(cell, cells))}
+    most = max(map(len, rows))
+    groups: list[list[Word]] = []
+    for row in rows:
+        first = next((begun[cell] for cell in row if cell in begun), None)
+        start = next((n for n, group in enumerate(groups) if first in group), len(groups))
+        whole = [*chain.from_iterable(groups[start:]), *row]
+        is_part = min(map(len, (row, *groups[start:]))) < most
+        if (
+            start < len(groups)
+            and is_part
+            and not any(_is_second(cell, whole) for cell in set(whole) - begun.keys())
+        ):
+            groups[start:] = [whole]
+        else:
+            groups.append(row)
+    return [_joined_cells(group, begun) for group in groups]
+
+
+def _is_second(cell: Word, cells: Sequence[Word]) -> bool:
+    """Tell whether a cell is below another one."""
+    higher = (other for other in cells if other.bottom > cell.bottom + 0.4 * cell.size)
+    return any(other.left < cell.right and cell.left < other.right for other in higher)
+
+
+def _joined_cells(cells: Sequence[Word], begun: Mapping[Word, Word]) -> list[Word]:
+    """Join each text of a row with the cell that it goes on from; return the cells from left to right."""
+    place: dict[Word, int] = {}
+    row: list[Word] = []
+    for cell in sorted(cells, key=lambda cell: -cell.bottom):
+        place[cell] = place.get(begun.get(cell, cell), len(row))
+        if place[cell] == len(row):
+            row.append(cell)
+        else:
+            whole = row[place[cell]]
+            text, right = join_texts(whole.text, cell.text), max(whole.right, cell.right)
+            row[place[cell]] = replace(whole, text=text, right=right)
+    return sorted(row, key=lambda cell: cell.left)
+
+
+def is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: Column) -> bool:
+    """Tell whether a rule crosses a column between two rows."""
+    x, low, high = fmean(column), after.bottom + 0.5 * after.size, word.bottom
+    return any(not rule.upright and rule.start <= x <= rule.end and low < rule.at < high for rule in rules)
+
+
+def with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequence[int]) -> list[list[str]]:
+    """Repeat each name in the first column in every row that it spans.
+
+    ``heights`` are those of the rows on the page; ``cuts`` are the numbers of the rows that have a rule above them.
+    """
+    body = [n for n in range(1, len(table)) if any(table[n][1:])]
+    names = [n for n in range(1, len(table)) if table[n][0]]
+    if not body or not names:
+        return table
+    # rows between two rules, of which the first is right below the header
+    bands = list(pairwise([*cuts, len(table)])) if len(cuts) > 1 and cuts[0] == 1 else []
+    in_bands = (start <= name < end for name, (start, end) in zip(names, bands, strict=False))
+    if len(bands) == len(names) and all(in_bands):
+        groups = [[n for n in body if start <= n < end] for start, end in bands]
+    else:
+        begun, centred = _named_groups(table, body, names), _centred_groups(body, names, heights)
+        groups = min(filter(None, (begun, centred)), key=lambda found: max(map(len, found)), default=[])
+    for name, group in zip(names, groups, strict=False):
+        for n in group:
+            table[n][0] = table[name][0]
+    return [row for n, row in enumerate(table) if not n or n in body or not groups]
+
+
+def _named_groups(table: list[list[str]], body: list[int], names: list[int]) -> list[list[int]]:
+    """Group the rows from each name to the next, or up to each name where the last row has one and the first has none.
+
+    Empty unless several groups have more rows, all about as full as those with a name.
+    """
+    if body[0] == names[0]:
+        groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
+    else:
+        groups = [[n for n in body if before < n <= name] for before, name in pairwise([0, *names])]
+    spanned = [group for group in groups if len(group) > 1]
+    least = min(sum(map(bool, table[n])) for n in names) - 1
+    are_full = all(table[n][1] and sum(map(bool, table[n][1:])) >= least for group in spanned for n in group)
+    is_whole = sum(map(len, groups)) == len(body) and set(names) <= set(body)
+    return groups if len(spanned) > 1 and are_full and is_whole else []
+
+
+def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
+    """Group rows by names at the middle of theirs; empty if a name is not there, or each is in its first row."""
+    remaining, groups = list(body), []
+    for name in names:
+        if not remaining:
+            return []
+        top = heights[remaining[0]]
+        step = (top - heights[remaining[-1]]) / max(1, len(remaining) - 1)
+        foot = 2 * heights[name] - top  # where the last row is if the name is at the middle
+        group = [n for n in remaining if heights[n] >= foot - 0.3 * abs(step)]
+        if not group or abs(heights[group[-1]] - foot) > 0.3 * abs(step):
+            return []
+        groups.append(group)
+        remaining = remaining[len(group) :]
+    all_head = all(name in group[:1] for name, group in zip(names, groups, strict=True))
+    return [] if all_head or remaining else groups
