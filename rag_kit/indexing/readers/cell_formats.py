@@ -126,7 +126,10 @@ def _split_tokens(code: str) -> list[list[_Token]]:
     sections: list[list[_Token]] = [[]]
     for match in _TOKEN.finditer(code):
         kind = str(match.lastgroup)
-        text = " " if kind == "gap" else match[kind]
+        text = match[kind]
+        if kind == "gap":  # the width of a sign, or what fills a cell up: -* 0 is -5
+            before = sections[-1][-1].text[-1:] if sections[-1] else ""
+            text = "" if match[0].startswith("*") and not before.isalnum() else " "
         if (kind, text) == ("sign", ";"):
             sections.append([])
             continue

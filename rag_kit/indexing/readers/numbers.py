@@ -22,6 +22,7 @@ _DIGITS = dict(line.split() for line in _DIGIT_TABLE.splitlines())
 OMML = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 # how an element is written, by the names of its parts; those of MathML have places in place of names
 _SHAPE_TABLE = Path(__file__).with_name("equation_shapes.txt").read_text(encoding="utf-8")
+_GRIDS = (f"{OMML}m", f"{OMML}eqArr", "mtable")  # matrices, and lines below each other
 _SHAPES = dict(line.replace("m:", OMML).split() for line in _SHAPE_TABLE.splitlines())
 
 
@@ -131,6 +132,12 @@ def equation_text(node: Any) -> str:
         inside = ", ".join(map(equation_text, node.findall(f"{OMML}e")))
         opening = "(" if first is None else first.get(f"{OMML}val", "")
         return opening + inside + (")" if last is None else last.get(f"{OMML}val", ""))
+    if node.tag in _GRIDS:
+        rows = [row for row in node if row.tag in (f"{OMML}mr", f"{OMML}e", "mtr", "mlabeledtr")]
+        in_cells = [
+            row if row.tag != f"{OMML}e" else [row] for row in rows
+        ]  # an array has lines without cells
+        return f"[{'; '.join(', '.join(map(equation_text, cells)) for cells in in_cells)}]"
     texts = list(map(equation_text, node))
     shape = _SHAPES.get(node.tag)
     if shape is None:
@@ -141,7 +148,11 @@ def equation_text(node: Any) -> str:
     names = [child.tag.removeprefix(OMML) for child in node] if node.tag.startswith(OMML) else "abc"
     parts = dict(zip(names, texts, strict=False))
     # put each part in place of its name in the shape, such as "num/den"
-    return re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], parts.get(match[2], "")), shape)
+    text = re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], parts.get(match[2], "")), shape)
+    if node.tag == f"{OMML}nary":  # a sum, a product, or by default an integral
+        sign = node.find(f"{OMML}naryPr/{OMML}chr")
+        return f"{'∫' if sign is None else sign.get(f'{OMML}val', '')}{text} {parts.get('e', '')}"
+    return text
 
 
 def _argument_text(sign: str, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
@@ -14,6 +15,7 @@ from rag_kit.indexing.readers.tables import is_value
 
 ALIGNED = 0.15  # sizes of the font; edges of words that near are at one place
 _SHORT_CELL = 8  # characters; a shorter cell is seldom the first line of one
+_OPEN = re.compile(r"\b[a-zà-ÿ]{1,3}$")  # ends a name that goes on, such as "Ministry of"
 _PITCH = 1.6  # sizes of the font from one line of a cell to the next, at most
 Column: TypeAlias = tuple[float, float]  # its left and right edge
 
@@ -32,7 +34,8 @@ def begun_above(cell: Word, cells: Sequence[Word]) -> Word | None:
     if CHINESE.match(cell.text):
         goes_on, needed = not is_value(cell.text), 1
     else:
-        goes_on, needed = cell.text[0].islower() and " " in above.text, len(cell.text.split()[0]) + 1
+        is_cut = cell.text[0].islower() or bool(_OPEN.search(above.text))
+        goes_on, needed = is_cut and " " in above.text, len(cell.text.split()[0]) + 1
     character_width = (cell.right - cell.left) / len(cell.text)
     right = max(other.right for other in (*column, cell))
     return above if goes_on and above.right + needed * character_width > right else None
@@ -48,7 +51,7 @@ def join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
         first = next((begun[cell] for cell in row if cell in begun), None)
         start = next((n for n, group in enumerate(groups) if first in group), len(groups))
         whole = [*chain.from_iterable(groups[start:]), *row]
-        is_part = min(map(len, (row, *groups[start:]))) < most
+        is_part = min(map(len, (row, *groups[start:]))) < most or begun.keys() >= set(row)
         if (
             start < len(groups)
             and is_part

@@ -28,6 +28,7 @@ from rag_kit.indexing.readers.tables import (
 
 _COLUMN = 12  # sizes of the font; a line that much higher begins another column
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
+_BULLETS = ("•", "●", "○", "▪", "■", "◦", "‣", "⁃", "∙", "·", "–", "-")
 _WORDS = 4  # most words of a cell of a table without rules, on average
 _WORD = re.compile(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+")
 _FEW_ROWS = 3
@@ -121,8 +122,12 @@ def _read_cells(line: Line) -> list[Word]:
 
 
 def _word_runs(line: Line) -> list[list[Word]]:
-    min_gap, max_gap = -0.5 * line.size, 0.9 * line.size
-    return split_runs(line.words, lambda word, after: min_gap < after.left - word.right < max_gap)
+    def goes_on(word: Word, after: Word) -> bool:
+        if word is line.words[0] and word.text in _BULLETS and after.text[0].isalpha():
+            return True  # an item of a list, however far its text is indented
+        return -0.5 * line.size < after.left - word.right < 0.9 * line.size
+
+    return split_runs(line.words, goes_on)
 
 
 def _as_cell(run: Sequence[Word]) -> Word:
@@ -192,7 +197,11 @@ def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
             end = 0
             above: list[Word] = []
             for number, (before, line) in enumerate(pairwise([stretch[0], *stretch]), 1):
-                is_beside = line is not before and abs(before.bottom - line.bottom) < 0.4 * line.size
+                level = (each for each in (before, *stretch[end : number - 1]) if _is_level(each, line))
+                # below rows of a table, a line at the height of one further up may be a cell of its row
+                is_beside = line is not before and any(
+                    each is before or (end and each.right < line.left) for each in level
+                )
                 cells = _read_cells(line)
                 is_rest = end == number - 1 > 0 and begun_above(cells[0], above) is not None
                 if is_beside or is_rest or len(cells) > 1:
@@ -206,6 +215,10 @@ def _is_same_column(line: Line, after: Line) -> bool:
     """Tell whether the next line has the same font size and does not begin the next column."""
     same = abs(after.size - line.size) <= 0.08 * after.size
     return same and after.bottom - line.bottom <= _COLUMN * after.size
+
+
+def _is_level(line: Line, other: Line) -> bool:
+    return abs(line.bottom - other.bottom) < 0.4 * other.size
 
 
 def _has_short_cells(line: Line) -> bool:

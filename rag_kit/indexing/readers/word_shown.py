@@ -33,7 +33,11 @@ def prepare(root: Any, styles: Styles) -> None:
 
 
 def _drop_hidden(document: Any) -> None:
-    """Empty the runs of hidden text; a note says how many."""
+    """Empty the runs of hidden text, and take out hidden rows; a note says how many."""
+    for mark in list(document.iterfind(f".//{W}tr/{W}trPr/{W}hidden")):
+        row = next(mark.iterancestors(f"{W}tr"))
+        row.getparent().remove(row)
+        write_note(f"a row of a table{LEFT_OUT}it is hidden")
     hidden = [mark for mark in document.iter(f"{W}vanish") if value_of(mark) not in ("0", "false", "off")]
     runs = {run for mark in hidden for run in mark.iterancestors(f"{W}r")}
     for run in runs:
@@ -84,6 +88,8 @@ def _unwrap(document: Any) -> None:
         for child in list(node):
             outer.addprevious(child)
         outer.getparent().remove(outer)
+    for node in document.iter(f"{W}br"):
+        node.attrib.pop(f"{W}type", None)  # the end of a page, which would be left out between two words
     for name, known in _KNOWN_AS.items():
         for node in document.iter(name):
             node.tag = known

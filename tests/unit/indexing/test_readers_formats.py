@@ -193,6 +193,8 @@ _BRACKETS = (
     f"<m:d><m:e><m:r><m:t>a+</m:t></m:r><m:f>{_math('num', 'b')}{_math('den', 'cd')}</m:f></m:e></m:d>"
 )
 _ROOT = f"<m:rad>{_math('deg', '')}{_math('e', 'x+1')}</m:rad>"
+_SUM = f"<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr>{_math('sub', 'i=1')}{_math('sup', 'n')}{_math('e', 'x')}</m:nary>"
+_MATRIX = f"<m:m><m:mr>{_math('e', '1')}{_math('e', '2')}</m:mr><m:mr>{_math('e', '3')}</m:mr></m:m>"
 _POWER = f"<m:sSup>{_math('e', 'v')}{_math('sup', '2')}</m:sSup>"
 _FIELD = f'{_run("见第")}<w:fldSimple w:instr="REF a">{_run("3.2")}</w:fldSimple>{_run("条。")}'
 _RUBY = f"<w:r><w:ruby><w:rt>{_run('kuì')}</w:rt><w:rubyBase>{_run('匮')}</w:rubyBase></w:ruby></w:r>"
@@ -237,6 +239,8 @@ _BOX_BESIDE_A_PICTURE = (
         (_run("不得") + _RUBY + _run("乏"), "不得匮乏", ""),
         (_OVAL, "合同专用章", ""),
         (f"<m:oMath>{_BRACKETS}{_ROOT}{_POWER}</m:oMath>", "(a+b/(cd))√(x+1)v^2", ""),
+        (f"<m:oMath>{_SUM}{_MATRIX}</m:oMath>", "∑_(i=1)^n x[1, 2; 3]", ""),
+        (_run("a") + '<w:r><w:br w:type="page"/></w:r>' + _run("b"), "a\nb", ""),
         (_run("a") + "<w:r><w:footnoteReference w:id='9'/></w:r>", "a", "footnote 9 left out"),
         (
             _run("at ") + "<w:r><w:sym w:font='Unknown' w:char='F0B3'/></w:r>" + _run("5"),
@@ -244,7 +248,7 @@ _BOX_BESIDE_A_PICTURE = (
             "a sign left out",
         ),
     ],
-    ids="ticks choice box both link picture field ruby oval equation note sign".split(),  # noqa: SIM905
+    ids="ticks choice box both link picture field ruby oval equation sum page note sign".split(),  # noqa: SIM905
 )
 def test_docx_shows_what_word_shows_or_a_note_names_it(text_of, content, text, noted):
     """Boxes to tick, choices and text boxes; what refers to nothing costs only itself."""
@@ -276,6 +280,7 @@ def test_docx_keeps_headings_merged_cells_and_equations(tmp_path, reader):
     rows = [("", ["City", "River"]), ('<w:trPr><w:gridBefore w:val="1"/></w:trPr>', ["甲"])]
     table = "".join(f"<w:tr>{late}{''.join(map(_cell, texts))}</w:tr>" for late, texts in rows)
     table += "<w:tr>" + _cell("Bern | Aare", "<w:gridSpan w:val='2'/>") + "</w:tr>"
+    table += f"<w:tr><w:trPr><w:hidden/></w:trPr>{_cell('secret')}</w:tr>"
     body = make.paragraph("Top", "Heading1") + make.paragraph("Some text.") + make.paragraph("第二节", "a5")
     body += (
         f"<w:tbl>{table}</w:tbl><w:p>{_run('Energy: ')}<m:oMath><m:r><m:t>E=mc²</m:t></m:r></m:oMath></w:p>"

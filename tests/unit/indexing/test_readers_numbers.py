@@ -178,9 +178,10 @@ def test_superscripts_by_style_sheet_and_in_formulas(text_of):
     """A superscript as office programs and MathML write it."""
     page = (
         "<p>Area 5 km<span style='font-size:60%; vertical-align: super'>2</span>, "
-        "<math><msup><mn>10</mn><mn>6</mn></msup><mo>=</mo><mfrac><mi>a</mi><mn>20</mn></mfrac></math></p>"
+        "<math><msup><mn>10</mn><mn>6</mn></msup><mo>=</mo><mfrac><mi>a</mi><mn>20</mn></mfrac></math>, <math><mtable>"
+        "<mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr><mtr><mtd><mn>3</mn></mtd></mtr></mtable></math></p>"
     )
-    assert text_of("a.html", page) == "Area 5 km^2, 10^6=a/20"
+    assert text_of("a.html", page) == "Area 5 km^2, 10^6=a/20, [1, 2; 3]"
 
 
 # --- lists of html
@@ -506,6 +507,8 @@ _DAY = datetime.datetime(2026, 3, 1, 14, 30, 5)
         (100000, '0!.0,"万"', "10.0万"),
         (-3, '"€"#,##0.00', "-€3.00"),
         (-3, "#,##0_);(#,##0)", "(3)"),
+        (-1234.5, '_-* #,##0.00\\ "€"_-;-* #,##0.00\\ "€"_-', "-1,234.50 €"),
+        (5, "[$CHF]* #,##0.00", "CHF 5.00"),
         (12.5, "[$€-407]#,##0.00", "€12.50"),
         (12.5, '"¥"#,##0.00', "¥12.50"),
         (0, '_(* #,##0.00_);_(* \\(#,##0.00\\);_(* "-"??_);_(@_)', "-"),

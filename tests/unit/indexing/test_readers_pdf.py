@@ -86,6 +86,7 @@ _SHORT = (
         (column(*_CONTENTS, step=14), {}, _CONTENTS),
         (column(*_INDEX[0]) + column(*_INDEX[1], x=210.0), {}, [*_INDEX[0], *_INDEX[1]]),
         (cells(_PAIRS, (60.0, 190.0), 700.0, 16), {}, [make.table(*_PAIRS)]),
+        (cells([("•", "Pumps"), ("•", "Valves"), ("-", "blue"), ("-", "red")], (60.0, 80.0), 700.0, 12), {}, _ITEMS),
         (
             make.wrapped(_ORDER, width=40, x=60, top=600) + column("Quay Road", "Ann Lee", x=330.0, top=790.0),
             {},
@@ -105,7 +106,7 @@ _SHORT = (
         (column(*_GAUGE), {"mono": _GAUGE}, [" ".join(_GAUGE)]),
     ],
     ids=[
-        "table", "Chinese table", "columns", "columns in a box", "contents", "lists side by side", "keys and values",
+        "table", "Chinese table", "columns", "columns in a box", "contents", "lists side by side", "keys and values", "bullets",
         "letterhead drawn last", "Chinese lines of one length", "short lines", "table in the second column",
         "typographic hyphen", "hyphen", "Chinese", "address in a sentence", "typewriting",
     ],
@@ -424,7 +425,7 @@ _LONG = {
         ["Boats up to nine metres that stay", "over night in the inner basin or", "at the quay"],
         "Yachts of members",
     ),
-    "zh": (["长度在九米以下并且在内港池中停泊", "过夜的各种船只以及在外港池中停泊", "的渡船"], "会员的游艇"),
+    "zh": (["长度在九米以下并且在内港池中停泊", "过夜的各种船只"], "会员的游艇"),
 }
 
 
@@ -446,6 +447,37 @@ def test_a_cell_of_several_lines_is_one_row(page_text, is_last, language, name_a
         top -= 12 * len(pieces) + 6
     text = page_text(lines)
     assert text == make.table(("Code", "Text", "Dues"), *rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [
+            (
+                ("Dues of the harbour", "for boats"),
+                ("What an owner pays for each day that", "a boat lies at a berth"),
+            ),
+            (("Berth",), ("A place at the quay",)),
+            (("Keeper of the inner", "basin"), ("Who writes the book",)),
+        ],
+        [
+            (("Ministry of Trade and", "Industry"), ("Bern",)),
+            (("Office",), ("Ulm",)),
+            (("Chamber",), ("Linz",)),
+        ],
+    ],
+    ids=["several columns", "names"],
+)
+def test_cells_of_several_lines_in_several_columns_are_rows(page_text, rows):
+    """Drawn cell by cell, also below a name that goes on with a capital."""
+    lines, top = cells([("Term", "Text")], (60.0, 220.0), 700.0, 0), 682.0
+    for row in rows:
+        for x, pieces in zip((60.0, 220.0), row, strict=True):
+            lines += cells([(piece,) for piece in pieces], (x,), top, 12)
+        top -= 12 * max(map(len, row)) + 6
+    assert page_text(lines) == make.table(
+        ("Term", "Text"), *([" ".join(cell) for cell in row] for row in rows)
+    )
 
 
 def test_a_line_below_a_table_is_no_cell(page_text):
