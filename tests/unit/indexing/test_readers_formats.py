@@ -193,7 +193,8 @@ _BRACKETS = (
     f"<m:d><m:e><m:r><m:t>a+</m:t></m:r><m:f>{_math('num', 'b')}{_math('den', 'cd')}</m:f></m:e></m:d>"
 )
 _ROOT = f"<m:rad>{_math('deg', '')}{_math('e', 'x+1')}</m:rad>"
-_SUM = f"<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr>{_math('sub', 'i=1')}{_math('sup', 'n')}{_math('e', 'x')}</m:nary>"
+_BOUNDS = _math("sub", "i=1") + _math("sup", "n")
+_SUM = f"<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr>{_BOUNDS}{_math('e', 'x')}</m:nary>"
 _MATRIX = f"<m:m><m:mr>{_math('e', '1')}{_math('e', '2')}</m:mr><m:mr>{_math('e', '3')}</m:mr></m:m>"
 _POWER = f"<m:sSup>{_math('e', 'v')}{_math('sup', '2')}</m:sSup>"
 _FIELD = f'{_run("见第")}<w:fldSimple w:instr="REF a">{_run("3.2")}</w:fldSimple>{_run("条。")}'

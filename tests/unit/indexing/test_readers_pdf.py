@@ -69,6 +69,7 @@ _FORMS = (
     "in three languages.",
 )
 _INDEX = (("anchor, 12", "berth, 40", "chain, 7"), ("depth, 33", "engine, 51", "flag, 2"))
+_ITEMS = ["- Pumps\n- Valves\n- blue\n- red"]
 _CHINESE = ("检索增强生成把检索与生成结合在一起，先找到", "相关的段落，再写出有依据的答案。")
 _SHORT = (
     ("收货单位：青山县第二中学", "送货日期：二〇二六年三月"),
@@ -106,7 +107,8 @@ _SHORT = (
         (column(*_GAUGE), {"mono": _GAUGE}, [" ".join(_GAUGE)]),
     ],
     ids=[
-        "table", "Chinese table", "columns", "columns in a box", "contents", "lists side by side", "keys and values", "bullets",
+        "table", "Chinese table", "columns", "columns in a box", "contents", "lists side by side", "keys and values",
+        "bullets",
         "letterhead drawn last", "Chinese lines of one length", "short lines", "table in the second column",
         "typographic hyphen", "hyphen", "Chinese", "address in a sentence", "typewriting",
     ],
