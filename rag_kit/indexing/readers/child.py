@@ -1,7 +1,7 @@
 """The reader process: takes one file at a time from standard input, writes its parts as JSON lines.
 
 Protocol, one JSON object a line. In: ``{"path", "format"}`` and the fields of a `Context`. Out, for each request: any
-number of ``{"text", "metadata"}``, some with a ``picture``, and at the end ``{"done": n, "notes": [...]}`` or
+number of ``{"text", "metadata"}``, some with a ``picture``, and at the end ``{"done": true, "notes": [...]}`` or
 ``{"unreadable": reason, "advice": advice}``. Nothing that is executed crosses the pipe. After ``max_seconds`` of a file
 the kernel's alarm ends the process.
 """
@@ -78,11 +78,16 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
     last: dict[str, Any]
     try:
         with use_notes(notes):
-            count = _write_parts(request, limits, out)
+            path, format_name = request.pop("path"), request.pop("format")
+            context = Context(limits, folder=os.path.dirname(path), **request)
+            for part in convert(path, format_name, context):
+                picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
+                message = {"text": part.text, "metadata": part.metadata, **picture}
+                print(json.dumps(message), file=out, flush=True)
         given = [_clean(note) for note in notes.texts[:_MAX_NOTES]]
         if len(notes.texts) > _MAX_NOTES:
             given.append(f"and {len(notes.texts) - _MAX_NOTES} more notes")
-        last = {"done": count, "notes": given}
+        last = {"done": True, "notes": given}
     except Unreadable as error:
         # why nothing of the file is left
         left_out = [note for note in notes.texts if LEFT_OUT in note]
@@ -94,18 +99,6 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
         last = {"unreadable": f"it could not be converted ({reason})", "advice": advice}
     signal.setitimer(signal.ITIMER_REAL, 0)
     print(json.dumps(last), file=out, flush=True)
-
-
-def _write_parts(request: dict[str, Any], limits: ReadLimits, out: IO[str]) -> int:
-    """Write the parts of a file, and count them."""
-    path, format_name = request.pop("path"), request.pop("format")
-    count = 0
-    for part in convert(path, format_name, Context(limits, folder=os.path.dirname(path), **request)):
-        picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
-        message = {"text": part.text, "metadata": part.metadata, **picture}
-        print(json.dumps(message), file=out, flush=True)
-        count += 1
-    return count
 
 
 def main() -> int:

@@ -114,20 +114,15 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
         data = part.get_payload(decode=True)  # also of a part that lacks its boundary
         is_html = kind == "text/html"
         text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
-        if kind in _CARDS:
-            text = _card_text(text)
+        if kind in _CARDS:  # as it was before its lines were folded, without pictures
+            lines = re.sub(r"\n[ \t]", "", text).split("\n")
+            text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
+            text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
         yield to_markdown(parse_html(text)) if is_html and text.strip() else text
     elif name := part.get_filename():
         attached.append(name)
     elif not part.get("Content-ID"):  # which a picture in the HTML has
         attached.append(kind)
-
-
-def _card_text(text: str) -> str:
-    """Return the lines of an appointment or an address as they were before they were folded, without pictures."""
-    lines = re.sub(r"\n[ \t]", "", text).split("\n")
-    shown = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
-    return shown.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:

@@ -233,8 +233,11 @@ def _table_texts(node: Any) -> Iterator[str]:
             for cell in chain.from_iterable(rows_of_cells):
                 yield from _blocks_inside(cell)
             return
-        for inner in reversed(list(node.iterdescendants("table"))):
-            _write_inline(inner)
+        for inner in reversed(list(node.iterdescendants("table"))):  # a line of its rows
+            lines = [" ".join(filter(None, texts)) for _, _, texts in _grid(inner)]
+            text, tail = "; ".join(filter(None, lines)), inner.tail
+            inner.clear()
+            inner.tag, inner.text, inner.tail = "p", text, tail
     grid = _grid(node)
     while len(grid) > 2 and _is_one_cell(grid[0]):
         yield grid.pop(0)[2][0]  # a title
@@ -291,14 +294,6 @@ def _is_data(rows: Sequence[Sequence[Any]]) -> bool:
     return are_short and is_plain and not has_headings
 
 
-def _write_inline(table: Any) -> None:
-    """Replace a table within a cell by a line of its rows."""
-    rows = [" ".join(filter(None, texts)) for _, _, texts in _grid(table)]
-    text, tail = "; ".join(filter(None, rows)), table.tail
-    table.clear()
-    table.tag, table.text, table.tail = "p", text, tail
-
-
 def _own_rows(table: Any) -> list[Any]:
     """Return the rows of a table as they are shown, head first and foot last, without those of tables inside it."""
     rows = [row for row in table.iter("tr") if next(row.iterancestors("table"), None) is table]
@@ -337,8 +332,9 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         return "\x0b"  # a line break that survives the folding of white space
     if tag == "img":
         return f" {node.get('alt') or ''} "
-    if tag == "input":
-        return _box_text(node)
+    if tag == "input":  # a box that can be ticked
+        is_box = (node.get("type") or "").lower() in ("checkbox", "radio")
+        return f" {'☑' if 'checked' in node.attrib else '☐'} " if is_box else ""
     if tag == "math":
         return str(node.get("alttext") or "") or equation_text(node)
     shift = _SHIFTED.search(node.get("style") or "")
@@ -351,12 +347,6 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
     if tag in _CODE and text.strip() and "`" not in text:
         return f"`{text.strip()}`"
     return struck(text) if tag in ("s", "strike", "del") or _STRUCK.search(node.get("style") or "") else text
-
-
-def _box_text(node: Any) -> str:
-    """Return the sign for a box that can be ticked; nothing for other fields."""
-    is_box = (node.get("type") or "").lower() in ("checkbox", "radio")
-    return f" {'☑' if 'checked' in node.attrib else '☐'} " if is_box else ""
 
 
 def _shifted_text(node: Any, before: str, *, is_lowered: bool) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -49,17 +51,12 @@ def raised(before: str, text: str, after: str = "", *, note: bool = False) -> st
     is_ordinal = number and _ORDINAL.fullmatch(text) and (len(text) > 1 or len(number[0]) < 3)
     if is_marked or is_ordinal or (apart and not text.isdigit()):
         return text
-    if note or apart or (_RAISED_NUMBER.fullmatch(text) and not _takes_power(before, text)):
+    # a short number has powers, and so has a unit
+    takes_power = len(number[0]) < 3 and text[0] not in "*†‡§" if number else _UNIT.search(before)
+    if note or apart or (_RAISED_NUMBER.fullmatch(text) and not takes_power):
         return f"[{text}]"
     is_single = re.fullmatch(r"[+−–-]?(?:\w|\d+(?:\.\d+)?)[+−–-]?", text)
     return f"^{text}" if is_single else f"^({text})"
-
-
-def _takes_power(before: str, text: str) -> bool:
-    """Tell whether the text before a raised number or letter ends with something that has powers."""
-    if number := re.search(r"\d[\d.,]*$", before):
-        return len(number[0]) < 3 and text[0] not in "*†‡§"
-    return bool(_UNIT.search(before))
 
 
 def lowered(before: str, text: str) -> str:
@@ -71,6 +68,18 @@ def struck(text: str) -> str:
     """Mark a text that is struck, such as a price that holds no more, beside the new one."""
     inner = text.strip()
     return text.replace(inner, f"~~{inner}~~") if inner else text
+
+
+def join_runs(runs: Iterable[tuple[str, int, bool]]) -> str:
+    """Join the runs of a line, each with 1 where it is raised, -1 where lowered, and whether it is struck."""
+    text = ""
+    for (shift, is_struck), alike in groupby(runs, key=lambda run: run[1:]):
+        piece = "".join(run[0] for run in alike)
+        piece = struck(piece) if is_struck else piece
+        if shift:
+            piece = raised(text, piece) if shift > 0 else lowered(text, piece)
+        text += piece
+    return text
 
 
 def whole_number(text: str | None, default: int) -> int:
@@ -97,20 +106,15 @@ def list_number(number: int, style: str) -> str:
         ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
         return text + ("th" if 10 < number % 100 < 14 else ending)
     if style in ("upperRoman", "lowerRoman"):
-        text = _roman(number)
+        text, rest = "", number
+        for value, sign in _ROMAN.items():
+            text += sign * (rest // value)
+            rest %= value
     elif style in ("upperLetter", "lowerLetter"):  # A to Z, then AA, BB
         text = chr(ord("A") + (number - 1) % 26) * ((number - 1) // 26 + 1)
     elif style == "decimalZero":
         text = text.zfill(2)
     return text.lower() if style.startswith("lower") else text
-
-
-def _roman(number: int) -> str:
-    text = ""
-    for value, sign in _ROMAN.items():
-        text += sign * (number // value)
-        number %= value
-    return text
 
 
 def _chinese(digits: str, signs: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -90,8 +90,10 @@ def _is_menu(node: Any, has_main: bool) -> bool:
     """Tell whether an element is a menu, a banner or a footer: by its tag, role or name, and little prose in it."""
     tag, role = node.tag, str(node.get("role") or "").lower()
     name = f"{node.get('id') or ''} {node.get('class') or ''}".lower()
-    is_outside = has_main and not _is_inside(node, _CONTENT)
-    is_footer = (tag == "footer" or role == "contentinfo") and not _is_inside(node, _QUOTING)
+    is_outside = has_main and next(node.iterancestors(*_CONTENT), None) is None
+    is_footer = (tag == "footer" or role == "contentinfo") and next(
+        node.iterancestors(*_QUOTING), None
+    ) is None
     is_banner = tag not in ("html", "body") and bool(_BANNER.search(name))
     is_navigation = tag in ("nav", "aside") or role in ("navigation", "search")
     is_list = is_outside and tag in ("ol", "ul")
@@ -107,10 +109,6 @@ def _is_menu(node: Any, has_main: bool) -> bool:
     if is_navigation:
         return prose < (_MAX_PROSE if is_outside else links)
     return 10 * prose <= links and len(node.findall(".//a")) > 2
-
-
-def _is_inside(node: Any, tags: Iterable[str]) -> bool:
-    return any(True for _ in node.iterancestors(*tags))
 
 
 def _text_length(node: Any) -> int:

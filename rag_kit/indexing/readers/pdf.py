@@ -66,8 +66,10 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     (for hyphens at line ends); a second one writes the pages.
     """
     with closing(open_pdf(data)) as document:
-        title = _metadata_title(document)
+        title = " ".join(str(document.get_metadata_value("Title") or "").split())[:300]
         pages, characters = _read_pages(document, context)
+    if _PROGRAM_TITLE.match(title) or "\ufffd" in title:  # made up from the name of a file
+        title = ""
     _drop_running_lines(pages)
     sheets = [sheet for page in pages for sheet in page.sheets]
     mono = sum(len(line.text) for sheet in sheets for line in sheet.lines if line.mono)
@@ -266,9 +268,3 @@ def open_pdf(data: bytes) -> Any:
         reason = str(error).split(":")[-1].strip(" .)")
         advice = "Open it in a PDF viewer and print it to a new PDF"
         raise Unreadable(f"it is damaged ({reason})", advice) from error
-
-
-def _metadata_title(document: Any) -> str:
-    """Return the title in a PDF's metadata, unless a program made it up from the name of a file."""
-    title = " ".join(str(document.get_metadata_value("Title") or "").split())[:300]
-    return "" if _PROGRAM_TITLE.match(title) or "\ufffd" in title else title

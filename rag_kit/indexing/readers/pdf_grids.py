@@ -40,7 +40,11 @@ class Grid:
             row, column = max(0, min(row, len(cells) - 1)), max(0, min(column, len(cells[0]) - 1))
             cells[row][column].append(word)
         distinct = {id(cell): cell for row in cells for cell in row}
-        text_of = {key: _join_words(cell) for key, cell in distinct.items()}
+        for cell in distinct.values():
+            cell.sort(key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
+        text_of = {
+            key: reduce(join_texts, (word.text for word in cell), "") for key, cell in distinct.items()
+        }
         rows = [[text_of[id(cell)] for cell in row] for row in cells]
         rows = [row for row in rows if any(row)]
         filled = [sum(map(bool, column)) for column in zip(*rows, strict=True)]
@@ -101,11 +105,6 @@ def _ends(rules: Sequence[Rule]) -> list[float]:
 def _distinct_positions(positions: list[float]) -> list[float]:
     """Sort positions, and take those within three points of each other as one."""
     return [near[0] for near in split_runs(sorted(positions), lambda before, after: after - before <= THICK)]
-
-
-def _join_words(words: Sequence[Word]) -> str:
-    ordered = sorted(words, key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
-    return reduce(join_texts, (word.text for word in ordered), "")
 
 
 def join_texts(text: str, more: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from statistics import fmean
 from typing import TypeAlias
 
@@ -52,21 +52,18 @@ def join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
         start = next((n for n, group in enumerate(groups) if first in group), len(groups))
         whole = [*chain.from_iterable(groups[start:]), *row]
         is_part = min(map(len, (row, *groups[start:]))) < most or begun.keys() >= set(row)
-        if (
-            start < len(groups)
-            and is_part
-            and not any(_is_second(cell, whole) for cell in set(whole) - begun.keys())
-        ):
-            groups[start:] = [whole]
-        else:
-            groups.append(row)
+        others = set(whole) - begun.keys()
+        has_room = not any(_is_below(cell, other) for cell, other in product(others, whole))
+        if start == len(groups) or not is_part or not has_room:
+            start, whole = len(groups), row
+        groups[start:] = [whole]
     return [_joined_cells(group, begun) for group in groups]
 
 
-def _is_second(cell: Word, cells: Sequence[Word]) -> bool:
-    """Tell whether a cell is below another one."""
-    higher = (other for other in cells if other.bottom > cell.bottom + 0.4 * cell.size)
-    return any(other.left < cell.right and cell.left < other.right for other in higher)
+def _is_below(cell: Word, other: Word) -> bool:
+    return (
+        other.bottom > cell.bottom + 0.4 * cell.size and other.left < cell.right and cell.left < other.right
+    )
 
 
 def _joined_cells(cells: Sequence[Word], begun: Mapping[Word, Word]) -> list[Word]:

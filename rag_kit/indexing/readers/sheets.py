@@ -12,7 +12,7 @@ from typing import Any
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.numbers import lowered, raised, struck
+from rag_kit.indexing.readers.numbers import join_runs, struck
 from rag_kit.indexing.readers.package import A, Package, R, xml_bytes
 from rag_kit.indexing.readers.parts import (
     LEFT_OUT,
@@ -37,6 +37,7 @@ _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BESIDE_CELLS = re.compile(r"docProps/|xl/(?!workbook|sharedStrings|styles|_rels/workbook)")
 _CELLS = ("cols", "sheetData", "mergeCells")
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML does not hold, such as a carriage return
+_SHIFTS = {"superscript": 1, "subscript": -1}
 _MAX_MERGE = 10_000  # cells of a merged range whose text is repeated
 
 
@@ -193,24 +194,15 @@ def _cell_text(value: Any, cell: Any) -> str:
         return str(value).upper()
     value = getattr(value, "text", value)  # an array formula is an object that holds its text
     if isinstance(value, list):
-        value = _rich_text(value)
+        fonts = [getattr(block, "font", None) for block in value]
+        shifts = [_SHIFTS.get(str(getattr(font, "vertAlign", None)), 0) for font in fonts]
+        are_struck = (bool(getattr(font, "strike", False)) for font in fonts)
+        value = join_runs(zip(map(str, value), shifts, are_struck, strict=True))
     code = (cell.number_format or "General") if cell.has_style else "General"
     is_formula = isinstance(value, str) and value.startswith("=")
     if isinstance(value, str):
         value = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), value)
     return plain_text(value) if is_formula or code == "General" else shown(value, code)
-
-
-def _rich_text(blocks: list[Any]) -> str:
-    """Write a text with superscripts and subscripts, and what is struck marked."""
-    text = ""
-    for block in blocks:
-        font, piece = getattr(block, "font", None), str(block)
-        if getattr(font, "strike", False):
-            piece = struck(piece)
-        write = {"superscript": raised, "subscript": lowered}.get(str(getattr(font, "vertAlign", None)))
-        text += write(text, piece) if write else piece
-    return text
 
 
 def _find_tables(block: Rows, *, by_columns: bool = False, cuts: int = 3) -> list[Rows]:

@@ -5,22 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.charts import DGM, chart_texts, diagram_text
 from rag_kit.indexing.readers.figures import Figures
-from rag_kit.indexing.readers.numbers import (
-    OMML,
-    equation_text,
-    list_number,
-    lowered,
-    raised,
-    struck,
-    whole_number,
-)
+from rag_kit.indexing.readers.numbers import OMML, equation_text, join_runs, list_number, whole_number
 from rag_kit.indexing.readers.package import MC, A, Package, R, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import fill_spans, join_header, markdown_table
@@ -118,7 +109,11 @@ def _read_shapes(shapes: Iterable[Any], where: str, depth: int) -> Iterator[str]
 def _read_shape(shape: Any) -> Iterator[str]:
     """Yield the text of a shape: a table, a chart, a text, a diagram, or the description of a picture."""
     if getattr(shape, "has_table", False):
-        yield _read_table(shape.table)
+        rows = [[cell for cell in row.cells if not cell.is_spanned] for row in shape.table.rows]
+        spans = (
+            [(_line_text(each.text_frame), each.span_width, each.span_height) for each in row] for row in rows
+        )
+        yield markdown_table(join_header(fill_spans(spans)))
     elif getattr(shape, "has_chart", False):
         yield from chart_texts(shape.chart._chartSpace)
     elif shape.has_text_frame:
@@ -130,15 +125,6 @@ def _read_shape(shape: Any) -> Iterator[str]:
         text = shape.element.find(".//{*}cNvPr").get("descr") or ""
         if text.strip():
             yield " ".join(text.split())
-
-
-def _read_table(table: Any) -> str:
-    """Write a table as markdown."""
-    rows = []
-    for row in table.rows:
-        cells = [cell for cell in row.cells if not cell.is_spanned]
-        rows.append([(_line_text(cell.text_frame), cell.span_width, cell.span_height) for cell in cells])
-    return markdown_table(join_header(fill_spans(rows)))
 
 
 def _line_text(frame: Any) -> str:
@@ -166,7 +152,10 @@ def _list_text(frame: Any, shape: Any = None) -> str:
         mark = "- " if level or sign == "buChar" else ""
         if sign == "buAutoNum":
             number = last_numbers[level] = _next_number(bullet, before)
-            mark = f"{_number_text(number.scheme, number.value)} "
+            match = _SCHEME.fullmatch(number.scheme)
+            style, signs = match.groups() if match else ("", "Period")
+            digits = list_number(number.value, _STYLES.get(style, "decimal"))
+            mark = _FRAMES.get(signs, "{}").format(digits) + " "
         lines.append("  " * level + mark + text)
     return "\n".join(lines)
 
@@ -188,15 +177,7 @@ def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
 
 def _paragraph_text(paragraph: Any) -> str:
     """Return the text of a paragraph, with superscripts and subscripts in line, and what is struck marked."""
-    text = ""
-    for (shift, is_struck), runs in groupby(paragraph._p.iterchildren(*_CONTENT), _form):
-        piece = "".join(map(_run_text, runs))
-        if is_struck:
-            piece = struck(piece)
-        if shift:
-            piece = raised(text, piece) if shift > 0 else lowered(text, piece)
-        text += piece
-    return text
+    return join_runs((_run_text(run), *_form(run)) for run in paragraph._p.iterchildren(*_CONTENT))
 
 
 def _run_text(run: Any) -> str:
@@ -234,10 +215,3 @@ def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
         shape = getattr(shape, "_base_placeholder", None)
         if shape is not None:
             yield from shape.element.iter(f"{A}lstStyle")
-
-
-def _number_text(scheme: str, number: int) -> str:
-    """Write a number in one of PowerPoint's schemes, such as ``alphaLcParenBoth``."""
-    match = _SCHEME.fullmatch(scheme)
-    style, frame = match.groups() if match else ("", "Period")
-    return _FRAMES.get(frame, "{}").format(list_number(number, _STYLES.get(style, "decimal")))

@@ -15,14 +15,7 @@ from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.package import MC, A, Package, R, parse_xml, xml_bytes
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
 from rag_kit.indexing.readers.word_lists import Lists, Styles, W, value_of
-from rag_kit.indexing.readers.word_shown import (
-    VML,
-    drop_broken_references,
-    fill_late_rows,
-    prepare,
-    run_of,
-    write_equations,
-)
+from rag_kit.indexing.readers.word_shown import VML, drop_broken_references, prepare, run_of
 
 _CAPTION = re.compile("caption|题注|題注|图注", re.I)
 _DOCUMENT = "word/document.xml"
@@ -60,12 +53,11 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     pictures = list(_pictures(document, package, main)) if context.pictures else []
     objects = _mark_objects(document, package, main)
     labels: list[tuple[int, str]] = []
-    for root in roots.values():
-        write_equations(root)
-        fill_late_rows(root)
+    changes = {}
+    for name, root in roots.items():
         if lists is not None:
             _mark_numbers(root, lists, labels)
-    changes = {name: xml_bytes(root) for name, root in roots.items()}
+        changes[name] = xml_bytes(root)
     if lists is not None:
         changes[numbering] = f"<numbering xmlns='{W[1:-1]}'/>".encode()  # mammoth would count otherwise
     html = _to_html(package, changes, styles)

@@ -30,6 +30,8 @@ def prepare(root: Any, styles: Styles) -> None:
     _drop_hidden(root)
     _unwrap(root)
     _show_boxes(root)
+    _write_equations(root)
+    _fill_late_rows(root)
 
 
 def _drop_hidden(document: Any) -> None:
@@ -101,7 +103,7 @@ def _unwrap(document: Any) -> None:
             position.set(f"{W}val", "superscript" if height > 0 else "subscript")
 
 
-def write_equations(document: Any) -> None:
+def _write_equations(document: Any) -> None:
     """Replace the equations of a document by runs of text."""
     # those on a line of their own first, with all that is in them
     for equation in [*document.iter(f"{OMML}oMathPara"), *document.iter(f"{OMML}oMath")]:
@@ -140,7 +142,7 @@ def _apply_styles(root: Any, styles: Styles) -> None:
                 properties.append(deepcopy(node))
 
 
-def fill_late_rows(document: Any) -> None:
+def _fill_late_rows(document: Any) -> None:
     """Insert empty cells at the beginning of rows that begin further to the right than their table."""
     for skipped in list(document.iter(f"{W}gridBefore")):
         properties, count = skipped.getparent(), value_of(skipped) or ""
