@@ -7,7 +7,7 @@ import io
 import json
 import struct
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -31,6 +31,13 @@ def zipped(entries: Mapping[str, str | bytes], *, compressed: bool = True) -> by
         for name, data in entries.items():
             archive.writestr(name, data)
     return buffer.getvalue()
+
+
+def edited(data: bytes, edit: Callable[[str, bytes], bytes | None]) -> bytes:
+    """A package with its parts changed; one that is changed to None is left out."""
+    with zipfile.ZipFile(io.BytesIO(data)) as old:
+        parts = {name: edit(name, old.read(name)) for name in old.namelist()}
+    return zipped({name: part for name, part in parts.items() if part is not None})
 
 
 def table(*rows: Sequence[str]) -> str:
