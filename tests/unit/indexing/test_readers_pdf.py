@@ -69,6 +69,7 @@ _FORMS = (
     "in three languages.",
 )
 _INDEX = (("anchor, 12", "berth, 40", "chain, 7"), ("depth, 33", "engine, 51", "flag, 2"))
+_HEADING = [(330.0, 790.0, 16.0, "Rules of the harbour of"), (330.0, 772.0, 16.0, "the northern islands")]
 _ITEMS = ["- Pumps\n- Valves\n- blue\n- red"]
 _CHINESE = ("检索增强生成把检索与生成结合在一起，先找到", "相关的段落，再写出有依据的答案。")
 _SHORT = (
@@ -93,6 +94,11 @@ _SHORT = (
             {},
             ["Quay Road", "Ann Lee", _ORDER],
         ),
+        (
+            [*make.wrapped(_ORDER, width=40, x=60, top=600), *_HEADING],
+            {},
+            ["# Rules of the harbour of the northern islands", _ORDER],
+        ),
         (column(*_SHORT[0], step=14), {}, _SHORT[0]),
         (column(*_SHORT[1], step=14), {}, _SHORT[1]),
         (
@@ -108,8 +114,8 @@ _SHORT = (
     ],
     ids=[
         "table", "Chinese table", "columns", "columns in a box", "contents", "lists side by side", "keys and values",
-        "bullets",
-        "letterhead drawn last", "Chinese lines of one length", "short lines", "table in the second column",
+        "bullets", "letterhead drawn last", "heading drawn last",
+        "Chinese lines of one length", "short lines", "table in the second column",
         "typographic hyphen", "hyphen", "Chinese", "address in a sentence", "typewriting",
     ],
 )  # fmt: skip
