@@ -332,8 +332,8 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         return "\x0b"  # a line break that survives the folding of white space
     if tag == "img":
         return f" {node.get('alt') or ''} "
-    if tag == "input":  # a box that can be ticked
-        is_box = (node.get("type") or "").lower() in ("checkbox", "radio")
+    if tag == "input":  # a box that can be ticked; one with a role opens a menu, and is not seen
+        is_box = (node.get("type") or "").lower() in ("checkbox", "radio") and not node.get("role")
         return f" {'☑' if 'checked' in node.attrib else '☐'} " if is_box else ""
     if tag == "math":
         return str(node.get("alttext") or "") or equation_text(node)

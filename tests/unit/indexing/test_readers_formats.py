@@ -373,7 +373,8 @@ def test_html_shows_no_hidden_rows_and_keeps_equal_cells(text_of):
       <table><tr><td>Mon<td>8<td>Tue<td>8</table>
       <p><span style="text-decoration: line-through">5,000</span> 4,000
       <pre>limit 10<sup>6</sup> N<br><code>second  line</code> <span hidden>secret</span>end</pre>
-      <p><ruby>汉<rp>(</rp><rt>hàn</rt><rp>)</rp>字</ruby> <input type="checkbox" checked>Yes <input type=radio>No"""
+      <p><ruby>汉<rp>(</rp><rt>hàn</rt><rp>)</rp>字</ruby> <input type="checkbox" checked>Yes
+      <input type=radio>No <input type=checkbox role=button>"""
     text = text_of("a.html", page)
     blocks = (
         "| a | b |\n| --- | --- |\n| new | 2 |",
