@@ -23,6 +23,11 @@ TRADITIONAL, SIMPLIFIED = Path(__file__).with_name("traditional.txt").read_text(
 
 HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3040-\u3098\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+#: Of six in seven people in China; most other words that are taken for names begin otherwise.
+SURNAMES = (
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许邓韩冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏吕丁任卢姚沈钟"
+    "姜崔谭陆范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾龚邵万覃武钱戴严莫孔向常汤"
+)
 HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
 UNSPACED = "\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u1049\u1780-\u17d3"  # Thai, Lao, Burmese, Khmer
 CLOSE = HAN + KANA + HANGUL + UNSPACED  # scripts that write no spaces between words

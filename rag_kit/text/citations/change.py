@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from itertools import pairwise, permutations
 
-from rag_kit.text.citations.tokens import Token, are_opposites, has_alike, is_negation
+from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation
 
 # share of a statement's words that a sentence has in their order, from which it is that one changed
 MIN_CLOSE = 0.6
@@ -121,7 +121,12 @@ def _is_character(token: Token) -> bool:
 def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:
     """Return the content words of a part without those of which another part has a form; names all stay."""
     keys = {token.key for token in other if token.content and not token.name}
-    return [token for token in part if token.content and (token.name or not has_alike(token.key, keys))]
+    return [
+        token
+        for token in part
+        if token.content
+        and (token.name or not (has_alike(token.key, keys) or any(are_equal(token.key, key) for key in keys)))
+    ]
 
 
 def _reason_of_replacement(

@@ -11,7 +11,7 @@ from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, content_keys, letters_of, posts
 from rag_kit.text.citations.tokens import Token, tokens
-from rag_kit.text.language import word_set
+from rag_kit.text.language import HAN, SURNAMES, word_set
 from rag_kit.text.values.reading import Value, find_values
 
 _MAY_CHANGE = re.compile(r"[改调推延提缩增降减更订]|\bto\b")
@@ -23,6 +23,7 @@ _CHANGED_TO = re.compile(
     r"\b(?:chang|amend|rais|increas|reduc|extend|lower|revis|adjust|cut|mov|postpon)\w*\b[^.;]{0,40}\bto\s$",
     re.IGNORECASE,
 )
+_PERSON = re.compile(f"[{SURNAMES}][{HAN}]{{1,2}}")
 _NAMES = (
     "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
     "|用人单位|劳动者"
@@ -196,6 +197,8 @@ def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
         if any(text in other or other in text for other in own):
             continue
         if any(text in other for texts in labels.values() for other in texts):
+            return True
+        if _PERSON.fullmatch(text) and all(map(_PERSON.fullmatch, own)):
             return True
     return False
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words, tag_words
-from rag_kit.text.language import cache_of_texts, fold
+from rag_kit.text.language import SURNAMES, cache_of_texts, fold
 from rag_kit.text.values.reading import Value, find_values
 
 _MAX_TOKENS = 1200  # of one text
@@ -18,6 +18,7 @@ _MAX_REMEMBERED = 50_000  # words
 _MAX_WORD = 128  # letters; a longer run is cut
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"(?P<han>[{_HAN}]+)|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*")
+_MAX_NAME = 3  # characters of the name of a person
 _NAME_TAGS = ("nr", "ns", "nt")  # jieba's tags of persons, places and organisations
 # parts of speech in which a paraphrase varies freely: verbs, adverbs, prepositions, conjunctions ...
 _ACTION_TAGS = "vdpcrfquyeo"
@@ -81,10 +82,28 @@ def _word_tokens(text: str, start: int, end: int) -> list[PlacedToken]:
     row: list[PlacedToken] = []
     for match in islice(_WORD.finditer(text, start, end), _MAX_TOKENS):
         if match["han"]:
-            for word, tag in tag_words(fold(match["han"])):
+            for word, tag in _with_whole_names(tag_words(fold(match["han"]))):
                 row += [PlacedToken(match.start(), _han_token(part, tag)) for part in _CUT.get(word, (word,))]
         else:
             row.append(PlacedToken(match.start(), _latin_token(match[0][:_MAX_WORD])))
+    return row
+
+
+def _with_whole_names(words: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Join a surname and the one or two characters after it, as a name that is in no dictionary is cut.
+
+    Example:
+        >>> _with_whole_names([("由", "p"), ("陈", "nr"), ("思", "n"), ("远", "a"), ("负责", "v")])
+        [('由', 'p'), ('陈思远', 'nr'), ('负责', 'v')]
+    """
+    row: list[tuple[str, str]] = []
+    for word, tag in words:
+        before = row[-1][0] if row else ""
+        is_begun = before in SURNAMES or (row[-1:] and row[-1][1] == "nr" and before[0] in SURNAMES)
+        if before and is_begun and len(before) < _MAX_NAME and len(word) == 1 and content_words(word):
+            row[-1] = (before + word, "nr")
+        else:
+            row.append((word, tag))
     return row
 
 

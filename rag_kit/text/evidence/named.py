@@ -12,7 +12,7 @@ from rag_kit.text.asking import without_remarks
 from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import PassageText
 from rag_kit.text.evidence.times import fit_in_time, time_spans
-from rag_kit.text.language import HAN, fold
+from rag_kit.text.language import HAN, SURNAMES, fold
 
 # XP-9900, FY2022
 _IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
@@ -23,11 +23,6 @@ _ATTRIBUTE = re.compile(
 )
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _HAN = re.compile(f"[{HAN}]+")
-# of six in seven people in China; most other words that are taken for names begin otherwise
-_SURNAMES = (
-    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许邓韩冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏吕丁任卢姚沈钟"
-    "姜崔谭陆范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾龚邵万覃武钱戴严莫孔向常汤"
-)
 _TITLES = "老师|先生|女士|小姐|师傅|医生|律师|教授|院长|董事长|总|经理|主任|工"
 _MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right word must be
 
@@ -102,7 +97,7 @@ def _persons(question: str) -> set[tuple[str, ...]]:
     names |= {before + word[0] for (before, _), (word, tag) in pairwise(pairs) if tag == "nr"}  # 郑, 海燕
     persons: set[tuple[str, ...]] = set()
     for name in names:
-        if len(name) == 2 and name[0] in _SURNAMES:
+        if len(name) == 2 and name[0] in SURNAMES:
             title = re.search(f"{name[0]}(?:{name[1]}[{HAN}]?)??({_TITLES})", question)
             address = name[0] + title[1][0] if title else ""
             persons.add((name[0],) if name == address else (name, address or name))

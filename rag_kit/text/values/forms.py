@@ -44,7 +44,11 @@ _N = rf"(?:\d{{1,2}}|[{_H}]{{1,3}})"  # up to two figures, as in days and hours
 _Y = r"(?:1[0-9]|20|21)\d\d"
 _ND = r"(?:st|nd|rd|th)"
 _WHEN = "凌晨|早上|上午|中午|下午|傍晚|晚上|晚"
-_COINS = r"(?:[A-Z]{1,2}|NT)?[$€£¥] ?|(?:EUR|USD|GBP|CNY|RMB|CHF|HKD|TWD|JPY) (?=\d)|人民币 ?"
+COINS_ZH = "人民币|港[币元]|新?台币|美[元金]|日元|欧元|英镑"  # before an amount
+_COINS = (
+    r"(?:[A-Z]{1,2}|NT)?[$€£¥] ?|(?:EUR|USD|GBP|CNY|RMB|CHF|HKD|TWD|JPY) (?=\d)"
+    rf"|(?:{COINS_ZH}) ?(?=\d|{HAN}元)"
+)
 _CODES = r"(?:ISO|IEC|DIN|EN|GB|ASTM|IEEE|ANSI|[A-Z]{2,4}/[A-Z]{1,4})"
 _HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H}\d]+%))(?: ?{_N} ?分(?!之)|半|一刻)?"
 _HALF_OF_DAY = r"(?: ?[ap]\.?m\b\.?| in the (?:morning|afternoon|evening)| at night)?"
@@ -123,7 +127,8 @@ NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
     r"[-+]?\d|(?<![背担胜抱肩承自])负(?=\d)|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
-    r"|礼(?=拜)|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|人(?=民币)|[A-Za-zäöü]+"
+    r"|礼(?=拜)|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|[A-Za-zäöü]+"
+    rf"|{COINS_ZH}"
 )
 TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch").union(
     WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("day", "days", "tag", "tags"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
-from rag_kit.text.values.forms import AFTER_A, CODES, FORMS, LETTERED, NUMBER, READERS, STARTS, TRIGGERS
+from rag_kit.text.values.forms import AFTER_A, CODES, COINS_ZH, FORMS, LETTERED, NUMBER, READERS, STARTS, TRIGGERS
 from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
 from rag_kit.text.values.units import FoundUnit, Unit, dimensions_agree, rate_of, unit_at, unit_named
 
@@ -58,7 +58,7 @@ def level(text: str) -> str:
 
 
 _COIN = re.compile(
-    r"(?P<coin>[A-Z]{0,2}[$€£¥]|[A-Z]{3}|人民币)? ?(?P<sign>[-+负]|零下)?(?P<number>.+)", re.DOTALL
+    rf"(?P<coin>[A-Z]{{0,2}}[$€£¥]|[A-Z]{{3}}|{COINS_ZH})? ?(?P<sign>[-+负]|零下)?(?P<number>.+)", re.DOTALL
 )
 _SCALES = sorted(SCALES, key=len, reverse=True)
 _COUNTED = (
@@ -214,7 +214,9 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         end = again.end()
     coin = unit_at(coin_name, 0) if coin_name else None
     unit = unit_at(text, end)
-    if coin and not (unit and dimensions_agree(coin.unit.dimension, unit.unit.dimension)):
+    if coin and unit and text.startswith("元", unit.end - 1):
+        unit = unit._replace(unit=coin.unit)  # 港币60元 are no yuan
+    elif coin and not (unit and dimensions_agree(coin.unit.dimension, unit.unit.dimension)):
         unit = None
     if text.startswith("个半", end):  # 两个半小时, 三个半月
         after = end + len("个半")
