@@ -99,8 +99,9 @@ def _with_whole_names(words: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
     row: list[tuple[str, str]] = []
     for word, tag in words:
         before = row[-1][0] if row else ""
-        is_begun = before in SURNAMES or (row[-1:] and row[-1][1] == "nr" and before[0] in SURNAMES)
-        if before and is_begun and len(before) < _MAX_NAME and len(word) == 1 and content_words(word):
+        is_name = 0 < len(before) < _MAX_NAME and before[0] in SURNAMES and row[-1][1] == "nr"
+        is_surname = len(before) == 1 and before in SURNAMES and content_words(before)
+        if (is_name or is_surname) and len(word) == 1 and content_words(word):
             row[-1] = (before + word, "nr")
         else:
             row.append((word, tag))
