@@ -55,7 +55,9 @@ def find_change(
         in_place = (before and after) or (old_start == new_start == 0 and after >= _MIN_CONTEXT)
         one_for_one = bool(in_place) and max(len(old_words), len(new_words)) <= _MAX_THING
         alone = one_for_one and with_new_words == 1
-        if reason := _reason_of_replacement(old_words, new_words, surplus, passage, titles, one_for_one, alone):
+        if reason := _reason_of_replacement(
+            old_words, new_words, surplus, passage, titles, one_for_one, alone
+        ):
             return reason
     share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
     is_shortened = all(

@@ -198,6 +198,10 @@ def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
 
     "paraphrase" if the statement only has more negations, so that words do not tell.
     """
+    if _count_denials(stated) == _count_denials(quoted) and any(
+        token.key in _DENYING for token in (*stated, *quoted)
+    ):
+        return ""  # "exempt from" is "do not have to"
     for text, other in ((stated, quoted), (quoted, stated)):
         keys, denied_there = content_keys(other), [word for words in _denied(other) for word in words]
         denials = list(_denied(text))
@@ -212,6 +216,11 @@ def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
     if sum(is_negation(token.key) for token in stated) > sum(is_negation(token.key) for token in quoted):
         return "paraphrase"
     return ""
+
+
+def _count_denials(row: Sequence[Token]) -> int:
+    """Count the words that deny something, negations among them."""
+    return sum(is_negation(token.key) or token.key in _DENYING for token in row)
 
 
 def _denied(text: Sequence[Token]) -> Iterable[list[str]]:

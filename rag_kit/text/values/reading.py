@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
-from rag_kit.text.values.forms import AFTER_A, CODES, COINS_ZH, FORMS, LETTERED, NUMBER, READERS, STARTS, TRIGGERS
+from rag_kit.text.values.forms import (
+    AFTER_A,
+    CODES,
+    COINS_ZH,
+    FORMS,
+    LETTERED,
+    NUMBER,
+    READERS,
+    STARTS,
+    TRIGGERS,
+)
 from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
 from rag_kit.text.values.units import FoundUnit, Unit, dimensions_agree, rate_of, unit_at, unit_named
 
