@@ -17,6 +17,7 @@ from rag_kit.text.values.tables import TableRow, table_rows
 from rag_kit.text.values.units import unit_named
 
 _MAX_SENTENCES = 2000
+_MAX_CAPTION = 60  # tokens above a table that say what it is about
 _CLAUSE = re.compile(
     rf"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|(?<=[{HAN}%])[,;:](?=[{HAN}\d])|\s(?=(?:but|while|whereas|aber)\s)"
 )
@@ -273,14 +274,14 @@ class PassageSource:
 
     @cached_property
     def captions(self) -> list[Sequence[Token]]:
-        """The tokens of the sentence above the table, for each row; none for a sentence."""
+        """The tokens of the sentences above the table, for each row; none for a sentence."""
         captions: list[Sequence[Token]] = []
-        above: Sequence[Token] = ()
+        above: list[Token] = []
         for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
             is_row = start in self.rows
             captions.append(above if is_row else ())
-            if sentence and not is_row:  # a header has no tokens
-                above = sentence
+            if not is_row:
+                above = (above + sentence)[-_MAX_CAPTION:]
         return captions
 
     def best_clause(self, number: int, stated: Sequence[Token]) -> Clause:
