@@ -11,7 +11,8 @@ from typing import Any
 
 from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
-from rag_kit.text.values.reading import Value, find_values
+from rag_kit.text.values.reading import find_values
+from rag_kit.text.values.value import Value
 
 _QUARTERS = ("first q1 1q 一 1", "second q2 2q 二 2", "third q3 3q 三 3", "fourth q4 4q 四 4")
 QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for name in names.split()}

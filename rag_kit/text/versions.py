@@ -13,7 +13,8 @@ from rag_kit.text.evidence.clauses import without_mark
 from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import PassageText, SentenceCandidate, is_question, weight_of
 from rag_kit.text.sentences import sentences
-from rag_kit.text.values.reading import Value, find_values, same_value
+from rag_kit.text.values.reading import find_values
+from rag_kit.text.values.value import Value, same_value
 
 MAX_SENTENCES, MAX_STATEMENTS = 1_000, 60  # looked at, and compared
 _NUMBERED = re.compile(

@@ -16,8 +16,9 @@ from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.conditions import quarter_of
 from rag_kit.query_construction.words import QuestionSpan, singular
 from rag_kit.text.values.forms import NUMBER
-from rag_kit.text.values.reading import Value, find_values
+from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.units import is_money
+from rag_kit.text.values.value import Value
 
 _NO_NUMBERS = ("clock", "decade", "century", "quarter", "weekday", "ordinal", "date")
 Spans = Sequence[QuestionSpan]

@@ -11,8 +11,8 @@ from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, content_keys
 from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation
 from rag_kit.text.language import word_set
-from rag_kit.text.values.reading import Value
 from rag_kit.text.values.units import names_unit
+from rag_kit.text.values.value import Value
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
 _FEW = 4  # content words of a statement that says too little to be foreign to a passage

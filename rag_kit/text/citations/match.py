@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.assertions import assertions
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
+from rag_kit.text.citations.cutting import assertions, clauses
 from rag_kit.text.citations.placing import Placement, place_values
-from rag_kit.text.citations.source import PassageSource, clauses, content_keys, holds, leaves_open, letters_of
+from rag_kit.text.citations.source import PassageSource, content_keys, holds, leaves_open, letters_of
 from rag_kit.text.citations.swaps import swaps_roles, turns_order
 from rag_kit.text.citations.tokens import Token, are_alike, has_alike, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.source import ValuePlace, content_keys
 from rag_kit.text.citations.tokens import Token, are_opposites
-from rag_kit.text.values.reading import Value, same_value, uncounted
+from rag_kit.text.values.value import Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
 _MAX_PLACED = 20  # values of a statement that are compared by the words beside them

@@ -8,31 +8,27 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from rag_kit.text.citations.tokens import Token, placed_tokens, tokens
+from rag_kit.text.citations.cutting import Clause, clauses
+from rag_kit.text.citations.tokens import Token, tokens
 from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
-from rag_kit.text.values.reading import Value, counted_by
 from rag_kit.text.values.tables import TableRow, table_rows
 from rag_kit.text.values.units import unit_named
+from rag_kit.text.values.value import Value, counted_by
 
 _MAX_SENTENCES = 2000
 _MAX_CAPTION = 60  # tokens above a table that say what it is about
-_CLAUSE = re.compile(
-    rf"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|(?<=[{HAN}%])[,;:](?=[{HAN}\d])|\s(?=(?:but|while|whereas|aber)\s)"
-)
 _PART = re.compile(rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))")
 _LABELLED = re.compile(
     r"(?:^|[\u3000\t，；。]|  )\W{0,4}(?P<label>[^\s：:|，；。]{2,16})[：:] ?"
     r"(?P<text>[^\n|\u3000，；。]{2,60}?)(?=  |[\u3000\t，；。]|$)",
     re.MULTILINE,
 )
-_LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
 _POST = re.compile(
     r"(?P<given>[^\s，。；：|]{2,12})由(?P<to>[^，。；|]{2,8}?)(?:担任|出任|兼任|负责|主持|主办|承办|协办)"
     r"|(?P<who>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任|负责|主持)(?P<post>[^，。；|]{2,12})"
 )
-_AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _STRUCK = re.compile(r"~~[^~\n]{1,500}~~")
@@ -56,9 +52,6 @@ _OPEN_QUESTION = re.compile(
     r"|(?:研究|探讨|评估|分析|考察|调查|确定|不清楚|不确定|未知|不明).{0,20}是否|旨在|目的(?:是|在于)",
     re.IGNORECASE,
 )
-
-
-Clause = list[Token]
 
 
 class ValuePlace(NamedTuple):
@@ -305,47 +298,6 @@ def _period_of(word: str) -> str:
     """Return the unit of time that a word such as "monthly", 每月 or 月费 counts by; "" for another word."""
     period = _HAN_PERIOD.match(word)
     return _PERIODS.get(period[1], period[1]) if period else _PERIODS.get(word, "")
-
-
-def clauses(text: str) -> list[Clause]:
-    """Cut a sentence into clauses; "and" separates two only where both have a value.
-
-    No clause ends inside a value, nor after a label such as "Price:" that stands before one.
-    """
-    placed = placed_tokens(text)
-    value_spans = [(token.value.start, token.value.end) for _, token in placed if token.value]
-    ends = {match.start() for match in _CLAUSE.finditer(text)}
-    for label in _LABEL.finditer(text):
-        if not any(label.start() <= start < label.end() for start, _ in value_spans):
-            ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
-    ends = {end for end in ends if not any(first <= end < last for first, last in value_spans)}
-    joints = [match.start() for match in _AND.finditer(text)]
-    cuts = sorted([*((end, False) for end in ends), *((joint, True) for joint in joints)])
-    parts: list[tuple[bool, Clause]] = [(False, [])]  # whether "and" begins it, and its tokens
-    for start, token in placed:
-        while cuts and cuts[0][0] <= start:
-            parts.append((cuts.pop(0)[1], []))
-        if token.key not in _JOINTS:
-            parts[-1][1].append(token)
-    return _join_parts(parts)
-
-
-_JOINTS = ("and", "und", "but", "aber", "而", "但")
-
-
-def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
-    """Join a part that "and" begins to the one before it, unless both have a value."""
-    joined: list[Clause] = []
-    for begins_with_and, part in parts:
-        has_value = any(token.value for token in part)
-        is_own_clause = has_value and bool(joined) and any(token.value for token in joined[-1])
-        if is_own_clause and part[0].value:  # "and 4:15 p.m." is one more value of the clause before
-            is_own_clause = False
-        if begins_with_and and joined and not is_own_clause:
-            joined[-1] += part
-        elif part:
-            joined.append(part)
-    return joined or [[]]
 
 
 def _sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:

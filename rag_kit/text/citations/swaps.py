@@ -12,7 +12,8 @@ from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, content_keys, letters_of, posts
 from rag_kit.text.citations.tokens import Token, tokens
 from rag_kit.text.language import HAN, SURNAMES, word_set
-from rag_kit.text.values.reading import Value, find_values
+from rag_kit.text.values.reading import find_values
+from rag_kit.text.values.value import Value
 
 _MAY_CHANGE = re.compile(r"[改调推延提缩增降减更订]|\bto\b")
 _IS = re.compile(r"(?P<label>[^，,。；;：:]{2,16}?)(?:是|为|系|：|:)\s?(?P<text>[^，,。；;]{2,40})")

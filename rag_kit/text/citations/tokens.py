@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words, tag_words
 from rag_kit.text.language import SURNAMES, cache_of_texts, fold
-from rag_kit.text.values.reading import Value, find_values
+from rag_kit.text.values.reading import find_values
+from rag_kit.text.values.value import Value
 
 _MAX_TOKENS = 1200  # of one text
 _MAX_REMEMBERED = 50_000  # words

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from rag_kit.text.values.reading import Value, find_values, level
+from rag_kit.text.values.reading import find_values, level
+from rag_kit.text.values.value import Value
 
 _SINCE = re.compile(r"(?:\b(?:since|after|from)|[自从由])\s{0,4}$", re.IGNORECASE)
 _UNTIL = re.compile(r"(?:\b(?:until|till|before|by)|直到)\s{0,4}$", re.IGNORECASE)

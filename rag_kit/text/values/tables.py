@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple, TypeGuard
 
 from rag_kit.text.values.numbers import SCALES
-from rag_kit.text.values.reading import Value, counted_by, find_values, level
+from rag_kit.text.values.reading import find_values, level
 from rag_kit.text.values.units import Unit, dimensions_agree, is_money, unit_at
+from rag_kit.text.values.value import Value, counted_by
 
 DELIMITER = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
 _LINE = re.compile(r"[^\n]+")

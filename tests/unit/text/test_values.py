@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_kit.text.citations.placing import says
-from rag_kit.text.values.reading import find_values, same_value
+from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.tables import table_rows
+from rag_kit.text.values.value import same_value
 
 
 def normal(text: str) -> list[str]:

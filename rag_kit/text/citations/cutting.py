@@ -1,0 +1,102 @@
+"""A sentence cut into clauses, and a statement into the assertions that it joins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rag_kit.text.analysis import content_words
+from rag_kit.text.citations.tokens import Token, placed_tokens
+from rag_kit.text.language import HAN
+
+_MIN_WORDS = 2  # content words of an assertion
+_VERB = (
+    r"(?:is|are|was|were|has|have|had|can|cannot|could|may|might|must|will|shall|should|does|do|did|it|they|its|their"
+    r"|there|this|these)"
+)
+_ASSERTION = re.compile(
+    rf"(?:，|；|(?<=[{HAN}%）)\w])[,;](?=[{HAN}]))"
+    rf"|;\s|,\s(?:and|but|while|whereas)\s|\sand\s(?={_VERB}\b)|\s(?:while|whereas)\s"
+)
+# a piece that only says when, if or why another one holds
+_DEPENDENT = re.compile(
+    r"\s*(?:如|若|只[要有]|除|因|由于|虽|尽管|即[使便]|哪怕|无论|不论|根据|按|依|从|自|在|对于?|当|凡"
+    r"|(?:if|when|unless|once|after|before|because|since|as|where|although|though|provided|until)\b)"
+    r"|.*(?:[时后前外内中下的]|的话|以来|期间)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_CLAUSE = re.compile(
+    rf"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|(?<=[{HAN}%])[,;:](?=[{HAN}\d])|\s(?=(?:but|while|whereas|aber)\s)"
+)
+_LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
+_AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
+
+Clause = list[Token]
+
+
+def assertions(statement: str) -> list[str]:
+    """Cut a statement at the commas and conjunctions that join whole assertions.
+
+    A piece that only says when, if or why something holds stays with the next one, the last one with that before.
+
+    Example:
+        >>> assertions("The tank holds 300 litres, and the pump is blue.")
+        ['The tank holds 300 litres', 'the pump is blue.']
+        >>> assertions("如果下雨，比赛改期，门票仍然有效。")
+        ['如果下雨，比赛改期', '门票仍然有效。']
+    """
+    found: list[str] = []
+    # where the assertion begins, the one before it, and the piece that it ends with
+    start = before = piece_start = 0
+    for cut in [*_ASSERTION.finditer(statement), None]:
+        end = cut.start() if cut else len(statement)
+        is_dependent = _DEPENDENT.match(statement[piece_start:end])
+        is_whole = not is_dependent and len(content_words(statement[start:end])) >= _MIN_WORDS
+        piece_start = cut.end() if cut else end
+        if is_whole or (cut is None and not found):
+            found.append(statement[start:end])
+            start, before = piece_start, start
+        elif cut is None:
+            found[-1] = statement[before:]
+    return found
+
+
+def clauses(text: str) -> list[Clause]:
+    """Cut a sentence into clauses; "and" separates two only where both have a value.
+
+    No clause ends inside a value, nor after a label such as "Price:" that stands before one.
+    """
+    placed = placed_tokens(text)
+    value_spans = [(token.value.start, token.value.end) for _, token in placed if token.value]
+    ends = {match.start() for match in _CLAUSE.finditer(text)}
+    for label in _LABEL.finditer(text):
+        if not any(label.start() <= start < label.end() for start, _ in value_spans):
+            ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
+    ends = {end for end in ends if not any(first <= end < last for first, last in value_spans)}
+    joints = [match.start() for match in _AND.finditer(text)]
+    cuts = sorted([*((end, False) for end in ends), *((joint, True) for joint in joints)])
+    parts: list[tuple[bool, Clause]] = [(False, [])]  # whether "and" begins it, and its tokens
+    for start, token in placed:
+        while cuts and cuts[0][0] <= start:
+            parts.append((cuts.pop(0)[1], []))
+        if token.key not in _JOINTS:
+            parts[-1][1].append(token)
+    return _join_parts(parts)
+
+
+_JOINTS = ("and", "und", "but", "aber", "而", "但")
+
+
+def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
+    """Join a part that "and" begins to the one before it, unless both have a value."""
+    joined: list[Clause] = []
+    for begins_with_and, part in parts:
+        has_value = any(token.value for token in part)
+        is_own_clause = has_value and bool(joined) and any(token.value for token in joined[-1])
+        if is_own_clause and part[0].value:  # "and 4:15 p.m." is one more value of the clause before
+            is_own_clause = False
+        if begins_with_and and joined and not is_own_clause:
+            joined[-1] += part
+        elif part:
+            joined.append(part)
+    return joined or [[]]
