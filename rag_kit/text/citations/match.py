@@ -150,7 +150,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         reason = exchanged
     elif is_verbatim:
         reason, score = "verbatim", 1.0
-    if not is_row and reason != "verbatim":
+    if not is_row and reason != "verbatim" and exchanged != "name":
         reason = _compare_with_sentence(pair, reason, placement)
         if asks and reason in _NEEDS_CLAIM:
             reason = "paraphrase"
