@@ -106,18 +106,11 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
     for before, token in pairwise([Token(""), *text]):
         if before.name and token.name:
             words[-1] += f" {token.key}"
-        elif _is_character(before) and _is_character(token):  # of a name that is in no dictionary
-            words[-1] += token.key
         elif token.content:
             words.append(token.key)
     count = Counter(words)
     beside = zip(["", *words], [*words[1:], ""], strict=False)
     return {word: neighbours for word, neighbours in zip(words, beside, strict=True) if count[word] == 1}
-
-
-def _is_character(token: Token) -> bool:
-    """Tell whether a token is a single Chinese character."""
-    return token.content and len(token.key) == 1 and token.key > "\u2fff"
 
 
 def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import dropwhile, islice, pairwise, product
 
-from rag_kit.text.citations.placing import kind_of, says
+from rag_kit.text.citations.placing import says
 from rag_kit.text.citations.source import PassageSource, content_keys
 from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation
 from rag_kit.text.language import word_set
@@ -128,12 +128,6 @@ def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
     """Return the reason why words that a quote lacks make a statement unsupported, or ""."""
     source = pair.source
-    quoted = [token.value for token in pair.quoted if token.value] if source.rows else []
-    amounts = {value.amount for value in quoted if not value.dimension}
-    measured = (token.value for token in unknown if token.value and token.value.unit)
-    kinds = {kind_of(value) for value in quoted}
-    if any(value.amount in amounts and kind_of(value) not in kinds for value in measured):
-        return "paraphrase"  # the row has the number without a unit, and no other that is measured so
     dimensions = {token.value.dimension for token in unknown if token.value}
     said = {place.value.dimension for place in source.places} if dimensions else set()
     if any(dimension not in _WEAK or dimension in said for dimension in dimensions):

@@ -120,7 +120,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         start, end = source.spans[0] if source.spans else (0, 0)
         return Verdict(0.0, "thin", start, end)
     stated = with_keys_of(source, tokens(statement))
-    best, quoted_sentences = source.best_sentences(statement, stated)
+    best, quoted_sentences = source.best_sentences(stated)
     start, end = source.spans[quoted_sentences[0]][0], source.spans[quoted_sentences[-1]][1]
     asks = leaves_open(source.plain(*source.spans[best])) and not leaves_open(statement)
     is_verbatim = holds(letters_of(source.text[start:end]), letters) and not asks

@@ -181,11 +181,6 @@ class PassageSource:
         return frozenset().union(*map(content_keys, texts))
 
     @cached_property
-    def letters(self) -> list[str]:
-        """Each sentence as `letters_of` gives it."""
-        return [letters_of(self.text[start:end]) for start, end in self.spans]
-
-    @cached_property
     def context_tokens(self) -> list[Token]:
         """The tokens of title and headings."""
         return [token for line in self.context.splitlines() for token in tokens(line)]
@@ -234,15 +229,12 @@ class PassageSource:
                 bare[counted_by(value, unit_named(period)).normal] = value.normal
         return bare
 
-    def best_sentences(self, statement: str, stated: Sequence[Token]) -> tuple[int, range]:
+    def best_sentences(self, stated: Sequence[Token]) -> tuple[int, range]:
         """Return the number of the sentence that has most of a statement's words, and the range of those to quote.
 
         The range holds that sentence, and a neighbour of it that has further words of the statement.
         """
-        letters, keys = letters_of(statement), content_keys(stated)
-        for number, sentence in enumerate(self.letters):
-            if holds(sentence, letters):
-                return number, range(number, number + 1)
+        keys = content_keys(stated)
         shared = [keys & words for words in self._keys_with_captions]
         numbers = range(len(shared))
 

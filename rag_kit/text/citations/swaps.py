@@ -11,7 +11,7 @@ from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, content_keys, letters_of, posts
 from rag_kit.text.citations.tokens import Token, tokens
-from rag_kit.text.language import HAN, SURNAMES, word_set
+from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value
 
@@ -24,7 +24,6 @@ _CHANGED_TO = re.compile(
     r"\b(?:chang|amend|rais|increas|reduc|extend|lower|revis|adjust|cut|mov|postpon)\w*\b[^.;]{0,40}\bto\s$",
     re.IGNORECASE,
 )
-_PERSON = re.compile(f"[{SURNAMES}][{HAN}]{{1,2}}")
 _NAMES = (
     "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
     "|用人单位|劳动者"
@@ -75,9 +74,6 @@ _FALLS = re.compile(
 )
 _STEP_WITHIN = 48  # characters before a value in which a verb of change is looked for
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
-_PARTY = re.compile(
-    rf"(?P<to>[向给对为与和同]|支付|通知|赔偿|补偿|告知|交付|归还|退还|提供)?(?P<name>{_NAMES})(?P<of>的|所在)?"
-)
 _DUTY = re.compile(
     rf"(?<![向给对为与和同])(?P<name>{_NAMES})[^，。；,;]{{0,6}}?(?:有权|无权|应当?|必须|不得|负责)(?P<action>[^，。；,;\n]{{3,40}})"
 )
@@ -87,18 +83,14 @@ _CHANGE_WORDS = 60  # characters before a value in which English words that say 
 def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
     """Return the reason why a statement exchanges things that the passage tells apart, or "".
 
-    "number": a value before and one after a change; "name": a text and that of another label; "order": the parties of
-    an action, or the sides of a comparison.
+    "number": a value before and one after a change; "name": a text and that of another label; "order": the
+    sides of a comparison, or who may or must do something.
     """
     if _is_change_turned(statement, passage) or _has_other_sign(statement, passage):
         return "number"
     if _is_mislabelled(statement, passage.labels):
         return "name"
-    if (
-        _are_parties_swapped(statement, sentence)
-        or _is_comparison_turned(statement, sentence)
-        or _is_duty_of_another(statement, passage)
-    ):
+    if _is_comparison_turned(statement, sentence) or _is_duty_of_another(statement, passage):
         return "order"
     return ""
 
@@ -199,27 +191,7 @@ def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
             continue
         if any(text in other for texts in labels.values() for other in texts):
             return True
-        if _PERSON.fullmatch(text) and all(map(_PERSON.fullmatch, own)):
-            return True
     return False
-
-
-def _are_parties_swapped(statement: str, sentence: str) -> bool:
-    """Tell whether a party of a contract has a role in a statement that a sentence gives to another party alone."""
-    said = _parties(sentence)
-    for name, roles in _parties(statement).items():
-        if name in said and not said[name] & roles and any(roles & others for others in said.values()):
-            return True
-    return False
-
-
-def _parties(text: str) -> dict[str, set[str]]:
-    """Map each party of a contract to its roles: who does something ("by"), or to whom it is done ("to")."""
-    roles: dict[str, set[str]] = {}
-    for match in _PARTY.finditer(text):
-        if not match["of"]:
-            roles.setdefault(match["name"], set()).add("to" if match["to"] else "by")
-    return roles
 
 
 def _is_sequence_turned(statement: str, sentence: str) -> bool:
