@@ -92,14 +92,12 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     if not all(verdict.status == "supported" for verdict in verdicts):
         return whole
     stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
-    if whole.reason in _OF_ORDER and all(
-        place_values(part, [part], source.places) == "all" for part in stated_parts
-    ):
+    if whole.reason in _OF_ORDER and all(place_values(part, source.places) == "all" for part in stated_parts):
         return whole._replace(reason="covered")  # each value is surely in its place
     if whole.reason not in _OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
         return whole
     stated = [token for part in stated_parts for token in part]
-    if place_values(stated, stated_parts, source.places) == "wrong":
+    if place_values(stated, source.places) == "wrong":
         return whole
     if swaps_roles(statement, source.plain(), source):
         return whole
@@ -140,7 +138,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     placement: Placement = "open"
     exchanged = ""
     if reason in ("covered", "paraphrase"):
-        placement = place_values(stated, parts, source.places)
+        placement = place_values(stated, source.places)
         quote = source.plain(start, end)
         exchanged = swaps_roles(statement, quote, source)
         exchanged = exchanged or ("number" if placement == "wrong" else "")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from itertools import combinations
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from rag_kit.text.citations.source import ValuePlace, content_keys
 from rag_kit.text.citations.tokens import Token, are_opposites
@@ -30,22 +29,17 @@ def says(said: Value, stated: Value) -> bool:
     return bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
 
 
-def place_values(
-    stated: Sequence[Token], parts: Sequence[Sequence[Token]], places: Sequence[ValuePlace]
-) -> Placement:
+def place_values(stated: Sequence[Token], places: Sequence[ValuePlace]) -> Placement:
     """Tell whether the passage has the values of a statement beside the same words, so that none were exchanged.
 
     Args:
         stated: The tokens of the statement.
-        parts: The same by clauses.
         places: The values of the passage.
 
     Returns:
         "wrong" if another value fits the words better; "all" or "some" if that many of the values that could be
         exchanged surely fit; "open" if nothing tells.
     """
-    if _have_swapped(parts, places):
-        return "wrong"
     values = [token for token in stated if token.value][:_MAX_PLACED]
     others = [value.value for value in values if value.value]
     fits = [_fit_of_value(token, content_keys(stated), others, places) for token in values]
@@ -81,8 +75,6 @@ def _fit_of_value(
     ]
     if not rivals:
         return "alone"
-    if all(_is_of_another(words, place, rivals) for place in same):
-        return "wrong"
     beside = words - {token.key}
     best = max(same, key=lambda place: _shared_counts(beside, place))
     if any(_is_nearer(beside, rival, best) for rival in rivals):
@@ -92,40 +84,6 @@ def _fit_of_value(
         for rival in rivals
     )
     return "sure" if is_first else "unsure"
-
-
-class _StatedValue(NamedTuple):
-    """A value of a statement, the other words of its clause, and its places in the passage."""
-
-    value: Value
-    words: Set[str]
-    places: list[ValuePlace]
-
-
-def _have_swapped(parts: Sequence[Sequence[Token]], places: Sequence[ValuePlace]) -> bool:
-    """Tell whether two values of a statement each have beside them the words that the other has in the passage."""
-    stated: list[_StatedValue] = []
-    for part in parts:
-        words = {token.key for token in part if token.content and not token.value}
-        for value in (token.value for token in part if token.value):
-            same = [place for place in places if says(place.value, value)]
-            stated.append(_StatedValue(value, words, same))
-    for one, other in combinations(stated[:_MAX_PLACED], 2):
-        if len(one.places) != 1 or len(other.places) != 1 or kind_of(one.value) != kind_of(other.value):
-            continue
-        first, second = one.places[0].clause, other.places[0].clause
-        straight = len(one.words & first) + len(other.words & second)
-        crossed = len(one.words & second) + len(other.words & first)
-        if crossed > straight:
-            return True
-    return False
-
-
-def _is_of_another(words: Set[str], place: ValuePlace, rivals: Sequence[ValuePlace]) -> bool:
-    """Tell whether the passage says a value of another subject, and in the same sentence a rival of the statement's."""
-    if not place.subject or place.subject & words:
-        return False
-    return any(rival.subject & words and rival.section[0] == place.section[0] for rival in rivals)
 
 
 def kind_of(value: Value) -> str:

@@ -67,7 +67,6 @@ class ValuePlace(NamedTuple):
     earlier: frozenset[str] = frozenset()  # words of earlier clauses of its sentence
     earlier_in_part: frozenset[str] = frozenset()
     sentence_before: frozenset[str] = frozenset()
-    subject: frozenset[str] = frozenset()  # the names before it, of the last clause that has any
     section: tuple[int, int] = (-1, 0)  # the numbers of its sentence, and of its part in the sentence
     order: int = 0  # its number among the passage's values
 
@@ -294,16 +293,15 @@ def _period_of(word: str) -> str:
 
 def _sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:
     """Yield the values of the sentence with a number, given its parts and the words of the sentence before."""
-    earlier = subject = frozenset[str]()
+    earlier = frozenset[str]()
     for part_number, part in enumerate(parts):
         earlier_in_part = frozenset[str]()
         for clause in part:
             words = frozenset(content_keys(clause))
-            for end, token in enumerate(clause, start=1):
-                subject = frozenset(word.key for word in clause[:end] if word.name) or subject
+            for token in clause:
                 if token.value:
                     yield ValuePlace(
-                        token.value, words - {token.key}, earlier, earlier_in_part, before, subject,
+                        token.value, words - {token.key}, earlier, earlier_in_part, before,
                         (number, part_number),
                     )  # fmt: skip
             earlier |= words
