@@ -89,8 +89,6 @@ def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
     names = {token.key for token in stated if token.name}
     strict = {word for word in new if word in values or names.intersection(word.split())}
     for a, b in permutations(old.keys() & new.keys(), 2):
-        if (a in values) != (b in values):
-            continue  # a time and a place
         if b in old[a] and a not in strict:
             continue  # members of an enumeration, a word and its attribute
         has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
@@ -142,9 +140,6 @@ def _reason_of_replacement(
     brought = [token for token in new if surplus[token.key] < 0]
     things = [token for token in old if token.thing]
     has_name = any(token.name for token in old)
-    dimensions = {token.value.dimension for token in old if token.value}
-    if any(token.value and token.value.dimension in dimensions for token in brought):
-        return "number"
     if has_name and any(token.name for token in brought):
         return "name"
     if all(surplus[token.key] <= 0 for token in things or old):

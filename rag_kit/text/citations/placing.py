@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from typing import Literal
 
 from rag_kit.text.citations.source import ValuePlace, content_keys
-from rag_kit.text.citations.tokens import Token, are_opposites
+from rag_kit.text.citations.tokens import Token
 from rag_kit.text.values.value import Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
@@ -98,10 +98,7 @@ def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
     """
     near_rival = rival.clause
     if rival.section != best.section:
-        near_rival, near_best = rival.clause | rival.earlier_in_part, best.clause | best.earlier_in_part
-        only_rival, only_best = words & (near_rival - near_best), near_best - words
-        if any(are_opposites(one, other) for one in only_rival for other in only_best):
-            return True  # after the signing, where the other is after the handing over
+        near_rival = rival.clause | rival.earlier_in_part
     counts, best_counts = _shared_counts(words, rival), _shared_counts(words, best)
     if counts[:3] == best_counts[:3]:
         return _is_more_exact(words, rival, best)
