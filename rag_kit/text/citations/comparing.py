@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from itertools import dropwhile, islice, pairwise, product
 
 from rag_kit.text.citations.placing import says
-from rag_kit.text.citations.source import PassageSource, content_keys
-from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation
+from rag_kit.text.citations.source import PassageSource
+from rag_kit.text.citations.tokens import (
+    Token,
+    are_equal,
+    are_opposites,
+    content_keys,
+    has_alike,
+    is_negation,
+)
 from rag_kit.text.language import word_set
 from rag_kit.text.values.units import names_unit
 from rag_kit.text.values.value import Value

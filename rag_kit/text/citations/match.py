@@ -11,9 +11,9 @@ from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
 from rag_kit.text.citations.placing import Placement, place_values
-from rag_kit.text.citations.source import PassageSource, content_keys, holds, leaves_open, letters_of
+from rag_kit.text.citations.source import PassageSource, holds, letters_of
 from rag_kit.text.citations.swaps import swaps_roles, turns_order
-from rag_kit.text.citations.tokens import Token, are_alike, has_alike, tokens
+from rag_kit.text.citations.tokens import Token, are_alike, content_keys, has_alike, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
 
 # share of a statement's words from which a sentence, with its neighbours, says the whole of it
@@ -36,6 +36,17 @@ _POINTING = word_set(
     "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
 )
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
+_STUDY = (
+    r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
+    r"|identify|clarify|establish)"
+)
+_OPEN_QUESTION = re.compile(
+    rf"\b(?:{_STUDY}|(?:evaluat|examin|investigat|unknown|unclear|uncertain|question|know|ask)\w*)\b.{{0,60}}\bwhether\b"
+    rf"|^(?:in order )?to {_STUDY}\b|\b(?:sought|aim(?:s|ed)?|wish(?:ed)?) to\b|hypothesi[sz]e"
+    r"|\b(?:aim|purpose|objective|goal)s?\b.{0,40}\b(?:was|were|is) to\b"
+    r"|(?:研究|探讨|评估|分析|考察|调查|确定|不清楚|不确定|未知|不明).{0,20}是否|旨在|目的(?:是|在于)",
+    re.IGNORECASE,
+)
 
 
 class Verdict(NamedTuple):
@@ -120,7 +131,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     stated = with_keys_of(source, tokens(statement))
     best, quoted_sentences = source.best_sentences(stated)
     start, end = source.spans[quoted_sentences[0]][0], source.spans[quoted_sentences[-1]][1]
-    asks = leaves_open(source.plain(*source.spans[best])) and not leaves_open(statement)
+    asks = _leaves_open(source.plain(*source.spans[best])) and not _leaves_open(statement)
     is_verbatim = holds(letters_of(source.text[start:end]), letters) and not asks
     if is_verbatim and not _begins_inside(source.text[start:end], statement):
         return Verdict(1.0, "verbatim", start, end)
@@ -205,6 +216,16 @@ def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:
         referred |= earlier
         others -= earlier
     return referred, others
+
+
+def _leaves_open(sentence: str) -> bool:
+    """Tell whether a sentence only states a question, as the aim of a study does: it claims nothing.
+
+    Example:
+        >>> _leaves_open("We sought to determine whether tea is safe."), _leaves_open("Tea is safe.")
+        (True, False)
+    """
+    return _OPEN_QUESTION.search(sentence) is not None
 
 
 def _begins_inside(text: str, statement: str) -> bool:

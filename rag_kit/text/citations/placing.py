@@ -2,15 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from typing import Literal
+from collections.abc import Iterator, Sequence, Set
+from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.source import ValuePlace, content_keys
-from rag_kit.text.citations.tokens import Token
+from rag_kit.text.citations.cutting import Clause
+from rag_kit.text.citations.tokens import Token, content_keys
 from rag_kit.text.values.value import Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
 _MAX_PLACED = 20  # values of a statement that are compared by the words beside them
+
+
+class ValuePlace(NamedTuple):
+    """A value of a passage with the content words beside it.
+
+    A sentence has parts, between its semicolons, and a part has clauses.
+    """
+
+    value: Value
+    clause: frozenset[
+        str
+    ]  # other words of its clause; in a table, of cell, header and cells that name the row
+    earlier: frozenset[str] = frozenset()  # words of earlier clauses of its sentence
+    earlier_in_part: frozenset[str] = frozenset()
+    sentence_before: frozenset[str] = frozenset()
+    section: tuple[int, int] = (-1, 0)  # the numbers of its sentence, and of its part in the sentence
+    order: int = 0  # its number among the passage's values
+
+
+class CellTokens(NamedTuple):
+    """The tokens of a cell and of its column's header."""
+
+    header: list[Token]
+    text: list[Token]
+
+
+def sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:
+    """Yield the values of the sentence with a number, given its parts and the words of the sentence before."""
+    earlier = frozenset[str]()
+    for part_number, part in enumerate(parts):
+        earlier_in_part = frozenset[str]()
+        for clause in part:
+            words = frozenset(content_keys(clause))
+            for token in clause:
+                if token.value:
+                    yield ValuePlace(
+                        token.value, words - {token.key}, earlier, earlier_in_part, before,
+                        (number, part_number),
+                    )  # fmt: skip
+            earlier |= words
+            earlier_in_part |= words
+
+
+def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
+    """Yield the values of a row; beside each are its column's header and the cells that name the row.
+
+    Beside a value that itself names the row, such as a weekday in the first column, is the whole row.
+    """
+    words_of = [content_keys([*cell.header, *cell.text]) for cell in cells]
+    names: set[str] = set()  # words of cells that hold no measure, with their headers
+    for number, cell in enumerate(cells):
+        if not any(map(_measures, cell.text)) or (not number and _is_day(cell.text)):
+            names |= words_of[number]
+    for number, cell in enumerate(cells):
+        words = names.union(*words_of) if not number and _is_day(cell.text) else names | words_of[number]
+        for token in cell.text:
+            if token.value:
+                yield ValuePlace(token.value, frozenset(words - {token.key}))
+
+
+def _measures(token: Token) -> bool:
+    """Tell whether a token is a value that is measured or counted, not an identifier."""
+    return token.value is not None and token.value.dimension != "id"
+
+
+def _is_day(cell: Sequence[Token]) -> bool:
+    """Tell whether all values of a cell are weekdays or quarters."""
+    return all(token.value is None or token.value.dimension in ("weekday", "quarter") for token in cell)
 
 
 def says(said: Value, stated: Value) -> bool:

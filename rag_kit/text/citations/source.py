@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
 
 from rag_kit.text.citations.cutting import Clause, clauses
-from rag_kit.text.citations.tokens import Token, tokens
+from rag_kit.text.citations.placing import CellTokens, ValuePlace, row_places, sentence_places
+from rag_kit.text.citations.tokens import Token, content_keys, tokens
 from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
@@ -41,41 +41,6 @@ _PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {
 }
 _HAN_PERIOD = re.compile(r"每?个?([年季月周日天])度?(?:$|[费租薪工收销产利息均付额休])")  # 每月, 月费
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
-_STUDY = (
-    r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
-    r"|identify|clarify|establish)"
-)
-_OPEN_QUESTION = re.compile(
-    rf"\b(?:{_STUDY}|(?:evaluat|examin|investigat|unknown|unclear|uncertain|question|know|ask)\w*)\b.{{0,60}}\bwhether\b"
-    rf"|^(?:in order )?to {_STUDY}\b|\b(?:sought|aim(?:s|ed)?|wish(?:ed)?) to\b|hypothesi[sz]e"
-    r"|\b(?:aim|purpose|objective|goal)s?\b.{0,40}\b(?:was|were|is) to\b"
-    r"|(?:研究|探讨|评估|分析|考察|调查|确定|不清楚|不确定|未知|不明).{0,20}是否|旨在|目的(?:是|在于)",
-    re.IGNORECASE,
-)
-
-
-class ValuePlace(NamedTuple):
-    """A value of a passage with the content words beside it.
-
-    A sentence has parts, between its semicolons, and a part has clauses.
-    """
-
-    value: Value
-    clause: frozenset[
-        str
-    ]  # other words of its clause; in a table, of cell, header and cells that name the row
-    earlier: frozenset[str] = frozenset()  # words of earlier clauses of its sentence
-    earlier_in_part: frozenset[str] = frozenset()
-    sentence_before: frozenset[str] = frozenset()
-    section: tuple[int, int] = (-1, 0)  # the numbers of its sentence, and of its part in the sentence
-    order: int = 0  # its number among the passage's values
-
-
-class _CellTokens(NamedTuple):
-    """The tokens of a cell and of its column's header."""
-
-    header: list[Token]
-    text: list[Token]
 
 
 class PassageSource:
@@ -123,10 +88,10 @@ class PassageSource:
         ]
 
     @cached_property
-    def _cells(self) -> dict[int, list[_CellTokens]]:
+    def _cells(self) -> dict[int, list[CellTokens]]:
         """The tokens of the cells of each row, by the row's start."""
         return {
-            start: [_CellTokens(tokens(cell.header), tokens(cell.text, cell.values)) for cell in row.cells]
+            start: [CellTokens(tokens(cell.header), tokens(cell.text, cell.values)) for cell in row.cells]
             for start, row in self.rows.items()
         }
 
@@ -196,9 +161,9 @@ class PassageSource:
         before: frozenset[str] = frozenset()  # words of the sentence before
         for number, (start, _) in enumerate(self.spans):
             if start in self._cells:
-                found += _row_places(self._cells[start])
+                found += row_places(self._cells[start])
             else:
-                found += _sentence_places(self._parts[start], number, before)
+                found += sentence_places(self._parts[start], number, before)
                 before = frozenset(self.keys[number])
         values = [token.value for token in self.context_tokens if token.value]
         found += [ValuePlace(value, frozenset(), earlier=self.all_keys) for value in values]
@@ -291,45 +256,6 @@ def _period_of(word: str) -> str:
     return _PERIODS.get(period[1], period[1]) if period else _PERIODS.get(word, "")
 
 
-def _sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:
-    """Yield the values of the sentence with a number, given its parts and the words of the sentence before."""
-    earlier = frozenset[str]()
-    for part_number, part in enumerate(parts):
-        earlier_in_part = frozenset[str]()
-        for clause in part:
-            words = frozenset(content_keys(clause))
-            for token in clause:
-                if token.value:
-                    yield ValuePlace(
-                        token.value, words - {token.key}, earlier, earlier_in_part, before,
-                        (number, part_number),
-                    )  # fmt: skip
-            earlier |= words
-            earlier_in_part |= words
-
-
-def _row_places(cells: Sequence[_CellTokens]) -> Iterator[ValuePlace]:
-    """Yield the values of a row; beside each are its column's header and the cells that name the row.
-
-    Beside a value that itself names the row, such as a weekday in the first column, is the whole row.
-    """
-    words_of = [content_keys([*cell.header, *cell.text]) for cell in cells]
-    names: set[str] = set()  # words of cells that hold no measure, with their headers
-    for number, cell in enumerate(cells):
-        if not any(map(_measures, cell.text)) or (not number and _is_day(cell.text)):
-            names |= words_of[number]
-    for number, cell in enumerate(cells):
-        words = names.union(*words_of) if not number and _is_day(cell.text) else names | words_of[number]
-        for token in cell.text:
-            if token.value:
-                yield ValuePlace(token.value, frozenset(words - {token.key}))
-
-
-def _measures(token: Token) -> bool:
-    """Tell whether a token is a value that is measured or counted, not an identifier."""
-    return token.value is not None and token.value.dimension != "id"
-
-
 def posts(text: str) -> list[tuple[str, str]]:
     """Return each post that a text fills, with who holds it.
 
@@ -338,26 +264,6 @@ def posts(text: str) -> list[tuple[str, str]]:
         [('安全员', '刘洋'), ('项目经理', '张伟')]
     """
     return [(match["given"] or match["post"], match["to"] or match["who"]) for match in _POST.finditer(text)]
-
-
-def _is_day(cell: Sequence[Token]) -> bool:
-    """Tell whether all values of a cell are weekdays or quarters."""
-    return all(token.value is None or token.value.dimension in ("weekday", "quarter") for token in cell)
-
-
-def leaves_open(sentence: str) -> bool:
-    """Tell whether a sentence only states a question, as the aim of a study does: it claims nothing.
-
-    Example:
-        >>> leaves_open("We sought to determine whether tea is safe."), leaves_open("Tea is safe.")
-        (True, False)
-    """
-    return _OPEN_QUESTION.search(sentence) is not None
-
-
-def content_keys(words: Iterable[Token]) -> set[str]:
-    """Return the keys of the content words."""
-    return {token.key for token in words if token.content}
 
 
 def letters_of(text: str) -> str:

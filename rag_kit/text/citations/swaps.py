@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.placing import kind_of, says
-from rag_kit.text.citations.source import PassageSource, content_keys, letters_of, posts
-from rag_kit.text.citations.tokens import Token, tokens
+from rag_kit.text.citations.source import PassageSource, letters_of, posts
+from rag_kit.text.citations.tokens import Token, content_keys, tokens
 from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value

@@ -58,6 +58,11 @@ def tokens(text: str, values: Sequence[Value] | None = None) -> list[Token]:
     return [placed.token for placed in placed_tokens(text, values)]
 
 
+def content_keys(words: Iterable[Token]) -> set[str]:
+    """Return the keys of the content words."""
+    return {token.key for token in words if token.content}
+
+
 def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[PlacedToken]:
     """Return the tokens of a text, as `tokens` does, with their offsets."""
     row: list[PlacedToken] = []

@@ -18,6 +18,7 @@ from rag_kit.text.values.forms import (
     TRIGGERS,
 )
 from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
+from rag_kit.text.values.ranges import join
 from rag_kit.text.values.units import FoundUnit, Unit, dimensions_agree, rate_of, unit_at, unit_named
 from rag_kit.text.values.value import TIMES, Value, counted_by
 
@@ -54,17 +55,9 @@ _AFTER_LATE = re.compile(r"[^。；;\d]{0,14}")  # 每逾期一日，按合同�
 _MAX_COUNTING = 2  # units that a value is counted by
 # characters before a value in which words for "each", its bound and "about" are looked for
 _EACH_WITHIN, _BOUND_WITHIN, _ABOUT_WITHIN = 22, 24, 16
-_MAX_BETWEEN = 6  # characters between two values that make one, or a range
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
-_RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
-_AND = re.compile(r"\s?(?:and|und|和)\s?")
 _SIGNED = re.compile(r"(?<=[\u4e00-\u9fff])[-+]\d[\d,.]*\s?(?:[%‰℃°元万亿]|[A-Za-z]{1,3}\b)")  # 增长率-3.5%
-# what follows a day of a range, as in "July 13 to 31, 2026"; "5 May to 20 people" is none
-_AFTER_DAY = re.compile(
-    r"\s*(?:$|[,.;:)，。；）])|\s(?:the|and|or|in|at|on|for|of|is|are|was|were|will|inclusive|each|every)\b"
-)
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
-_JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 _LOWER = re.compile(
     r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above"
     r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
@@ -108,7 +101,7 @@ def find_values(text: str) -> list[Value]:
     for value in _single_values(plain):
         found.append(value)
         if len(found) > 1:
-            found[-2:] = _join(plain, *found[-2:])
+            found[-2:] = join(plain, *found[-2:])
         if len(found) >= MAX_VALUES:
             break
     return found
@@ -298,48 +291,3 @@ def _about(text: str, begin: int, end: int) -> tuple[bool, int]:
     if before := _ABOUT.search(text, max(0, begin - _ABOUT_WITHIN), begin):
         return True, before.start()
     return _ABOUT_AFTER.match(text, end) is not None, begin
-
-
-def _join(text: str, first: Value, second: Value) -> list[Value]:
-    """Join two values that make one ("1 h 30 min"), or give the first the unit of the second ("5 to 10 days")."""
-    between = text[first.end : second.start]
-    if not between and first.amount == 1 and second.per and first.unit == second.per:  # 一日3次
-        return [second]
-    if len(between) > _MAX_BETWEEN:
-        return [first, second]
-    if _RANGE.fullmatch(between) and (second.key or second.dimension or not _AND.fullmatch(between)):
-        first, second = _whole_dates(text, first, second)
-    lacks_unit = not first.dimension and second.dimension and second.unit and not first.key
-    if lacks_unit and _RANGE.fullmatch(between):
-        unit = {name: getattr(second, name) for name in ("dimension", "unit", "per", "factor")}
-        return [first._replace(**unit), second]
-    may_add_up = first.dimension == second.dimension and first.unit and not first.per
-    if may_add_up and 0 < second.base < first.factor and _JOINED.fullmatch(between):
-        amount = first.amount + second.amount * second.factor / first.factor
-        return [first._replace(end=second.end, amount=amount, per=second.per)]
-    return [first, second]
-
-
-def _whole_dates(text: str, first: Value, second: Value) -> tuple[Value, Value]:
-    """Give a day at one end of a range the month of the other: 13 to 31 July, 2月10日至12日.
-
-    Example:
-        >>> [value.normal for value in find_values("13 to 31 July, 2月10日至12日")]
-        ['date -07-13', 'date -07-31', 'date -02-10', 'date -02-12']
-    """
-    for date, day in ((first, second), (second, first)):
-        month, _, of_month = date.key.rpartition("-")
-        if (
-            date.dimension != "date"
-            or "-" not in month
-            or day.dimension not in ("", "ordinal", "calendar days")
-        ):
-            continue
-        if day is second and not day.unit and not _AFTER_DAY.match(text, day.end):
-            continue
-        is_in_order = (day.amount > float(of_month)) == (day is second)  # July 13 to 31, and not July 13 to 5
-        if is_in_order and day.amount < 32 and not day.per:
-            key = f"{month}-{day.amount:02.0f}"
-            dated = day._replace(dimension="date", key=key, amount=date.amount, unit="", factor=1.0)
-            return (date, dated) if day is second else (dated, date)
-    return first, second
