@@ -34,7 +34,7 @@ _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _STRUCK = re.compile(r"~~[^~\n]{1,500}~~")
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
 # words that say by which time a value is counted, as in a "monthly rent of 900 EUR" -> name of the unit
-_PERIODS = {word: word for word in ("month", "year", "week", "hour")} | {
+_PERIODS = {word: word for word in ("month", "year", "week", "day", "hour")} | {
     "annual": "year",
     "daili": "day",
     "季": "季度",
