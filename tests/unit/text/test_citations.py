@@ -18,7 +18,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_plain_rag
 from rag_kit.retrieval import BM25Retriever
 from rag_kit.text.citations.check import check_citations, renumber
-from rag_kit.text.citations.decline import DECLINED, is_declined
+from rag_kit.text.citations.decline import is_declined
 
 RIVERS = (
     "Rivers of Europe\nThe Rhine rises in Switzerland. It is 1,230 km long, and it was not dammed before 1890. "
@@ -105,54 +105,6 @@ KETTLE_ZH = "长按蓝色按钮五秒即可重置水壶。红色按钮用于关�
 @pytest.mark.parametrize(
     ("statement", "passage"),
     [
-        ("Hold the red button for five seconds to reset the kettle.", KETTLE),
-        ("The blue button switches it off.", KETTLE),
-        ("It comes with a 5-year warranty.", KETTLE),
-        ("The Rhine rises in Rotterdam.", RIVERS),
-        ("Emma was published in 1815 by Jane Austen in London.", EMMA),
-        ("长按红色按钮五秒即可重置水壶。", KETTLE_ZH),
-        ("蓝色按钮用于关闭电源。", KETTLE_ZH),
-        ("保修期为五年。", KETTLE_ZH),
-        ("The Oslo office closes at 5 p.m.", OFFICES),
-        ("6 offices with 40 people", "It has 40 offices with 6 people each."),
-        ("The rent rose by 40 EUR.", "The monthly rent fell by 40 EUR."),
-        ("产假为15天。", "婚假为3天，产假为158天，陪产假为15天。"),
-    ],
-)
-def test_what_stands_elsewhere_in_the_passage_does_not_support(statement: str, passage: str) -> None:
-    """A colour, name, number or phrase of another sentence in the place of the right one is noticed."""
-    (citation,) = check_citations(f"{statement}[1]", [passage]).citations
-    assert citation.status == "unsupported"
-
-
-@pytest.mark.parametrize(
-    ("statement", "passage"),
-    [
-        ("The warranty lasts three years.", KETTLE),
-        ("To reset the kettle, press and hold the blue button for 5 seconds.", KETTLE),
-        ("Limescale is not covered by the warranty.", KETTLE),
-        ("The Rhine is 1230 km long.", RIVERS),
-        ("Emma was published by John Murray in 1815.", EMMA),
-        ("水壶的保修期是3年。", KETTLE_ZH),
-        ("水垢造成的损坏不在保修范围内。", KETTLE_ZH),
-        ("The Bergen office closes at 17:00.", OFFICES),
-        ("The rent is 900 EUR a month.", "The monthly rent is EUR 900."),
-        (
-            "Notice is to be given at least 90 days before.",
-            "Notice is to be given not less than ninety (90) days before.",
-        ),
-        ("Goods arrive by May 3, 2024 at the latest.", "Goods arrive no later than 3 May 2024."),
-    ],
-)
-def test_other_words_for_the_same_are_supported(statement: str, passage: str) -> None:
-    """Numbers in words, passives, and a name for its pronoun say the same."""
-    (citation,) = check_citations(f"{statement}[1]", [passage]).citations
-    assert citation.status == "supported", citation
-
-
-@pytest.mark.parametrize(
-    ("statement", "passage"),
-    [
         ("水壶的保修期是五年。", KETTLE),
         ("Der Wasserkocher hat eine Garantie von drei Jahren.", KETTLE),
         ("The kettle comes with a warranty of three years.", KETTLE_ZH),
@@ -210,43 +162,6 @@ def test_statement_without_citation() -> None:
 def test_introductions_are_no_statements() -> None:
     """A heading or a line that ends in a colon needs no citation."""
     assert status("## Rivers\n\nHere is what I found:\n\n- The Rhine rises in Switzerland [1].") == "grounded"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *DECLINED.values(),
-        "  **The answer is not in the documents**  ",
-        "The answer is not contained in the provided passages.",
-        "The provided documents do not contain this information.",
-        "I could not find the answer in the given context.",
-        "文档中没有答案",
-        "根据提供的资料，文中未提及该信息。",
-        "抱歉，提供的文档中没有相关信息。",
-        "无法根据这些段落回答该问题。",
-    ],
-)
-def test_decline_is_known(answer: str) -> None:
-    """The decline sentences and their usual variants are declines."""
-    assert is_declined(answer)
-    assert check_citations(answer, PASSAGES).status == "declined"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        "The Rhine rises in Switzerland [1].",
-        "The treaty was not signed in Paris.",
-        "The documents were destroyed in 1943.",
-        "该书于1933年由开明书店出版，并未在北京印刷。[3]",
-        "他没有参加会议。",
-        "The answer is not in the documents, but see [1].",
-    ],
-)
-def test_answer_is_no_decline(answer: str) -> None:
-    """An answer that happens to negate something is no decline."""
-    assert not is_declined(answer)
 
 
 def test_marks_of_the_source_do_not_matter() -> None:
@@ -425,22 +340,6 @@ def test_title_and_heading_count_as_said(answer: str, expected: str) -> None:
     question = {"question": "How heavy is the pump?"}
     assert graph.invoke(question)["status"] == expected
     assert asyncio.run(graph.ainvoke(question))["status"] == expected
-
-
-@pytest.mark.parametrize(
-    ("statement", "expected"),
-    [
-        ("Resturlaub verfällt am 31. März des Folgejahres.", "grounded"),
-        ("Resturlaub verfällt nicht am 31. März des Folgejahres.", "flagged"),
-        ("Resturlaub verfällt am 13. März des Folgejahres.", "flagged"),
-    ],
-)
-def test_a_third_language_is_checked_by_its_words(statement: str, expected: str) -> None:
-    """A German answer, word for word from its passage, is grounded; a negation or another day is not."""
-    assert (
-        check_citations(f"{statement}[1]", ["Resturlaub verfällt am 31. März des Folgejahres."]).status
-        == expected
-    )
 
 
 CASES = {

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.decline import DECLINED, is_declined
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "support" / "citations"
 
@@ -29,23 +30,6 @@ def test_answers_that_negate_are_no_declines(language: str) -> None:
     assert sum(found) <= 0.02 * len(found)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "The tower is 120 m high. The documents do not say when it was finished.",
-        "The passages do not name the architect, but a plaque names Jonas Berg, so he was probably the architect.",
-        "While the context does not state it directly, the answer is Vienna.",
-        "According to the article, it has never included a harbour.",
-        "The passages state that there is no evidence of a second fire.",
-        "这座桥由李明设计。文档没有给出建造年份。",
-        "文档没有直接说明，但可以推断他于1947年去世。",
-    ],
-)
-def test_partial_answers_are_answers(answer: str) -> None:
-    """An answer that adds what the documents lack, or concludes from what they hold, is no decline."""
-    assert not is_declined(answer)
-
-
 @pytest.mark.parametrize("part", ["[1] ", "the documents that you have ", "not, ", "i cannot ", "没有", "这"])
 def test_repeated_parts_end(part: str) -> None:
     """A text of one repeated part neither raises nor runs away."""
@@ -55,6 +39,15 @@ def test_repeated_parts_end(part: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
+        *DECLINED.values(),
+        "  **The answer is not in the documents**  ",
+        "The answer is not contained in the provided passages.",
+        "The provided documents do not contain this information.",
+        "I could not find the answer in the given context.",
+        "文档中没有答案",
+        "根据提供的资料，文中未提及该信息。",
+        "抱歉，提供的文档中没有相关信息。",
+        "无法根据这些段落回答该问题。",
         "The filing does not disclose the effective tax rate for 2019.",
         "The exhibits provided do not contain the purchase price of the subsidiary.",
         "The evidence provided does not include the number of employees, which is needed to calculate the ratio.",
@@ -71,14 +64,29 @@ def test_repeated_parts_end(part: str) -> None:
         "답은 문서에 없습니다.",
     ],
 )
-def test_filings_conclusions_and_other_languages(answer: str) -> None:
+def test_declines_in_any_words_and_language(answer: str) -> None:
     """The lack may be a filing's, be concluded at the end, or be said in the language of the question."""
     assert is_declined(answer)
+    assert check_citations(answer, ["The Rhine rises in Switzerland."]).status == "declined"
 
 
 @pytest.mark.parametrize(
     "answer",
     [
+        "",
+        "The Rhine rises in Switzerland [1].",
+        "The treaty was not signed in Paris.",
+        "The documents were destroyed in 1943.",
+        "该书于1933年由开明书店出版，并未在北京印刷。[3]",
+        "他没有参加会议。",
+        "The answer is not in the documents, but see [1].",
+        "The tower is 120 m high. The documents do not say when it was finished.",
+        "The passages do not name the architect, but a plaque names Jonas Berg, so he was probably the architect.",
+        "While the context does not state it directly, the answer is Vienna.",
+        "According to the article, it has never included a harbour.",
+        "The passages state that there is no evidence of a second fire.",
+        "这座桥由李明设计。文档没有给出建造年份。",
+        "文档没有直接说明，但可以推断他于1947年去世。",
         "Die Garantie gilt nicht für Kalk.",
         "Die Dokumente müssen nicht beglaubigt werden.",
         "Les documents ne doivent pas être signés.",
@@ -90,6 +98,6 @@ def test_filings_conclusions_and_other_languages(answer: str) -> None:
         "The evidence does not support a link between the two. [1]",
     ],
 )
-def test_what_cannot_be_done_is_no_decline(answer: str) -> None:
-    """An answer that says that something is not done or cannot be is an answer, in any language."""
+def test_answers_are_no_declines(answer: str) -> None:
+    """An answer may negate, add what the documents lack, conclude from them, or say what cannot be done."""
     assert not is_declined(answer)
