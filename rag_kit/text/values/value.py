@@ -66,6 +66,7 @@ def same_value(stated: Value, said: Value) -> bool:
     """Tell whether a text that says one value supports a stated one: equal across units, a date at least as exact.
 
     Example:
+        >>> from rag_kit.text.values.reading import find_values
         >>> months, years, month, day = find_values("24 months, two years, March 2025, 3 March 2025")
         >>> same_value(months, years), same_value(month, day), same_value(day, month)
         (True, True, False)
