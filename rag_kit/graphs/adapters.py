@@ -10,19 +10,18 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import LLMResult
-from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.running import keep_settings, run_context
-from rag_kit.graphs.state import MAX_TURNS, Turn
-from rag_kit.graphs.wiring import begin_turns, uncompiled
+from rag_kit.graphs.running import graph_node, run_graph
+from rag_kit.graphs.state import MAX_TURNS, Turn, Update
+from rag_kit.graphs.turns import begin_turns, keep_settings, run_context
+from rag_kit.graphs.wiring import uncompiled
 from rag_kit.models.replies import estimate_tokens
 from rag_kit.query_construction.statements.uses import question_tool
 from rag_kit.text import check_question
@@ -154,30 +153,21 @@ def as_chat(
     """
     inner = uncompiled(graph)
     inner.input_schema = inner.state_schema  # so that it takes the earlier turns too
-    rag: Any = inner.compile()
     schema: Any = inner.context_schema
 
-    async def answer(state: MessagesState, rag: Any) -> Any:
+    async def answer(state: MessagesState, rag: Any) -> Update:
         messages, callback = state["messages"], _AnswerCallback()
-        question, context = _question_of(messages), run_context(schema)
+        context = run_context(schema)
         kept = keep_settings(context)
         # a chat gets a message instead of an interrupt, unless it asked for one
         if "clarify" in schema.model_fields and "clarify" not in context.model_fields_set:
             context = context.model_copy(update={"clarify": False})
-        more: RunnableConfig = {"callbacks": [callback]}
-        result = await Step(
-            "rag",
-            lambda config: rag.invoke(question, merge_configs(config, more), context=context),
-            lambda config: rag.ainvoke(question, merge_configs(config, more), context=context),
-        )
+        result = await run_graph(rag, _question_of(messages), context, callback)
         return {**_reply(result, messages, callback.message), **kept}
 
     messages = {"input_schema": MessagesState, "output_schema": MessagesState}
     chat: Any = StateGraph(_ChatState, context_schema=schema, **messages)
-    # named here, `rag` is found by LangGraph, which draws it and gives its state
-    sync = lambda state, config: run(answer(state, rag), config)  # noqa: E731
-    native = lambda state, config: arun(answer(state, rag), config)  # noqa: E731
-    chat.add_node("rag", RunnableLambda(sync, native))
+    chat.add_node("rag", graph_node(inner.compile(), answer))
     chat.add_edge(START, "rag")
     chat.add_edge("rag", END)
     name = f"{graph.name}_chat"  # a server with both tells them apart by it

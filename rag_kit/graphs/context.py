@@ -41,8 +41,18 @@ def instructions_field(prompt: str, *nodes: str) -> Any:
     )
 
 
-#: Settings whose default does not undo that of the turn: forms such as Studio's give all of them at their defaults.
+#: Settings that an empty one does not undo: forms such as Studio's give all of them at their defaults.
 _HELD = ("filter", "index", "model", "approve_web", "single")
+
+
+def _merge_settings(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the settings given over those kept; those of `_HELD` are not emptied, and both filters hold."""
+    merged = {**kept, **{name: value for name, value in given.items() if value or name not in _HELD}}
+    if kept.get("filter") and given.get("filter"):
+        merged["filter"] = both_filters(kept["filter"], given["filter"])
+    if kept.get("single") and given.get("single"):  # of CRAG, inside the adaptive graph
+        merged["single"] = _merge_settings(kept["single"], given["single"])
+    return merged
 
 
 def both_filters(first: Filter | None, second: Filter | None) -> Filter | None:
@@ -143,20 +153,9 @@ class RagContext(BaseModel):
     def continued(self, kept: Mapping[str, Any]) -> Self:
         """Add the settings with which the turn began: those that this call names go before them, but both filters hold.
 
-        What says where is searched and what may leave (`_HELD`) is not undone by its default.
+        What says where is searched and what may leave is not undone by its default.
         """
-        if not kept or self.named() == kept:
-            return self
-        defaults = {
-            name: type(self).model_fields[name].default for name in _HELD if name in self.model_fields_set
-        }
-        given = {name: value for name, value in self.named().items() if value != defaults.get(name, MISSING)}
-        merged = {**kept, **given, "filter": both_filters(kept.get("filter"), given.get("filter"))}
-        if kept.get("single") and given.get("single"):
-            old, new = kept["single"], given["single"]
-            filters = both_filters(old.get("filter"), new.get("filter"))
-            merged["single"] = {**old, **new, "filter": filters}
-        return type(self)(**merged)
+        return type(self)(**_merge_settings(kept, self.named())) if kept else self
 
     def named(self) -> dict[str, Any]:
         """Return the settings that were given, also those given at their defaults."""

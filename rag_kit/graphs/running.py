@@ -9,15 +9,13 @@ from dataclasses import replace
 from functools import partial
 from traceback import walk_tb
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
-from langchain_core.messages import HumanMessage
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langgraph.config import get_config
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
-from langgraph.pregel._write import ChannelWrite, ChannelWriteEntry
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite, RetryPolicy
 
@@ -26,7 +24,6 @@ from rag_kit.concurrency.branches import FanOut, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import Notes, use_notes
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
-from rag_kit.documents.identity import content_hash
 from rag_kit.errors import (
     BranchError,
     BudgetExceededError,
@@ -40,16 +37,13 @@ from rag_kit.errors import (
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import RagState, Update, Usage, check_types, clean_texts
 from rag_kit.graphs.streaming import Habits, cut_thoughts
+from rag_kit.graphs.turns import RUNTIME, keep_settings, read_state, run_context
 from rag_kit.models.calls import ask_for_reply
 from rag_kit.models.model_call import ModelCall
 from rag_kit.models.replies import TextReply
 from rag_kit.models.structured import RAISE, astructured_call, structured_call
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.template import PicturePrompt
-
-ContextT = TypeVar("ContextT", bound=RagContext)
-
-_RUNTIME = "__pregel_runtime"
 
 #: A node: reads the state and the run's settings, awaits steps, returns some keys of the state or a ``Command``.
 Body = Callable[[Any, Any], Logic[Update | Command[Any]]]
@@ -130,11 +124,11 @@ class Node(Runnable[Any, Any]):
         """
         config = config or get_config()
         context = run_context(self.schema, config)
-        runtime = config["configurable"][_RUNTIME]
-        if _read("turn_settings", config) and isinstance(runtime.context, self.schema | None):
+        runtime = config["configurable"][RUNTIME]
+        if read_state("turn_settings", config) and isinstance(runtime.context, self.schema | None):
             # a user's node, and a graph in it, reads them from LangGraph's runtime
             runtime = runtime.override(context=context)
-            config = {**config, "configurable": {**config["configurable"], _RUNTIME: runtime}}
+            config = {**config, "configurable": {**config["configurable"], RUNTIME: runtime}}
         if self.streams:
             node_config = cut_thoughts(config, self._habits)
         else:
@@ -151,7 +145,7 @@ class Node(Runnable[Any, Any]):
         with use_notes() as notes:
             try:
                 if self.capped:
-                    budget = Budget(**remaining_caps(_read("usage"), context))
+                    budget = Budget(**remaining_caps(read_state("usage"), context))
                 with use_budget(budget), name_caps(context):
                     update = await self.body(_State(state) if isinstance(state, dict) else state, context)
             except (TypeError, AttributeError, LookupError, ValueError):
@@ -212,107 +206,6 @@ def _with_notes(update: Update, notes: Notes) -> Update:
     if notes.unsearched:
         update["unsearched"] = [*notes.unsearched, *update.get("unsearched", [])]
     return update
-
-
-def run_context(schema: type[ContextT], config: RunnableConfig | None = None) -> ContextT:
-    """Return the settings of this run: those of its caller, with those of the call that began the turn.
-
-    A question that came by an edit begins a turn of its own, whose settings are those of the call after it.
-    """
-    config = config or get_config()
-    given, kept = given_context(schema, config), dict(_read("turn_settings", config) or {})
-    is_edited = kept.pop("question", None) != _hash_question(config)
-    # an edit as "__start__" leaves nothing, not even the question
-    is_lost = is_edited and (kept or not _read("turn_settings", config))
-    if is_lost and config["configurable"][_RUNTIME].context is None:
-        raise InvalidInputError(
-            "the question of this turn came by an edit of the state, so no settings are kept for it: give its "
-            "context, or context={} if it has none."
-        )
-    return given if is_edited else given.continued(kept)
-
-
-def keep_settings(context: RagContext, question: str | None = None) -> Update:
-    """Make the update that keeps the settings of a turn whose question came by an edit, or comes by a node's update."""
-    asked = _hash_question(get_config()) if question is None else content_hash(str(clean_texts(question)))
-    is_kept = (_read("turn_settings") or {}).get("question") == asked
-    return {} if is_kept else {"turn_settings": {**context.named(), "question": asked}}
-
-
-def _hash_question(config: RunnableConfig, *, fresh: bool = False) -> Any:
-    """Hash the question of the turn, which guards may mask; in a chat it is the last human message.
-
-    `fresh` sees the task's own writes.
-    """
-    read = config["configurable"]["__pregel_read"]
-    try:
-        return content_hash(str(read("question", fresh)))
-    except KeyError:
-        messages = read("messages", fresh) or []
-        return next(
-            (content_hash(one.text) for one in reversed(messages) if isinstance(one, HumanMessage)), None
-        )
-
-
-def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
-    """Return the settings that the caller gave, else the defaults.
-
-    LangGraph passes None in plain Python and an instance on the server. In a parent graph that gave no ``context``
-    it passes the parent's, of whatever class: what has the name of a setting is taken from it.
-    """
-    context: Any = config["configurable"][_RUNTIME].context
-    if context is None:
-        return schema()
-    if isinstance(context, schema):
-        return context
-    if "|" not in config["configurable"].get("checkpoint_ns", ""):  # it is no graph in a node of another
-        raise InvalidInputError(
-            f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
-        )
-    return schema.from_parent(context)
-
-
-def _read(key: str, config: RunnableConfig | None = None) -> Any:
-    """Read a key of the state, also one that the schema of a user's node leaves out."""
-    return (config or get_config())["configurable"]["__pregel_read"](key)
-
-
-_NO_CONTEXT = (
-    "degraded: the parent graph went on without a context, which it does not keep, so no filter of an earlier call "
-    "holds"
-)
-
-
-class TurnStart(ChannelWrite):
-    """The writes with which a turn begins: they empty what the turn before left, and keep the settings of the call.
-
-    LangGraph keeps no context. Without them a run that is resumed would show a tenant the passages of others.
-    """
-
-    def __init__(self, writes: Sequence[Any], schema: type[RagContext], empty: Callable[[], Update]) -> None:
-        super().__init__(writes)
-        self.schema, self.empty = schema, empty
-
-    def _write(self, input: Any, config: RunnableConfig) -> Any:
-        super()._write(input, config)
-        if input is None:  # it is drawn
-            return input
-        configurable, update = config["configurable"], {**self.empty(), "turn_settings": {}}
-        if _RUNTIME in configurable:  # else it is an edit of the state
-            if configurable.get("__pregel_resuming") and configurable[_RUNTIME].context is None:
-                if "|" not in configurable.get("checkpoint_ns", ""):  # it is no graph in a node of another
-                    raise InvalidInputError(
-                        "this run goes on from before its first step, where its settings are not kept yet: give its "
-                        "context again, or context={} if it had none."
-                    )
-                update["notes"] = Overwrite([_NO_CONTEXT])
-            context = given_context(self.schema, config)
-            update["turn_settings"] = {**context.named(), "question": _hash_question(config, fresh=True)}
-        self.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
-        return input
-
-    async def _awrite(self, input: Any, config: RunnableConfig) -> Any:
-        return self._write(input, config)
 
 
 def report(event: str, **details: Any) -> None:
@@ -410,6 +303,31 @@ def compute(work: Callable[[], Any]) -> Step[Any]:
 def can_wait() -> bool:
     """Tell whether the run can wait for a person: whether LangGraph's configuration has a checkpointer."""
     return get_config()["configurable"].get("__pregel_checkpointer") is not None
+
+
+def graph_node(graph: Any, logic: Callable[[Any, Any], Logic[Any]]) -> RunnableLambda[Any, Any]:
+    """Make a node of logic that runs a compiled graph; it is given the state and the graph, and awaits `run_graph`.
+
+    LangGraph finds the graph in the two functions: it is drawn (``xray``), and gives its state.
+    """
+
+    def sync(state: Any, config: RunnableConfig) -> Any:
+        return run(logic(state, graph), config)
+
+    async def native(state: Any, config: RunnableConfig) -> Any:
+        return await arun(logic(state, graph), config)
+
+    return RunnableLambda(sync, native)
+
+
+def run_graph(graph: Any, given: Any, context: RagContext, *callbacks: Any) -> Step[Any]:
+    """Make the step that runs a graph inside a node, with settings of its own."""
+    more: RunnableConfig = {"callbacks": list(callbacks)}
+    return Step(
+        "graph",
+        lambda config: graph.invoke(given, merge_configs(config, more), context=context),
+        lambda config: graph.ainvoke(given, merge_configs(config, more), context=context),
+    )
 
 
 def branch(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:

@@ -138,9 +138,10 @@ def merge_choices(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def keep_newest(old: Any, new: Any) -> Any:
-    """Overwrite; nodes that run side by side may write the same."""
-    return new
+def keep_newest(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Overwrite the settings of a turn; nodes that run side by side may write the same."""
+    settings: dict[str, Any] = _validate(dict[str, Any], new, "a dict of settings")
+    return settings
 
 
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
@@ -304,13 +305,13 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
 
 
 #: Keys that last from turn to turn, or are set in each.
-_LASTING = ("question", "history", "summary", "language", "turn_settings", "mode", "scoring")
+LASTING = ("question", "history", "summary", "language", "turn_settings", "mode", "scoring")
 
 
 def empty_state(state: type[Any]) -> Update:
     """Return an empty value for each key that a run writes, so that nothing of an earlier turn is left."""
     hints = get_type_hints(state, include_extras=True)
-    return {key: _empty_value(hint) for key, hint in hints.items() if key not in _LASTING}
+    return {key: _empty_value(hint) for key, hint in hints.items() if key not in LASTING}
 
 
 def _empty_value(hint: Any) -> Any:

@@ -7,18 +7,16 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, Literal, get_args, get_type_hints
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
-from langgraph.pregel._write import ChannelWrite
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
 from langgraph.typing import StateT
@@ -28,8 +26,9 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.running import RETRY, Body, Node, TurnStart, call_within_deadline, run_context
-from rag_kit.graphs.state import InputChannel, QuestionInput, RagOutput, Update, empty_state
+from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline, graph_node, run_graph
+from rag_kit.graphs.state import LASTING, QuestionInput, RagOutput, Update, empty_state
+from rag_kit.graphs.turns import begin_turns, run_context
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
 Output = Literal["answer", "full"]
@@ -276,7 +275,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         spec: Any = self.nodes[name]
         if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
             if isinstance(getattr(spec.runnable, "builder", None), RagGraph):
-                self.nodes[name] = replace(spec, runnable=_with_settings(spec.runnable, self._settings))
+                self.nodes[name] = replace(spec, runnable=graph_node(spec.runnable, self._run_inner_graph))
             return
         if is_typeddict(spec.input_schema) and self._options.get("output") == "full":
             # the whole state: keys of the user's own too
@@ -293,27 +292,10 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         node = Node(body, self._settings, streams=self._streaming.get(name, True), needs=needs)
         self.nodes[name] = replace(spec, runnable=node)
 
-
-def _with_settings(graph: Any, settings: type[RagContext]) -> RunnableLambda[Any, Any]:
-    """Make a node that runs a graph of the kit with the settings of the turn; LangGraph finds it in the functions."""
-
-    def sync(state: Any, config: RunnableConfig) -> Any:
-        return graph.invoke(state, config, context=run_context(settings))
-
-    async def native(state: Any, config: RunnableConfig) -> Any:
-        return await graph.ainvoke(state, config, context=run_context(settings))
-
-    return RunnableLambda(sync, native)
-
-
-def begin_turns(compiled: Any, settings: type[RagContext], empty: Callable[[], Update] = dict) -> None:
-    """Check the input of a compiled graph, and begin each of its turns with the settings of its call."""
-    compiled.channels[START] = InputChannel(compiled.builder.input_schema)
-    start = compiled.nodes[START]
-    own = [writer for writer in start.writers if isinstance(writer, ChannelWrite)]
-    others = [writer for writer in start.writers if writer not in own]
-    writes = chain.from_iterable(writer.writes for writer in own)
-    start.writers = [TurnStart([*writes], settings, empty), *others]
+    async def _run_inner_graph(self, state: Any, graph: Any) -> Update:
+        """Run a graph of the kit that is a node, with the settings of the turn, which stay those of this graph."""
+        result = await run_graph(graph, state, run_context(self._settings))
+        return {key: value for key, value in result.items() if key not in LASTING}
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
@@ -17,8 +17,9 @@ from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, Adaptive
 from rag_kit.graphs.context import both_filters
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.nodes import unless_refused
-from rag_kit.graphs.running import name_caps, remaining_caps, run_context
+from rag_kit.graphs.running import graph_node, name_caps, remaining_caps, run_graph
 from rag_kit.graphs.state import Update, empty_state
+from rag_kit.graphs.turns import run_context
 from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph, Route
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
@@ -125,35 +126,27 @@ def single_or(following: str) -> Route:
     return lambda state: "single" if state.get("route") == "single" else following
 
 
-def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:
-    """Make a node that runs a compiled graph on the question, within what is left of the caps.
+def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:
+    """Make a node that runs CRAG on the question, within what is left of the caps.
 
     It is called, and not added as it stands, since its settings are another class and its first node would forget
-    the usage so far. LangGraph finds it in the function all the same: drawings with ``xray`` show it.
+    the usage so far.
     """
 
-    def call_arguments(state: AdaptiveState) -> dict[str, Any]:
+    async def answer(state: AdaptiveState, graph: Any) -> Update:
         context = run_context(AdaptiveContext)
-        left = remaining_caps(state.get("usage"), context)
-        if left["max_tokens"] == 0:
-            raise BudgetExceededError("tokens", 0)
-        schema: Any = graph.context_schema
-        common = ("model", "index", "k", "filter", "citation_check", "answer_instructions")
-        shared = {name: getattr(context, name) for name in common}
-        single = context.single or {}
-        filters = {"filter": both_filters(context.filter, single.get("filter"))}
-        settings = schema(**{**shared, **single, **filters, "language": state["language"], **left})
-        return {"input": {"question": state["search_query"]}, "context": settings}
+        with name_caps(context):
+            left = remaining_caps(state.get("usage"), context)
+            if left["max_tokens"] == 0:
+                raise BudgetExceededError("tokens", 0)
+            common = ("model", "index", "k", "filter", "citation_check", "answer_instructions")
+            single = context.single or {}
+            filters = {"filter": both_filters(context.filter, single.get("filter"))}
+            shared = {name: getattr(context, name) for name in common} | single | filters
+            settings = graph.context_schema(**{**shared, "language": state["language"], **left})
+            return _update_from(await run_graph(graph, {"question": state["search_query"]}, settings), state)
 
-    def sync(state: AdaptiveState, config: RunnableConfig) -> Update:
-        with name_caps(run_context(AdaptiveContext)):
-            return _update_from(graph.invoke(config=config, **call_arguments(state)), state)
-
-    async def native(state: AdaptiveState, config: RunnableConfig) -> Update:
-        with name_caps(run_context(AdaptiveContext)):
-            return _update_from(await graph.ainvoke(config=config, **call_arguments(state)), state)
-
-    return RunnableLambda(sync, native)
+    return graph_node(crag, answer)
 
 
 def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:

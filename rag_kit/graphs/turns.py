@@ -1,0 +1,131 @@
+"""The settings of a turn: LangGraph keeps no context, so they are kept in the state for whoever resumes the turn.
+
+Without them a run that is resumed would show a tenant the passages of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph._internal._runnable import RunnableCallable
+from langgraph.config import get_config
+from langgraph.graph import START
+from langgraph.pregel._write import ChannelWrite, ChannelWriteEntry
+from langgraph.types import Overwrite
+
+from rag_kit.documents.identity import content_hash
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.context import RagContext
+from rag_kit.graphs.state import InputChannel, Update, clean_texts
+
+ContextT = TypeVar("ContextT", bound=RagContext)
+
+#: Where a node's configuration holds LangGraph's runtime, and in it the context that the caller gave.
+RUNTIME = "__pregel_runtime"
+_NO_CONTEXT = (
+    "degraded: the parent graph went on without a context, which it does not keep, so no filter of an earlier call "
+    "holds"
+)
+
+
+def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Update] = dict) -> None:
+    """Check the input of a compiled graph; begin each turn with an empty state and the settings of its call."""
+    compiled.channels[START] = InputChannel(compiled.builder.input_schema)
+
+    def begin(input: Any, config: RunnableConfig) -> Any:
+        update = {**empty(), "turn_settings": {}}
+        if RUNTIME in config["configurable"]:  # else it is an edit of the state, which has no settings
+            if _goes_on_without_context(config):
+                update["notes"] = Overwrite([_NO_CONTEXT])
+            context = given_context(schema, config)
+            update["turn_settings"] = _as_kept(context, _hash_question(config, fresh=True))
+        ChannelWrite.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
+        return input
+
+    # after the write of the input, before the edges that read the state
+    compiled.nodes[START].writers.insert(1, RunnableCallable(begin, trace=False))
+
+
+def _goes_on_without_context(config: RunnableConfig) -> bool:
+    """Tell whether a parent goes on without its context; where the graph itself does, refuse it."""
+    configurable = config["configurable"]
+    if not configurable.get("__pregel_resuming") or configurable[RUNTIME].context is not None:
+        return False
+    if not _is_inside_another(config):
+        raise InvalidInputError(
+            "this run goes on from before its first step, where its settings are not kept yet: give its context "
+            "again, or context={} if it had none."
+        )
+    return True
+
+
+def run_context(schema: type[ContextT], config: RunnableConfig | None = None) -> ContextT:
+    """Return the settings of this run: those of its caller, with those of the call that began the turn.
+
+    A question that came by an edit begins a turn of its own, whose settings are those of the call after it.
+    """
+    config = config or get_config()
+    given, kept = given_context(schema, config), dict(read_state("turn_settings", config) or {})
+    question = kept.pop("question", None)
+    if question == _hash_question(config):
+        return given.continued(kept)
+    # an edit as "__start__" leaves nothing, not even the question
+    if (kept or question is None) and config["configurable"][RUNTIME].context is None:
+        raise InvalidInputError(
+            "the question of this turn came by an edit of the state, so no settings are kept for it: give its "
+            "context, or context={} if it has none."
+        )
+    return given
+
+
+def keep_settings(context: RagContext, question: str | None = None) -> Update:
+    """Make the update that keeps the settings of a turn whose question came by an edit, or comes by a node's update."""
+    asked = _hash_question(get_config()) if question is None else content_hash(str(clean_texts(question)))
+    is_kept = (read_state("turn_settings") or {}).get("question") == asked
+    return {} if is_kept else {"turn_settings": _as_kept(context, asked)}
+
+
+def _as_kept(context: RagContext, question: str | None) -> Update:
+    """Return the settings of a turn as the state keeps them, with the hash of the question that they belong to."""
+    return {**context.named(), "question": question}
+
+
+def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
+    """Return the settings that the caller gave, else the defaults.
+
+    LangGraph passes None in plain Python and an instance on the server. In a parent graph that gave no ``context``
+    it passes the parent's, of whatever class: what has the name of a setting is taken from it.
+    """
+    context: Any = config["configurable"][RUNTIME].context
+    if context is None:
+        return schema()
+    if isinstance(context, schema):
+        return context
+    if not _is_inside_another(config):
+        raise InvalidInputError(
+            f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
+        )
+    return schema.from_parent(context)
+
+
+def read_state(key: str, config: RunnableConfig | None = None, *, fresh: bool = False) -> Any:
+    """Read a key of the state, also one that a user's node leaves out; ``fresh`` sees the task's own writes."""
+    return (config or get_config())["configurable"]["__pregel_read"](key, fresh)
+
+
+def _is_inside_another(config: RunnableConfig) -> bool:
+    """Tell whether the graph of a node is itself in a node of another graph."""
+    return "|" in config["configurable"].get("checkpoint_ns", "")
+
+
+def _hash_question(config: RunnableConfig, *, fresh: bool = False) -> str | None:
+    """Hash the question of the turn, which guards may mask; in a chat it is the last human message."""
+    try:
+        return content_hash(str(read_state("question", config, fresh=fresh)))
+    except KeyError:
+        messages = read_state("messages", config, fresh=fresh) or []
+        questions = [message.text for message in messages if isinstance(message, HumanMessage)]
+        return content_hash(questions[-1]) if questions else None
