@@ -108,10 +108,13 @@ class RefusesUnknownKeys:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Look into requests that make or change these; pass all others on."""
-        parts = scope["path"].split("/") if scope["type"] == "http" else []
+        if scope["type"] == "websocket":
+            await self.app(scope, self.allowed_commands(scope, receive, send), send)
+            return
+        parts = scope["path"].strip("/").split("/") if scope["type"] == "http" else []
         changes = bool(parts) and scope["method"] in ("POST", "PATCH", "PUT")
-        is_edit = "threads" in parts and parts[-1] == "state"
-        if not changes or not (is_edit or {"runs", "assistants", "crons"} & {*parts}):
+        of_thread = parts[0:1] == ["threads"] and (len(parts) == 1 or parts[-1] in ("state", "commands"))
+        if not changes or not (of_thread or {"runs", "assistants", "crons"} & {*parts}):
             await self.app(scope, receive, send)
             return
         body, messages = b"", []
@@ -122,8 +125,10 @@ class RefusesUnknownKeys:
             request = json.loads(body)
         except ValueError:  # the server will say it
             request = None
-        if is_edit:
-            problem = await find_unknown_edit(request, part_of(await self.thread_of(scope), "metadata"))
+        if of_thread and parts[-1] == "commands":
+            problem = await self.find_unknown_in_command(request, scope)
+        elif of_thread:
+            problem = await self.find_unknown_edit(request, scope, is_new=len(parts) == 1)
         else:
             assistant = parts[-1] if "assistants" in parts else None
             if scope["method"] == "PATCH" and "crons" in parts:
@@ -135,13 +140,58 @@ class RefusesUnknownKeys:
             error = {"error": f"InvalidInputError: {problem}", "message": problem}
             await JSONResponse({"__error__": error})(scope, receive, send)
         else:
-            await JSONResponse({"detail": problem}, 422)(scope, receive, send)
+            await JSONResponse({"detail": problem, **refusal_of(request, problem)}, 422)(scope, receive, send)
+
+    def allowed_commands(self, scope: Scope, receive: Receive, send: Send) -> Receive:
+        """A ``receive`` of a thread's websocket that answers commands which would lose something itself."""
+
+        async def allowed() -> Message:
+            while True:
+                message = await receive()
+                try:
+                    command = json.loads(message.get("text") or "null")
+                except ValueError:  # the server will say it
+                    command = None
+                problem = await self.find_unknown_in_command(command, scope)
+                if problem is None:
+                    return message
+                await send({"type": "websocket.send", "text": json.dumps(refusal_of(command, problem))})
+
+        return allowed
+
+    async def find_unknown_in_command(self, command: Any, scope: Scope) -> str | None:
+        """Find what a command of the event stream (``run.start``, ``input.respond``) names that would be lost."""
+        params = part_of(command, "params")
+        if params.get("context"):
+            return "context is not read here; give its settings as config.configurable, or make an assistant of them."
+        run = {**params, "command": {"update": params.get("update")}}
+        if not isinstance(params.get("assistant_id"), str) and part_of(params, "update"):
+            run["assistant_id"] = assistant_in(await self.thread_of(scope))
+        return await find_unknown_setting(run) if params else None
+
+    async def find_unknown_edit(self, request: Any, scope: Scope, *, is_new: bool) -> str | None:
+        """Find a key of an edit, or of the states of a new thread, that its graph's state does not have."""
+        edits = [request]
+        if is_new:
+            steps = request.get("supersteps") if isinstance(request, dict) else None
+            updates = [part.get("updates") for part in steps or () if isinstance(part, dict)]
+            edits = [edit for several in updates if isinstance(several, list) for edit in several]
+        thread = request if is_new else await self.thread_of(scope)
+        for edit in edits:
+            inside = part_of(edit, "checkpoint").get(
+                "checkpoint_ns"
+            )  # of a graph that is a node of the thread's
+            schemas = {} if inside else await schemas_of(assistant_in(thread))
+            for problem in unknown("values", part_of(edit, "values"), schemas, "state_schema"):
+                return problem
+        return None
 
     async def thread_of(self, scope: Scope) -> Any:
-        """The thread whose state is edited, if whoever asks may read it."""
-        path = scope["path"].removesuffix("/state")
+        """The thread of a path, if whoever asks may read it."""
+        path = "/".join(scope["path"].split("/")[:3])
         headers = [(name, value) for name, value in scope["headers"] if not name.startswith(b"content-")]
         asked = {
+            "type": "http",
             "method": "GET",
             "path": path,
             "raw_path": path.encode(),
@@ -215,11 +265,17 @@ def problems(request: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator
         yield from unknown("input", part_of(request, "input"), schemas, "input_schema")
 
 
-async def find_unknown_edit(request: Any, thread: Mapping[str, Any]) -> str | None:
-    """Find a key of an edit that the state of the thread's graph does not have; None where there is none."""
-    inside = part_of(request, "checkpoint").get("checkpoint_ns")  # of a graph that is a node of the thread's
-    schemas = {} if inside else await schemas_of(thread.get("assistant_id") or thread.get("graph_id"))
-    return next(unknown("values", part_of(request, "values"), schemas, "state_schema"), None)
+def assistant_in(thread: Any) -> Any:
+    """The assistant, or the graph, that the metadata of a thread name."""
+    metadata = part_of(thread, "metadata")
+    return metadata.get("assistant_id") or metadata.get("graph_id")
+
+
+def refusal_of(command: Any, problem: str) -> dict[str, Any]:
+    """The answer to a command of the event stream that is refused; nothing for any other request."""
+    if not isinstance(command, dict) or "method" not in command:
+        return {}
+    return {"type": "error", "id": command.get("id"), "error": "invalid_argument", "message": problem}
 
 
 def part_of(given: Any, name: str) -> dict[str, Any]:

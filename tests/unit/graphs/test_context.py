@@ -169,8 +169,18 @@ def test_the_assemblies_open_indexes_below_a_root_alone(
     assert [found.page_content for found in parts.named_index("lamps").invoke("fan")] == [LAMP]
 
 
-PLAIN_ID, THREAD = "b5f3", "/threads/7/state"
+PLAIN_ID, THREAD, COMMANDS = "b5f3", "/threads/7/state", "/threads/7/commands"
 KNOWN = {"input_schema": ["question"], "context_schema": ["k", "index"], "state_schema": ["answer"]}
+
+
+def new_thread(values: Any) -> Any:
+    """A request that makes a thread with a state."""
+    return {"metadata": {"graph_id": PLAIN_ID}, "supersteps": [{"updates": [{"values": values}]}]}
+
+
+def run_start(**params: Any) -> Any:
+    """A command of the event stream that starts a run."""
+    return {"id": 1, "method": "run.start", "params": {"assistant_id": PLAIN_ID, **params}}
 
 
 @pytest.mark.parametrize(
@@ -192,6 +202,13 @@ KNOWN = {"input_schema": ["question"], "context_schema": ["k", "index"], "state_
         (THREAD, {"values": {"answer": ""}}, None),
         (THREAD, {"values": {"anser": ""}}, "values has no key 'anser' (did you mean 'answer'?)"),
         (THREAD, {"values": {"strip": ""}, "checkpoint": {"checkpoint_ns": "single:1"}}, None),
+        ("/threads", {"metadata": {}}, None),
+        ("/threads", new_thread({"answer": ""}), None),
+        ("/threads", new_thread({"anser": ""}), "did you mean 'answer'"),
+        (COMMANDS, run_start(input={"question": "?"}, config={"configurable": {"k": 1}}), None),
+        (COMMANDS, run_start(context={"k": 1}), "config.configurable"),
+        (COMMANDS, run_start(config={"configurable": {"kk": 1}}), "no setting 'kk'"),
+        (COMMANDS, {"id": 1, "method": "input.respond", "params": {"update": {"anser": ""}}}, "'answer'"),
         ("/threads/8/state", {"values": {"anser": ""}}, None),  # of somebody else: the server refuses it
     ],
 )
@@ -224,6 +241,29 @@ async def test_the_server_refuses_keys_that_would_be_lost(
         replied = await client.post(path, json=request_)
         assert (replied.status_code, replied.json()) == (200, request_) or said in replied.json()["detail"]
         assert (replied.status_code == 422) == (said is not None)
+
+
+async def test_a_websocket_refuses_commands_that_would_lose_something() -> None:
+    """As the endpoint for them does; the others, and what is no command, go on to the server."""
+    pytest.importorskip("langgraph_sdk")
+    http = pytest.importorskip("graphs.http", reason="the assemblies for Studio are not in the wheel")
+    given = [json.dumps(run_start(context={"k": 1})), "[", json.dumps({"id": 2, "method": "agent.getTree"})]
+    messages = iter({"type": "websocket.receive", "text": text} for text in given)
+    passed, sent = [], []
+
+    async def server(scope: Any, receive: Any, send: Any) -> None:
+        passed.extend([(await receive())["text"], (await receive())["text"]])
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send(message: Any) -> None:
+        sent.append(json.loads(message["text"]))
+
+    await http.RefusesUnknownKeys(server)(
+        {"type": "websocket", "path": "/threads/7/stream/events"}, receive, send
+    )
+    assert passed == given[1:] and [(one["id"], one["type"]) for one in sent] == [(1, "error")]
 
 
 def test_tools_are_told_errors_of_the_kit() -> None:
@@ -464,6 +504,25 @@ async def test_a_graph_in_a_node_has_the_filter_of_the_turn(inner: str, native: 
     again: Any = graph.compile(InMemorySaver())
     parts = [ns for ns, _ in again.stream(ASKED, thread(), stream_mode="updates", subgraphs=True)]
     assert any(ns and ns[0].startswith("retrieve:") for ns in parts)
+
+
+def test_a_graph_in_a_node_leaves_the_settings_of_the_turn() -> None:
+    """Also one that gives its whole state: a person is still asked before anything leaves."""
+    left: list[str] = []
+
+    @tool
+    def web(query: str) -> str:
+        """Search the web."""
+        left.append(query)
+        return "Nothing."
+
+    tea, parts = fixed("Tea is hot."), {"output": "full"}
+    graph = uncompiled(build_crag(tea, chat_model("extractive"), web_search=web, **parts))  # type: ignore[arg-type]
+    graph.replace_node("retrieve", build_plain_rag(tea, chat_model("extractive"), **parts))  # type: ignore[arg-type]
+    made = graph.compile(InMemorySaver())
+    made.invoke(ASKED, thread(), context={"approve_web": True}, interrupt_after=["retrieve"])
+    assert "__interrupt__" in made.invoke(None, thread()) and left == []
+    assert made.get_state(thread()).values["history"] == []
 
 
 def test_a_graph_in_a_parent_that_goes_on_says_that_it_has_no_context() -> None:

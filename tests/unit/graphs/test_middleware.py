@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
@@ -10,8 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.tools import create_retriever_tool, tool
+from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from support.graphs import fixed, thread
 
 from rag_kit.concurrency.notes import write_note
@@ -331,3 +332,17 @@ async def test_what_a_tool_could_not_search_is_told(whole: bool, native: bool) -
     half.outage = []
     result = await go(made, native, config=thread())
     assert (result["citation_status"], result["citation_notes"]) == ("grounded", [])
+
+
+@both
+async def test_what_a_tool_with_a_command_could_not_search_is_told(native: bool) -> None:
+    """As of one that gives its text alone."""
+
+    @tool
+    def search(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Searches."""
+        write_note("degraded: dense failed", unsearched=True)
+        return Command(update={"messages": [ToolMessage("Nothing.", tool_call_id=tool_call_id)]})
+
+    result = await go(agent(scripted("I cannot tell."), [search]), native)
+    assert (result["citation_status"], result["citation_notes"]) == ("incomplete", ["degraded: dense failed"])
