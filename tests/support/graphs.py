@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -68,6 +69,13 @@ def saver(kind: str, where: str) -> Iterator[Any]:
 def thread(name: str = "1") -> Any:
     """The config of a thread."""
     return {"configurable": {"thread_id": name}}
+
+
+async def go(graph: Any, native: bool, given: Any, *config: Any, **options: Any) -> Any:
+    """Run a graph in one of its forms; ``invoke`` on a thread, as a server would."""
+    if native:
+        return await graph.ainvoke(given, *config, **options)
+    return await asyncio.to_thread(graph.invoke, given, *config, **options)
 
 
 def told(result: dict[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def beam_score(scores: Sequence[float]) -> float:
     Among beams of one length this orders as their sum does; a mean also compares an answer that has ended with one
     that goes on, which a sum would decide by length alone.
     """
-    return sum(scores) / len(scores) if scores else 0.0
+    return sum(scores) / len(scores)
 
 
 def first_beam() -> Beam:

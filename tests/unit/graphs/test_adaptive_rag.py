@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from support.by_task import ByTask, by_task
-from support.graphs import both, fixed, thread
+from support.graphs import both, fixed, go, thread
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import Guards, build_adaptive_rag
@@ -110,39 +111,34 @@ def test_an_unknown_way_is_looked_up_in_one_step(reply: Any) -> None:
     assert any(note.startswith("classify: ") for note in result["notes"])
 
 
-async def test_classifiers_are_exchangeable() -> None:
+async def slow_classifier(question: str, earlier: Any) -> Classification:
+    return Classification(intent="chat", complexity="none", reason="mine")
+
+
+@pytest.mark.parametrize(
+    ("classifier", "question", "route"),
+    [
+        (lambda question, earlier: "single" if earlier else "multi", "When does the fan start?", "multi"),
+        (slow_classifier, "When does the fan start?", "direct"),
+        ("rule", "When does the fan start?", "single"),
+        (classify_by_rule, "Hi!", "direct"),
+    ],
+)
+async def test_classifiers_are_exchangeable(classifier: Any, question: str, route: str) -> None:
     """A rule, a function, a coroutine function; each sees the question and the user's earlier ones alone."""
-    seen = []
-
-    def mine(question: str, earlier: Any) -> str:
-        seen.append((question, list(earlier)))
-        return "multi"
-
-    async def slow(question: str, earlier: Any) -> Classification:
-        return Classification(intent="chat", complexity="none", reason="mine")
-
-    question = "When does the fan start?"
     model = scripted()
-    assert (await both(build_adaptive_rag(fixed(TEXTS[1]), model, classifier=mine, output="full"), question))[
-        "route"
-    ] == "multi"
-    assert (await both(build_adaptive_rag(fixed(TEXTS[1]), model, classifier=slow, output="full"), question))[
-        "route"
-    ] == "direct"
-    rule = build_adaptive_rag(fixed(TEXTS[1]), model, classifier="rule", output="full")
-    assert (await both(rule, question))["route"] == "single"
-    assert (
-        await both(
-            build_adaptive_rag(fixed(TEXTS[1]), model, classifier=classify_by_rule, output="full"), "Hi!"
-        )
-    )["route"] == "direct"
+    made = build_adaptive_rag(fixed(TEXTS[1]), model, classifier=classifier, output="full")
+    assert (await both(made, question))["route"] == route
     assert "classify_question" not in model.tasks()
-    assert seen[0] == (question, [])
+
+
+def test_wrong_classifiers_are_refused() -> None:
+    """When the graph is built, or when one gives something else."""
     with pytest.raises(InvalidInputError, match="classifier"):
-        build_adaptive_rag(fixed(TEXTS[1]), model, classifier="magic", output="full")  # type: ignore[arg-type]
+        build_adaptive_rag(fixed(TEXTS[1]), scripted(), classifier="magic")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="classifier gave int"):
-        build_adaptive_rag(fixed(TEXTS[1]), model, classifier=lambda q, e: 3, output="full").invoke(  # type: ignore[arg-type, return-value]
-            {"question": question}
+        build_adaptive_rag(fixed(TEXTS[1]), scripted(), classifier=lambda q, e: 3).invoke(  # type: ignore[arg-type, return-value]
+            {"question": "When?"}
         )
 
 
@@ -234,6 +230,7 @@ def test_settings_reach_the_subgraph() -> None:
     """A part's own settings go by ``single``, common ones by name; a wrong one names itself."""
     made = build_adaptive_rag(BM25Retriever.from_texts(TEXTS, k=4), scripted(), output="full")
     question: Any = {"question": "When does the fan start?"}
+    assert {"single:retrieve", "single:grade", "single:web_search"} <= set(made.get_graph(xray=True).nodes)
     one = made.invoke(question, context={"k": 1, "single": {"strip_threshold": -1.0}})
     assert len(one["documents"]) == 1
     with pytest.raises(InvalidInputError, match="uper"):
@@ -335,65 +332,21 @@ async def test_guards_on_every_way() -> None:
     assert (replied["answer"], replied["status"]) == ("No.", "refused") and "bomb" not in str(replied)
 
 
-async def test_an_interrupt_inside_the_subgraph_is_answered_from_outside() -> None:
+@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+async def test_an_interrupt_inside_the_subgraph_is_answered_from_outside(native: bool) -> None:
     """CRAG's approval of a web search waits within the parent's thread; its calls count once."""
-    searched = []
 
+    @tool
     def web(query: str) -> str:
         """Search the web."""
-        searched.append(query)
         return "The boiler starts at 70 degrees."
 
-    from langchain_core.tools import tool
-
-    for native in (False, True):
-        model = scripted(answer="The boiler starts at 70 degrees. [1]")
-        made = build_adaptive_rag(
-            fixed("Bananas."),
-            model,
-            web_search=tool(web),
-            checkpointer=InMemorySaver(),
-            evaluator=LexicalEvaluator(),
-            output="full",
-        )
-        options: Any = {"context": {"single": {"approve_web": True}}}
-        first: Any = {"question": "When does the boiler start?"}
-        run: Any = made.ainvoke if native else made.invoke
-        waiting = await run(first, thread(), **options) if native else run(first, thread(), **options)
-        assert "query" in waiting["__interrupt__"][0].value
-        go = Command(resume=True)
-        result = await run(go, thread(), **options) if native else run(go, thread(), **options)
-        assert result["status"] == "grounded" and "70 degrees" in result["answer"]
-        assert result["usage"]["calls"] == len(model.asked)
-    assert len(searched) == 2
-
-
-def test_the_drawing_shows_the_subgraph_and_every_edge() -> None:
-    """``xray`` opens the node; each way leads to the end."""
-    made = build_adaptive_rag(
-        fixed(TEXTS[1]), scripted(), guards=Guards(question=[lambda text, config: None]), output="full"
-    )
-    names = set(made.get_graph(xray=True).nodes)
-    assert {"single:retrieve", "single:grade", "single:web_search"} <= names
-    edges = {(edge.source, edge.target) for edge in made.get_graph().edges}
-    assert {("classify", node) for node in ("direct", "single", "next_hop", "ask_back")} <= edges
-    assert {
-        ("single", "finish"),
-        ("direct", "single"),
-        ("clarify", "classify"),
-        ("begin", "__end__"),
-    } <= edges
-
-
-def test_follow_ups_are_made_complete_and_threads_are_apart() -> None:
-    """The second turn of a thread is condensed before it is judged; another thread knows nothing of it."""
-    model = scripted()
-    made = build_adaptive_rag(
-        fixed(TEXTS[1]), model, checkpointer=InMemorySaver(), evaluator=LexicalEvaluator(), output="full"
-    )
-    made.invoke({"question": "fan?"}, thread("1"))
-    result = made.invoke({"question": "And when?"}, thread("1"))
-    assert result["search_query"] == "When does the fan start?" and result["question"] == "And when?"
-    assert len(result["history"]) == 2 and result["usage"]["calls"] == 3
-    other = made.invoke({"question": "fan?"}, thread("2"))
-    assert len(other["history"]) == 1 and model.tasks().count("condense") == 1
+    model = scripted(answer="The boiler starts at 70 degrees. [1]")
+    options: Any = {"web_search": web, "checkpointer": InMemorySaver(), "evaluator": LexicalEvaluator()}
+    made = build_adaptive_rag(fixed("Bananas."), model, output="full", **options)
+    context: Any = {"single": {"approve_web": True}}
+    waiting = await go(made, native, {"question": "When does the boiler start?"}, thread(), context=context)
+    assert "query" in waiting["__interrupt__"][0].value
+    result = await go(made, native, Command(resume=True), thread(), context=context)
+    assert result["status"] == "grounded" and "70 degrees" in result["answer"]
+    assert result["usage"]["calls"] == len(model.asked)

@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
-from support.graphs import BUILDERS, fixed, thread
+from support.graphs import BUILDERS, fixed, go, thread
 from support.openai_server import OpenAIServer
 from typing_extensions import TypedDict
 
@@ -47,7 +47,22 @@ def fresh_models() -> Iterator[None]:
 
 
 async def run(graph: Any, native: bool, **context: Any) -> Any:
-    return await graph.ainvoke(ASKED, context=context) if native else graph.invoke(ASKED, context=context)
+    return await go(graph, native, ASKED, context=context)
+
+
+@pytest.fixture
+def web() -> Any:
+    """A web search, and in its ``metadata`` the queries that left for it."""
+    left: list[str] = []
+
+    def search(query: str) -> str:
+        """Search the web."""
+        left.append(query)
+        return "Nothing."
+
+    made = tool(search)
+    made.metadata = {"left": left}
+    return made
 
 
 def indexes(name: str) -> Any:
@@ -316,44 +331,22 @@ async def test_a_run_that_died_goes_on_with_the_filter_of_its_turn(name: str, na
         with pytest.raises(ValueError, match="down"):
             graph.invoke(ASKED, thread(number), context=OF_ANN)
         retriever.is_down = False
-        going_on: Any = (None, thread(number))
-        resumed = (
-            await graph.ainvoke(*going_on, context=context)
-            if native
-            else graph.invoke(*going_on, context=context)
-        )
+        resumed = await go(graph, native, None, thread(number), context=context)
         assert {*seen(resumed)} <= expected and resumed["documents"]
     assert "bob 60" in seen(graph.invoke({"question": "Does the fan of bob start?"}, thread("3")))
 
 
-def test_a_reply_needs_no_filter_again() -> None:
-    """As the guide replies to a question back: ``Command(resume=...)`` alone."""
-    searching = BM25Retriever.from_documents(TENANTS)
-    graph = build_adaptive_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
-    graph.invoke({"question": "When does it start?"}, thread(), context=OF_ANN)
-    assert seen(graph.invoke(Command(resume="the fan"), thread())) == ["ann 40", "ann 50"]
-
-
-@pytest.mark.parametrize("where", ["crag", "adaptive"])
-def test_a_refusal_needs_no_approve_web_again(where: str) -> None:
+@pytest.mark.parametrize(
+    ("build", "context"),
+    [(build_crag, {"approve_web": True}), (build_adaptive_rag, {"single": {"approve_web": True}})],
+)
+def test_a_refusal_needs_no_approve_web_again(build: Any, context: Any, web: Any) -> None:
     """A person was asked, so nothing leaves against their word, whatever the reply's own context lacks."""
-    left: list[str] = []
-
-    @tool
-    def web(query: str) -> str:
-        """Search the web."""
-        left.append(query)
-        return "Nothing."
-
-    build, wanted = build_crag, {"approve_web": True}
-    if where == "adaptive":
-        build, wanted = build_adaptive_rag, {"single": wanted}  # type: ignore[assignment,dict-item]
-    graph = build(
-        fixed("Tea is hot."), chat_model("extractive"), web_search=web, checkpointer=InMemorySaver()
-    )
-    assert "__interrupt__" in graph.invoke(ASKED, thread(), context=wanted)
+    tea, saver = fixed("Tea is hot."), InMemorySaver()
+    graph = build(tea, chat_model("extractive"), web_search=web, checkpointer=saver)
+    assert "__interrupt__" in graph.invoke(ASKED, thread(), context=context)
     graph.invoke(Command(resume=False), thread())
-    assert left == []
+    assert web.metadata["left"] == []
 
 
 def test_a_chat_that_pauses_goes_on_with_its_filter() -> None:
@@ -397,6 +390,7 @@ def test_a_run_from_before_its_first_step_is_given_its_context_again() -> None:
 @pytest.mark.parametrize(
     ("first", "then", "expected"),
     [
+        (OF_ANN, None, {"ann 40", "ann 50"}),
         ({"single": OF_ANN}, {"single": {"k": 5}}, {"ann 40", "ann 50"}),
         ({"single": OF_ANN}, {"single": {"filter": {"degrees": {"$gt": 45}}}}, {"ann 50"}),
         (OF_ANN, {"single": {"filter": {"tenant": "bob"}}}, set()),
@@ -454,11 +448,7 @@ async def test_a_question_that_comes_by_an_edit_begins_a_turn(way: str, native: 
         going_on, config = None, graph.update_state(thread(), edit, as_node="__start__")
         with pytest.raises(InvalidInputError, match="came by an edit"):
             graph.invoke(None, config)
-    options: Any = {"context": OF_BOB, "interrupt_before": ["retrieve"]}
-    if native:
-        await graph.ainvoke(going_on, config, **options)
-    else:
-        graph.invoke(going_on, config, **options)
+    await go(graph, native, going_on, config, context=OF_BOB, interrupt_before=["retrieve"])
     assert seen(graph.invoke(None, thread())) == ["bob 60"]
 
 
@@ -498,7 +488,7 @@ async def test_a_graph_in_a_node_has_the_filter_of_the_turn(inner: str, native: 
     made = graph.compile(InMemorySaver())
     for number, context in (("1", OF_ANN), ("2", None)):
         made.invoke(ASKED, thread(number), context=context, interrupt_before=["retrieve"])
-        resumed = await made.ainvoke(None, thread(number)) if native else made.invoke(None, thread(number))
+        resumed = await go(made, native, None, thread(number))
         tenants = {one.split()[0] for one in seen(resumed)}
         assert tenants == ({"ann"} if context else {"ann", "bob"})
     again: Any = graph.compile(InMemorySaver())
@@ -506,22 +496,14 @@ async def test_a_graph_in_a_node_has_the_filter_of_the_turn(inner: str, native: 
     assert any(ns and ns[0].startswith("retrieve:") for ns in parts)
 
 
-def test_a_graph_in_a_node_leaves_the_settings_of_the_turn() -> None:
+def test_a_graph_in_a_node_leaves_the_settings_of_the_turn(web: Any) -> None:
     """Also one that gives its whole state: a person is still asked before anything leaves."""
-    left: list[str] = []
-
-    @tool
-    def web(query: str) -> str:
-        """Search the web."""
-        left.append(query)
-        return "Nothing."
-
-    tea, parts = fixed("Tea is hot."), {"output": "full"}
-    graph = uncompiled(build_crag(tea, chat_model("extractive"), web_search=web, **parts))  # type: ignore[arg-type]
-    graph.replace_node("retrieve", build_plain_rag(tea, chat_model("extractive"), **parts))  # type: ignore[arg-type]
+    tea, llm = fixed("Tea is hot."), chat_model("extractive")
+    graph = uncompiled(build_crag(tea, llm, web_search=web, output="full"))
+    graph.replace_node("retrieve", build_plain_rag(tea, llm, output="full"))
     made = graph.compile(InMemorySaver())
     made.invoke(ASKED, thread(), context={"approve_web": True}, interrupt_after=["retrieve"])
-    assert "__interrupt__" in made.invoke(None, thread()) and left == []
+    assert "__interrupt__" in made.invoke(None, thread()) and web.metadata["left"] == []
     assert made.get_state(thread()).values["history"] == []
 
 

@@ -186,19 +186,6 @@ def test_hostile_text_is_shown_as_what_it_is() -> None:
     assert len(found.metadata["title"]) == 300 and "\n" not in found.metadata["title"]
 
 
-async def test_a_search_that_raises_is_told_without_keys() -> None:
-    """The run goes on; what is told holds no key."""
-
-    @tool
-    def broken(query: str) -> str:
-        """Search."""
-        raise ConnectionError("https://s.example?api_key=abcd1234efgh failed")
-
-    for found, why in (find(broken), await afind(broken)):
-        assert found == []
-        assert why is not None and "ConnectionError" in why and "abcd1234" not in why
-
-
 async def test_a_search_that_hangs_is_given_up() -> None:
     """It costs its time-out, no more."""
 
@@ -260,23 +247,23 @@ def test_what_leaves_is_logged_without_keys(caplog: pytest.LogCaptureFixture) ->
     assert record.getMessage() == "web search with dicts: pump\\x1b[0m api_key=***"
 
 
-@pytest.mark.parametrize("given", ["tavily", 3, lambda query: [], [dicts]])
-def test_a_search_of_the_wrong_kind_is_refused(given: Any) -> None:
-    """When the graph is built, with what is allowed."""
-    with pytest.raises(InvalidInputError, match="web_search is a"):
+@tool
+def needs_more(query: str, site: str) -> str:
+    """Search."""
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        *((one, "web_search is a") for one in ("tavily", 3, lambda query: [], [dicts])),
+        (needs_more, "query and site"),
+    ],
+)
+def test_a_search_of_the_wrong_kind_is_refused(given: Any, said: str) -> None:
+    """When the graph is built, with what is allowed; it is not guessed what else a tool wants."""
+    with pytest.raises(InvalidInputError, match=said):
         WebSearch(given)
-
-
-def test_a_tool_that_needs_more_than_a_query_is_refused() -> None:
-    """It is not guessed what else it wants."""
-
-    @tool
-    def two(query: str, site: str) -> str:
-        """Search."""
-        return ""
-
-    with pytest.raises(InvalidInputError, match="query and site"):
-        WebSearch(two)
 
 
 @pytest.mark.parametrize("error", ["quota used up, key sk-abcdefghijklmnop1234", ValueError("quota used up")])

@@ -317,6 +317,9 @@ def test_nodes_stand_before_and_after_every_node(name: str) -> None:
         ("self-rag", "retrieve", "documents"),
         ("reflect", "grade_documents", "documents"),
         ("adaptive", "classify", "route"),
+        ("adaptive", "single", "answer"),
+        ("adaptive", "finish", "status"),
+        *((name, "cite", "status") for name in BUILDERS if name != "adaptive"),
     ],
 )
 def test_a_replaced_node_that_forgets_a_key_is_named_with_it(name: str, node: str, key: str) -> None:

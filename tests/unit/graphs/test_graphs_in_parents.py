@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from asyncio import to_thread
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel
 from support.crag import Marked, model
-from support.graphs import BUILDERS, fixed, thread
+from support.graphs import BUILDERS, fixed, go, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import InvalidInputError
@@ -90,11 +89,7 @@ async def test_a_parents_context_is_no_obstacle(
     child = BUILDERS[name](fixed(FAN), chat_model("extractive"), output="full")
     graph = parent(child, schema, called=called, checkpointer=InMemorySaver())
     options: Any = {"context": context}
-    result = await (
-        graph.ainvoke(ASKED, thread(), **options)
-        if native
-        else to_thread(graph.invoke, ASKED, thread(), **options)
-    )
+    result = await go(graph, native, ASKED, thread(), **options)
     assert result["status"] == "grounded" and "60 degrees" in result["answer"]
     assert result["language"] == "zh"
 
@@ -189,25 +184,6 @@ async def test_a_filter_in_the_input_is_refused(builder: str, name: str, value: 
     assert set(graph.get_input_jsonschema()["properties"]) == {"question"}
 
 
-@MISPLACED
-async def test_a_filter_in_the_state_of_a_parent_is_refused(name: str, value: Any) -> None:
-    """A node gets its graph's whole state, and would drop what is no question; without a value there is none."""
-
-    class Filtered(State, total=False):
-        filter: dict[str, Any] | None
-        k: int | None
-
-    graph = StateGraph(Filtered)
-    graph.add_node("rag", build_plain_rag(fixed(FAN), chat_model("extractive")))
-    graph.add_edge(START, "rag")
-    compiled = graph.compile()
-    with pytest.raises(InvalidInputError, match=f"{name} was given.*call it inside a node"):
-        compiled.invoke({**ASKED, name: value})  # type: ignore[call-overload]
-    with pytest.raises(InvalidInputError, match=f"{name} was given.*call it inside a node"):
-        await compiled.ainvoke({**ASKED, name: value})  # type: ignore[call-overload]
-    assert compiled.invoke({**ASKED, name: None})["status"] == "grounded"  # type: ignore[call-overload]
-
-
 @pytest.mark.parametrize("builder", BUILDERS)
 async def test_an_input_of_other_keys_is_refused_by_name(builder: str) -> None:
     """Also in a thread, whose last question would be asked again."""
@@ -219,20 +195,42 @@ async def test_an_input_of_other_keys_is_refused_by_name(builder: str) -> None:
         await as_chat(graph).ainvoke(ASKED, thread("2"))  # type: ignore[arg-type]
 
 
+@dataclass
+class Question:
+    """An input that is an object, which is read by its attributes."""
+
+    question: str
+    filter: Any = None
+    k: int | None = None
+
+
+class Filtered(State, total=False):
+    """The state of a parent that has keys of these names; its node gets them all."""
+
+    filter: dict[str, Any] | None
+    k: int | None
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
 @MISPLACED
-def test_a_filter_in_an_object_is_refused(name: str, value: Any) -> None:
-    """An input that is a dataclass is read by its attributes."""
-
-    @dataclass
-    class Question:
-        question: str
-        filter: Any = None
-        k: int | None = None
-
-    graph = build_plain_rag(fixed(FAN), chat_model("extractive"))
-    with pytest.raises(InvalidInputError, match=f"{name} was given in the input"):
-        graph.invoke(Question(ASKED["question"], **{name: value}))
-    assert graph.invoke(Question(ASKED["question"]))["status"] == "grounded"
+async def test_a_filter_in_an_object_a_chat_or_a_parents_state_is_refused(
+    name: str, value: Any, native: bool
+) -> None:
+    """As in the graph itself; without a value there is none."""
+    rag = build_plain_rag(fixed(FAN), chat_model("extractive"))
+    node: Any = StateGraph(Filtered)
+    node.add_node("rag", rag)
+    node.add_edge(START, "rag")
+    chat: Any = {"messages": [("user", ASKED["question"])], name: value}
+    for graph, given in (
+        (rag, Question(ASKED["question"], **{name: value})),
+        (as_chat(rag), chat),
+        (node.compile(), {**ASKED, name: value}),
+    ):
+        with pytest.raises(InvalidInputError, match=f"{name} was given in the input.*call it inside a node"):
+            await go(graph, native, given)
+    assert (await go(rag, native, Question(ASKED["question"])))["status"] == "grounded"
+    assert (await go(node.compile(), native, {**ASKED, name: None}))["status"] == "grounded"
 
 
 def test_the_first_values_of_a_parents_reducers_ask_for_nothing() -> None:
@@ -246,14 +244,3 @@ def test_the_first_values_of_a_parents_reducers_ask_for_nothing() -> None:
     graph.add_node("rag", build_plain_rag(fixed(FAN), chat_model("extractive")))
     graph.add_edge(START, "rag")
     assert graph.compile().invoke(ASKED)["status"] == "grounded"  # type: ignore[call-overload]
-
-
-@MISPLACED
-async def test_a_filter_in_the_input_of_a_chat_is_refused(name: str, value: Any) -> None:
-    """As in the graph that the chat wraps."""
-    chat = as_chat(build_plain_rag(fixed(FAN), chat_model("extractive")))
-    asked: Any = {"messages": [("user", ASKED["question"])], name: value}
-    with pytest.raises(InvalidInputError, match=f"{name} was given in the input"):
-        chat.invoke(asked)
-    with pytest.raises(InvalidInputError, match=f"{name} was given in the input"):
-        await chat.ainvoke(asked)

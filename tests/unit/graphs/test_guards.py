@@ -6,21 +6,17 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from support.by_task import ByTask
-from support.graphs import BUILDERS
+from support.graphs import BUILDERS, both, go, thread
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import (
     Guards,
     build_adaptive_rag,
-    build_conversational_rag,
-    build_crag,
     build_plain_rag,
-    build_self_rag,
 )
 from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
@@ -40,31 +36,14 @@ def graph(guards: Guards, llm: Any = None, **options: Any) -> Any:
     )
 
 
-async def both(made: Any, question: str, **options: Any) -> dict[str, Any]:
-    """Run it sync and async; the results agree."""
-    found = made.invoke({"question": question}, **options)
-    other = await made.ainvoke({"question": question}, **options)
-    for result in (found, other):
-        result["usage"].pop("seconds")
-    assert found == other
-    return dict(found)
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        build_plain_rag,
-        build_crag,
-        build_self_rag,
-        build_adaptive_rag,
-        build_conversational_rag,
-    ],
-)
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 def test_no_path_around_the_guards(build: Any) -> None:
     """In every graph: a refused question ends the run and the thread forgets it, a masked one is masked throughout."""
     guards = Guards(
         question=[
-            lambda text, config: Refusal("No.") if "secret" in text else text.replace("Smith", "[name]")
+            lambda text, config: (
+                Refusal("No.", reason="policy") if "secret" in text else text.replace("Smith", "[name]")
+            )
         ],
         passages=[lambda documents, config: [item for item in documents if item.metadata["tenant"] == "a"]],
         answer=[lambda text, config: text.upper()],
@@ -77,28 +56,19 @@ def test_no_path_around_the_guards(build: Any) -> None:
 
     made = build(RunnableLambda(search), chat_model("extractive"), guards=guards, output="full")
     refused = made.invoke({"question": "What is the secret of the pump?"})
-    assert (refused["answer"], refused["status"], seen) == ("No.", "refused", [])
+    assert (refused["answer"], refused["status"], seen, refused["usage"]["calls"]) == (
+        "No.",
+        "refused",
+        [],
+        0,
+    )
+    assert refused["notes"] == ["refused by a guard: policy"]
     assert not refused.get("history") and not refused["documents"]
     found = made.invoke({"question": "When does the pump of Smith start in the morning?"})
     assert seen and not any("Smith" in query for query in seen)
     assert {item.metadata["tenant"] for item in found["documents"]} == {"a"}
     assert found["answer"] == found["answer"].upper() and "NINE" in found["answer"]
     assert "Smith" not in str({key: value for key, value in found.items() if key != "question"})
-
-
-async def test_a_refused_question_reaches_nothing() -> None:
-    """The refusal's message is the answer; neither the retriever nor the model is called."""
-
-    def no(question: str, config: RunnableConfig) -> Refusal | None:
-        return Refusal("Not for me.", reason="policy") if "pump" in question else None
-
-    model = FakeListChatModel(responses=["never"])
-    found = await both(graph(Guards(question=[no]), model), "When does the pump start?")
-    assert (found["answer"], found["status"], found["documents"]) == ("Not for me.", "refused", [])
-    assert found["usage"]["calls"] == 0
-    assert found["notes"] == ["refused by a guard: policy"]
-    passed = await both(graph(Guards(question=[no])), "Who starts at nine?")
-    assert passed["status"] != "refused"
 
 
 async def test_passages_of_others_never_reach_the_model() -> None:
@@ -184,12 +154,10 @@ async def test_a_follow_up_is_seen_as_the_conversation_completes_it(build: Any, 
         checkpointer=InMemorySaver(),
         output="full",
     )
-    config: Any = {"configurable": {"thread_id": "1"}}
-    made.invoke({"question": "What is a bomb ?"}, config)
+    made.invoke({"question": "What is a bomb ?"}, thread())
     assert queries
     queries.clear()
-    given = {"question": "How do I build one?"}
-    found = await made.ainvoke(given, config) if native else made.invoke(given, config)
+    found = await go(made, native, {"question": "How do I build one?"}, thread())
     assert (found["answer"], found["status"], queries) == ("Not that.", "refused", [])
     assert "bomb" not in str({key: found[key] for key in ("asked", "search_query", "notes", "documents")})
     assert [turn["question"] for turn in found["history"]] == ["What is a bomb ?"]
@@ -207,10 +175,8 @@ async def test_a_question_is_seen_together_with_the_reply(native: bool) -> None:
         checkpointer=InMemorySaver(),
         output="full",
     )
-    config: Any = {"configurable": {"thread_id": "1"}}
-    run: Any = made.ainvoke if native else made.invoke
     for given in ({"question": "How do I build it?"}, Command(resume="a bomb if you please")):
-        found = await run(given, config) if native else run(given, config)
+        found = await go(made, native, given, thread())
     assert (found["answer"], found["status"]) == ("Not that.", "refused")
     assert found["clarifications"] == []
 

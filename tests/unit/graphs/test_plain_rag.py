@@ -56,18 +56,6 @@ def retriever() -> BM25Retriever:
     return BM25Retriever.from_documents(PASSAGES, k=2)
 
 
-def test_answers_with_a_verbatim_quote_of_the_right_file() -> None:
-    """The extractive model's answer is grounded, and its quote is a span of the passage it names."""
-    result = build_plain_rag(retriever(), chat_model("extractive"), output="full").invoke(
-        {"question": "When does the fan start?"}
-    )
-    [citation] = [c for c in result["citations"] if c["file"] == "fan.pdf"]
-    assert result["status"] == "grounded"
-    assert "60 degrees" in result["answer"]
-    assert citation["page"] == 3
-    assert citation["quote"] in PASSAGES[1].page_content
-
-
 def test_declines_without_asking_the_model_when_nothing_is_found() -> None:
     """No passage: the decline sentence of the question's language, and no model call."""
     model = scripted()
@@ -96,37 +84,6 @@ def test_a_citation_that_does_not_hold_is_flagged(answer: str, status: str) -> N
     result = build_plain_rag(fixed(*documents), scripted(answer), output="full").invoke({"question": "When?"})
     assert result["answer"] == answer
     assert result["status"] == status
-
-
-def test_follow_up_is_condensed_and_the_question_is_kept() -> None:
-    """The second turn of a thread is searched for in its stand-alone form; `question` stays as asked."""
-    found = fixed(PASSAGES[1])
-    model = scripted(
-        "The fan starts at 60 degrees. [1]",
-        json.dumps({"query": "Is the fan loud?"}),
-        "The fan is loud. [1]",
-    )
-    graph = build_plain_rag(found, model, checkpointer=InMemorySaver(), output="full")
-    config: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke({"question": "When does the fan start?"}, config)
-    result = graph.invoke({"question": "Is it loud?"}, config)
-    assert found.queries == ["When does the fan start?", "Is the fan loud?"]
-    assert result["question"] == "Is it loud?"
-    assert result["search_query"] == "Is the fan loud?"
-    assert result["usage"]["calls"] == 2
-    assert [turn["question"] for turn in result["history"]] == ["When does the fan start?", "Is it loud?"]
-
-
-def test_unusable_rewriting_falls_back_to_the_question_and_says_so() -> None:
-    """A model that gives nothing usable does not lose the question."""
-    found = fixed(PASSAGES[1])
-    model = scripted("The fan starts at 60 degrees. [1]", "", "The fan is loud. [1]")
-    graph = build_plain_rag(found, model, checkpointer=InMemorySaver(), output="full")
-    config: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke({"question": "When does the fan start?"}, config)
-    result = graph.invoke({"question": "Is it loud?"}, config)
-    assert found.queries[-1] == "Is it loud?"
-    assert any("condense" in note for note in result["notes"])
 
 
 def test_context_sets_k_and_filter() -> None:
@@ -188,13 +145,6 @@ def test_a_part_of_the_wrong_kind_is_refused_when_building(parts: tuple[Any, Any
     first, second = (ready.get(part, part) if isinstance(part, str) else part for part in parts)
     with pytest.raises(InvalidInputError, match=named):
         build_plain_rag(first, second, output="full")
-
-
-def test_max_calls_is_the_cap_of_the_whole_run() -> None:
-    """With no call allowed the answer node stops, naming the cap that the caller gave."""
-    graph = build_plain_rag(fixed(PASSAGES[0]), scripted("x"), output="full")
-    with pytest.raises(BudgetExceededError, match="max_calls=0"):
-        graph.invoke({"question": "When?"}, context={"max_calls": 0})
 
 
 def test_max_tokens_counts_over_nodes() -> None:

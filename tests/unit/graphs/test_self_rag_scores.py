@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from rag_kit.graphs.self_rag.beams import (
     CRITIQUES,
     WORTH,
-    beam_score,
     critique_score,
     segment_score,
     sequence_probability,
@@ -52,12 +51,6 @@ def test_sequence_probability_is_normalised_by_length() -> None:
     assert sequence_probability([math.log(0.25), math.log(1.0)]) == pytest.approx(0.5)
     assert sequence_probability([]) == 1.0
     assert sequence_probability([-math.inf]) == 0.0
-
-
-def test_a_beam_is_worth_the_mean_of_its_segments() -> None:
-    """Two segments of 3 and 2 are worth 2.5; nothing is worth 0."""
-    assert beam_score([3.0, 2.0]) == 2.5
-    assert beam_score([]) == 0.0
 
 
 @given(st.dictionaries(st.sampled_from([label for name in CRITIQUES for label in WORTH[name]]), probability))
