@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
-from support.graphs import BUILDERS
+from support.graphs import BUILDERS, go
 from support.openai_server import OpenAIServer, Recorded, error
 
 from rag_kit.graphs import (
@@ -141,11 +141,7 @@ def policies(**about: Any) -> Any:
 
 
 async def run(graph: Any, question: str, native: bool, **more: Any) -> Any:
-    return (
-        await graph.ainvoke({"question": question}, **more)
-        if native
-        else graph.invoke({"question": question}, **more)
-    )
+    return await go(graph, native, {"question": question}, **more)
 
 
 both = pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])

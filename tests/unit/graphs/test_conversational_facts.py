@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from support.by_task import ByTask, by_task
+from support.graphs import go
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import Guards, build_conversational_rag
@@ -67,11 +68,7 @@ async def test_a_fact_of_one_thread_is_known_in_the_next() -> None:
         ):
             config: Any = {"configurable": {"thread_id": str(number)}}
             call: Any = {"question": question}
-            found = (
-                await made.ainvoke(call, config, context={"user_id": "ann"})
-                if native
-                else made.invoke(call, config, context={"user_id": "ann"})
-            )
+            found = await go(made, native, call, config, context={"user_id": "ann"})
             found["usage"].pop("seconds")
             runs.append(found)
         assert kept(store, "ann") == ["The user lives in Bonn."]

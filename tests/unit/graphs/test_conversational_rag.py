@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from support.by_task import ByTask, by_task
-from support.graphs import fixed, thread, told
+from support.graphs import fixed, go, thread, told
 
 from rag_kit.errors import ModelUnreachableError
 from rag_kit.graphs import Guards, build_conversational_rag
@@ -59,10 +59,7 @@ async def test_a_follow_up_is_understood_alike_in_both_forms(
         for question in questions:
             values: Any = {"question": question}
             context: Any = {"related_questions": 2}
-            if native:
-                results.append(await graph.ainvoke(values, thread(), context=context))
-            else:
-                results.append(graph.invoke(values, thread(), context=context))
+            results.append(await go(graph, native, values, thread(), context=context))
         ends.append([told(result) for result in results])
     assert ends[0] == ends[1]
     last = ends[0][1]

@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from support.crag import Marked, Tasks, model
-from support.graphs import fixed
+from support.graphs import fixed, go, thread
 
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.guards import Guards, Refusal
@@ -44,12 +44,9 @@ class Run:
             checkpointer=InMemorySaver(),
             output="full",
         )
-        self.config: Any = {"configurable": {"thread_id": "1"}}
 
     async def go(self, given: Any, native: bool) -> dict[str, Any]:
-        if native:
-            return dict(await self.graph.ainvoke(given, self.config, context=ASKED))
-        return dict(self.graph.invoke(given, self.config, context=ASKED))
+        return dict(await go(self.graph, native, given, thread(), context=ASKED))
 
 
 @pytest.mark.parametrize("native", [False, True])

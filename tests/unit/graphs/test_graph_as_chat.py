@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from support.graphs import BUILDERS, fixed, thread
+from support.graphs import BUILDERS, fixed, go, thread
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import Guards, as_chat, build_adaptive_rag, build_plain_rag
@@ -32,7 +31,7 @@ async def test_the_answer_is_appended(name: str, native: bool) -> None:
     chat = as_chat(BUILDERS[name](fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver()))
     for turn in (1, 2):
         given = asked("At how many degrees does the fan start?")
-        result = await (chat.ainvoke(given, thread()) if native else to_thread(chat.invoke, given, thread()))
+        result = await go(chat, native, given, thread())
         assert [message.type for message in result["messages"]] == ["human", "ai"] * turn
         reply = result["messages"][-1]
         assert reply.text.startswith("The fan starts at 60 degrees.")

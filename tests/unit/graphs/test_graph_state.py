@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
-from functools import partial
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
-from support.graphs import BUILDERS, fixed, thread
+from support.graphs import BUILDERS, fixed, go, thread
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_crag
@@ -98,7 +96,7 @@ def test_a_wrong_type_is_refused_and_the_thread_goes_on(key: str, value: Any) ->
     """No bare TypeError, no text taken apart into its letters; what was kept before is there still."""
     retriever: Any = RunnableLambda(lambda query: [Document("The fan starts at 60 degrees.")])
     graph = build_crag(retriever, chat_model("extractive"), checkpointer=InMemorySaver(), output="full")
-    config: Any = {"configurable": {"thread_id": "1"}}
+    config = thread()
     before = graph.invoke({"question": "When does the fan start?"}, config)
     with pytest.raises(InvalidInputError, match="give "):
         graph.update_state(config, {key: value})
@@ -122,9 +120,8 @@ async def test_a_state_of_another_version_is_named_and_a_new_turn_goes_on(name: 
     graph = BUILDERS[name](fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver(), output="full")
     given = {"question": "When does the fan start?"}
     graph.update_state(thread(), given, as_node=AFTER[name])
-    going_on: Any = partial(graph.invoke, None, thread(), context={})
     with pytest.raises(InvalidInputError, match=r"has no '.*another version.*Ask the question again"):
-        await (graph.ainvoke(None, thread(), context={}) if native else to_thread(going_on))
+        await go(graph, native, None, thread(), context={})
     assert graph.invoke(given, thread())["status"] == "grounded"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from langgraph.errors import GraphRecursionError
 from langgraph.graph import StateGraph
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
-from support.graphs import BUILDERS, fixed, thread
+from support.graphs import BUILDERS, fixed, go, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
@@ -104,9 +103,7 @@ async def test_replaced_inserted_and_removed_without_a_warning(
         graph.remove_node("approve", "web_search", "select_external")
         made = graph.compile(InMemorySaver())
     assert not caplog.records
-    result = await (
-        made.ainvoke(ASKED, thread()) if native else asyncio.to_thread(made.invoke, ASKED, thread())
-    )
+    result = await go(made, native, ASKED, thread())
     assert result["status"] == "grounded" and set(result) == GIVEN
     notes = result["notes"]
     assert "inside" in notes and "checked The fan starts at 60 degrees.[1]" in notes
@@ -152,11 +149,6 @@ def test_every_graph_can_be_taken_apart(name: str) -> None:
 async def test_the_limits_hold_in_a_node_of_ones_own(native: bool) -> None:
     """It is counted, ended at the deadline, and a loop of it at the recursion limit."""
 
-    async def run(made: Any, **options: Any) -> Any:
-        return await (
-            made.ainvoke(ASKED, **options) if native else asyncio.to_thread(made.invoke, ASKED, **options)
-        )
-
     def hang(state: CragState) -> dict[str, Any]:
         time.sleep(3)
         return {}
@@ -167,11 +159,11 @@ async def test_the_limits_hold_in_a_node_of_ones_own(native: bool) -> None:
     slow, loop = uncompiled(crag()), uncompiled(crag())
     slow.insert_node("hang", hang, after="retrieve")
     with pytest.raises(BudgetExceededError, match="deadline"):
-        await run(slow.compile(), context={"deadline": 1.0})
+        await go(slow.compile(), native, ASKED, context={"deadline": 1.0})
     loop.replace_node("cite", again)
     loop.edges = {edge for edge in loop.edges if edge[0] != "cite"}
     with pytest.raises(GraphRecursionError, match="25"):
-        await run(loop.compile())
+        await go(loop.compile(), native, ASKED)
 
 
 def test_a_node_may_wait_for_a_person_and_keep_keys_of_its_own() -> None:

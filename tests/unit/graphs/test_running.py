@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,38 +18,21 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
+from support.graphs import BUILDERS, go
 
 import rag_kit.errors
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs import (
     Guards,
     build_adaptive_rag,
-    build_conversational_rag,
     build_crag,
     build_plain_rag,
-    build_self_rag,
 )
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
 
-BUILDERS: list[Any] = [
-    build_plain_rag,
-    build_crag,
-    build_self_rag,
-    lambda retriever, llm: build_self_rag(retriever, llm, mode="reflect"),
-    build_adaptive_rag,
-    lambda retriever, llm: build_adaptive_rag(retriever, llm, classifier=lambda question, earlier: "multi"),
-    build_conversational_rag,
-]
+STEPS = partial(build_adaptive_rag, classifier=lambda question, earlier: "multi")
 QUESTION = {"question": "At how many degrees does the fan start?"}
-
-
-async def run(graph: Any, native: bool, **options: Any) -> None:
-    """Ask in one form or the other."""
-    if native:
-        await graph.ainvoke(QUESTION, **options)
-    else:
-        graph.invoke(QUESTION, **options)
 
 
 class Hanging(BaseRetriever):
@@ -74,14 +58,14 @@ async def ends_with_the_deadline(graph: Any, native: bool, end: threading.Event)
     begun = time.monotonic()
     try:
         with pytest.raises(BudgetExceededError, match="deadline"):
-            await run(graph, native, context={"deadline": 0.5})
+            await go(graph, native, QUESTION, context={"deadline": 0.5})
         assert time.monotonic() - begun < 10
     finally:
         end.set()
 
 
 @pytest.mark.parametrize("native", [False, True])
-@pytest.mark.parametrize("build", BUILDERS)
+@pytest.mark.parametrize("build", [*BUILDERS.values(), STEPS])
 async def test_a_retriever_that_hangs_ends_with_the_deadline(build: Any, native: bool) -> None:
     """In every graph, in both forms: the run ends when its time is up."""
     retriever = Hanging()
@@ -120,9 +104,8 @@ class Broken(BaseRetriever):
 async def test_a_traceback_shows_few_frames_of_the_kit(build: Any, native: bool) -> None:
     """At most 12 with those of the cause, and the line of the user's retriever that raised."""
     graph = build(EnsembleRetriever(retrievers=[Broken(), Broken()]), chat_model("extractive"))
-    question = {"question": "When does the pump start?"}
     with pytest.raises(rag_kit.errors.BranchError) as caught:
-        await graph.ainvoke(question) if native else graph.invoke(question)
+        await go(graph, native, QUESTION)
     frames: list[traceback.FrameSummary] = []
     error: BaseException | None = caught.value
     while error is not None:

@@ -139,19 +139,18 @@ def steady() -> ByTask:
     )
 
 
-@pytest.mark.parametrize("max_calls", [0, 1, 2])
-def test_no_answer_yet_is_an_error(max_calls: int) -> None:
-    """Before the first candidate is judged there is nothing to give; the cap is named as it was given."""
-    graph = build_self_rag(Endless(), steady(), output="full")
-    with pytest.raises(BudgetExceededError, match=f"max_calls={max_calls}"):
-        graph.invoke({"question": "Which facts hold?"}, context={"max_calls": max_calls})
-
-
-@pytest.mark.parametrize("max_calls", range(3, 30))
+@pytest.mark.parametrize("max_calls", range(30))
 def test_the_best_so_far_is_given_at_any_cap_of_calls(max_calls: int) -> None:
-    """Wherever the cap is reached: an answer, a note, never a call too many, the same each time."""
+    """Wherever the cap is reached: an answer, a note, never a call too many, the same each time.
+
+    Before the first candidate is judged there is nothing to give: an error names the cap as it was given.
+    """
     graph = build_self_rag(Endless(), steady(), output="full")
     context = {"max_calls": max_calls, "max_segments": 3, "k": 3}
+    if max_calls < 3:
+        with pytest.raises(BudgetExceededError, match=f"max_calls={max_calls}"):
+            graph.invoke({"question": "Which facts hold?"}, context=context)
+        return
     first = graph.invoke({"question": "Which facts hold?"}, context=context)
     second = graph.invoke({"question": "Which facts hold?"}, context=context)
     assert first["answer"].startswith("Fact number") and first["answer"] == second["answer"]

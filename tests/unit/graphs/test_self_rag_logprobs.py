@@ -146,38 +146,23 @@ def labelled(request: Recorded) -> Any:
     )
 
 
-def test_a_server_without_log_probabilities_falls_back_to_labels() -> None:
-    """It ignores the request for them: one note, labels count as certain, p(y) is 1."""
-    with OpenAIServer([labelled]) as server:
-        graph = build_self_rag(fixed(WRONG, RIGHT), model(server), output="full")
+@pytest.mark.parametrize(
+    ("refuse", "scoring", "asked_for"),
+    [([], "auto", [True, False, False, False]), (["logprobs"], "auto", None), ([], "labels", [False] * 4)],
+    ids=["ignores them", "refuses them", "is not asked for them"],
+)
+def test_a_server_without_log_probabilities_falls_back_to_labels(
+    refuse: list[str], scoring: Any, asked_for: list[bool] | None
+) -> None:
+    """One note, labels count as certain, p(y) is 1; 400 for the unknown setting is no end."""
+    with OpenAIServer([labelled], refuse=refuse) as server:
+        graph = build_self_rag(fixed(WRONG, RIGHT), model(server), scoring=scoring, output="full")
         result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
-        assert [bool(r.body.get("logprobs")) for r in server.chats] == [True, False, False, False]
-    assert result["scoring"] == "labels"
-    assert any(note.startswith("scoring: the model gave no log-probabilities") for note in result["notes"])
-    assert by_passage(result)[RIGHT]["parts"] == {
-        "p": 1.0,
-        "relevance": 1.0,
-        "support": 1.0,
-        "usefulness": 1.0,
-    }
-
-
-def test_a_server_that_refuses_log_probabilities_falls_back_to_labels() -> None:
-    """400 for the unknown setting is no end."""
-    with OpenAIServer([labelled], refuse=["logprobs"]) as server:
-        graph = build_self_rag(fixed(WRONG, RIGHT), model(server), output="full")
-        result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
-    assert result["scoring"] == "labels"
-    assert result["status"] == "grounded"
-
-
-def test_labels_can_be_asked_for() -> None:
-    """scoring="labels" never asks for log-probabilities."""
-    with OpenAIServer([labelled]) as server:
-        graph = build_self_rag(fixed(RIGHT), model(server), scoring="labels", output="full")
-        result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
-        assert not any(request.body.get("logprobs") for request in server.chats)
-    assert result["scoring"] == "labels" and not result["notes"]
+        assert asked_for is None or [bool(r.body.get("logprobs")) for r in server.chats] == asked_for
+    assert (result["scoring"], result["status"]) == ("labels", "grounded")
+    noted = any(note.startswith("scoring: the model gave no log-probabilities") for note in result["notes"])
+    assert noted == (scoring == "auto")
+    assert set(by_passage(result)[RIGHT]["parts"].values()) == {1.0}
 
 
 def test_a_refused_key_is_an_error_and_no_fallback() -> None:
