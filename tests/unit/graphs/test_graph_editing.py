@@ -106,12 +106,7 @@ async def test_another_query_at_a_pause_is_searched_for(name: str, native: bool)
     graph.update_state(thread(), {"search_query": "another query"})
     assert graph.get_state(thread()).next == (before,)
     result = await go(graph, native, None, thread())
-    searched = (
-        retriever.queries[1:]
-        if name != "self-rag"
-        else [query for query in retriever.queries if "tea" not in query]
-    )
-    assert searched and all(query.startswith("another query") for query in searched)
+    assert retriever.queries[-1].startswith("another query")  # of Self-RAG with the answer so far
     assert result["question"] == ASKED["question"] and result["status"] and result["answer"]
 
 
