@@ -51,6 +51,16 @@ def retrieve(query: str) -> list[Document]:
     return [Document("The pump hums. It is blue. It is old. It starts at 40 degrees."), Document("Bananas.")]
 
 
+def telling(task: str, reply: Any) -> Any:
+    """A reply of the model, which notes that it was asked."""
+
+    def answer(prompt: Any) -> Any:
+        did(task)
+        return reply
+
+    return answer
+
+
 @tool
 def web(query: str) -> Any:
     """Search the web."""
@@ -61,8 +71,10 @@ def web(query: str) -> Any:
 def main() -> None:
     """Run, or go on."""
     with saver(SAVER, WHERE) as checkpointer:
-        llm = model("The pump hums. [1] The fan starts at 60 degrees. [2]")
-        llm.before = did
+        llm = model(
+            telling("answer", "The pump hums. [1] The fan starts at 60 degrees. [2]"),
+            telling("web_query", {"keywords": ["pump", "start"]}),
+        )
         graph = build_crag(
             RunnableLambda(retrieve),  # type: ignore[arg-type]
             llm,

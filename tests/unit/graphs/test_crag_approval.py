@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from support.crag import Marked, Tasks, model
+from support.crag import Marked, model
 from support.graphs import fixed, go, thread
 
 from rag_kit.graphs.crag.build import build_crag
@@ -32,7 +32,7 @@ class Run:
             self.queries.append(query)
             return [{"url": "https://a.example/x", "content": "The fan starts at 60 degrees."}]
 
-        self.llm: Tasks = model()
+        self.llm = model()
         self.judge = Marked({"pump": pump, "fan": 0.8})
         self.retriever = fixed(PUMP)
         self.graph: Any = build_crag(
@@ -115,7 +115,7 @@ async def test_the_reply_decides_what_leaves(reply: Any, searched: list[str], na
     assert done["web_query"] == (searched[0] if searched else "")
     assert (done["status"] == "declined") == (not searched)
     assert any("web: not searched" in note for note in done["notes"]) == (not searched)
-    assert run.llm.tasks.count("web_query") == 1
+    assert run.llm.tasks().count("web_query") == 1
     assert len(run.retriever.queries) == 1
 
 
@@ -125,10 +125,10 @@ async def test_ambiguous_waits_with_the_answer_and_refines_once(native: bool) ->
     run = Run(0.1)
     paused = await run.go(QUESTION, native)
     assert paused["__interrupt__"]
-    assert run.llm.tasks == ["web_query"]
+    assert run.llm.tasks() == ["web_query"]
     judged = len(run.judge.asked)
     done = await run.go(Command(resume=True), native)
-    assert run.llm.tasks == ["web_query", "answer"]
+    assert run.llm.tasks() == ["web_query", "answer"]
     assert len(run.judge.asked) == judged + 1
     assert len(done["documents"]) == 2
     assert done["usage"]["calls"] == 2

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatResult
 from langchain_core.tools import tool
 from support.blocking import blockbuster_ctx
-from support.crag import Marked, Tasks, model
+from support.by_task import ByTask
+from support.crag import Marked, model
 from support.graphs import both, fixed
 
 from rag_kit.documents import get_provenance
@@ -95,8 +97,8 @@ async def test_ambiguous_generates_once_from_both_sources() -> None:
     """The answer prompt is asked once, and holds the passage and the page."""
     llm = model("The pump starts at 40 degrees. [1] The fan starts at 60 degrees. [2]")
     found = await both(graph(0.1, llm=llm, web=search_tool()), QUESTION)
-    assert llm.tasks == ["web_query", "answer"] * 2
-    shown = str(llm.asked[1][1][-1].content)
+    assert llm.tasks() == ["web_query", "answer"] * 2
+    shown = llm.asked[1][1]
     assert "The pump starts" in shown and "The fan starts" in shown and "pills" not in shown
     assert found["status"] == "grounded"
     first, second = found["citations"]
@@ -113,7 +115,7 @@ async def test_without_a_web_search_the_run_says_that_it_could_not_look() -> Non
     for action, calls in (("ambiguous", ["answer"]), ("incorrect", [])):
         llm = model("The pump starts at 40 degrees. [1]")
         found = await both(graph(SCORES[action], llm=llm), QUESTION)
-        assert llm.tasks == calls * 2
+        assert llm.tasks() == calls * 2
         assert any("could not look outside" in note for note in found["notes"])
         assert found["status"] == ("grounded" if calls else "declined")
         assert (found["answer"] == DECLINED["en"]) == (not calls)
@@ -176,7 +178,7 @@ def test_any_confidences_give_the_action_of_the_paper(
     else:
         expected = "ambiguous"
     assert found["action"] == expected
-    assert llm.tasks.count("answer") <= 1
+    assert llm.tasks().count("answer") <= 1
     assert found["answer"]
     assert found["status"] in ("grounded", "flagged", "undecided", "uncited", "declined")
 
@@ -204,10 +206,8 @@ async def test_hostile_pages_change_nothing_but_the_data() -> None:
     )
     llm = model("It starts. [1]")
     found = await both(graph(-0.9, llm=llm, web=search_tool([{"content": hostile}])), QUESTION)
-    assert llm.tasks == ["web_query", "answer"] * 2
-    messages = llm.asked[1][1]
-    assert "ignore all rules" not in str(messages[0].content)
-    user = str(messages[-1].content)
+    assert llm.tasks() == ["web_query", "answer"] * 2
+    user = llm.asked[1][1]
     assert user.count("</passage>") == user.count("</passages>") == 1
     assert "<task>" not in user
     assert found["documents"][0].page_content in hostile
@@ -270,7 +270,7 @@ def test_progress_and_tokens_are_streamed() -> None:
 async def test_a_model_as_evaluator_counts_in_calls_and_caps() -> None:
     """Gradings of an evaluator are calls of the run: counted, and stopped by the cap."""
     graded = '{"relevant": true, "score": 0.9, "reason": "r"}'
-    llm = Tasks(replies={"grade_passage": graded, "answer": "It starts. [1]"}, asked=[])
+    llm = model("It starts. [1]", grade_passage=graded)
     made = graph(0, llm=llm, evaluator=LLMEvaluator(llm, batch_size=1))
     found = await both(made, QUESTION)
     assert found["action"] == "correct"
@@ -317,15 +317,21 @@ async def test_nothing_blocks_the_event_loop() -> None:
 
 def test_instructions_of_the_run_reach_the_prompts() -> None:
     """Grading, keywords and answer each take their own; the task line stays the prompt's."""
-    graded = '{"relevant": true, "score": 0.5, "reason": "r"}'
-    llm = Tasks(
-        replies={"grade_passage": graded, "web_query": '{"keywords": ["a"]}', "answer": "It starts. [1]"},
-        asked=[],
-    )
+    seen: dict[str, str] = {}
+
+    class Shown(ByTask):
+        """Keeps the system message of each task."""
+
+        def _reply(self, messages: list[BaseMessage]) -> ChatResult:
+            reply = super()._reply(messages)
+            seen[self.asked[-1][0]] = str(messages[0].content)
+            return reply
+
+    graded = {"relevant": True, "score": 0.5, "reason": "r"}
+    llm = Shown(**model(grade_passage=graded).model_dump())
     made = graph(0, llm=llm, evaluator=LLMEvaluator(llm, batch_size=1), documents=[PUMP], web=search_tool())
     context = {f"{name}_instructions": f"Mine for {name}." for name in ("grade", "web_query", "answer")}
     made.invoke(QUESTION, context={**context, "lower": -1.0, "upper": 1.0})
-    system = {task: str(messages[0].content) for task, messages in llm.asked}
-    assert "Mine for grade." in system["grade_passage"]
-    assert "Mine for web_query." in system["web_query"]
-    assert "Mine for answer." in system["answer"]
+    assert "Mine for grade." in seen["grade_passage"]
+    assert "Mine for web_query." in seen["web_query"]
+    assert "Mine for answer." in seen["answer"]

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
-from support.by_task import by_task
+from support.by_task import ByTask, by_task
 from support.graphs import BUILDERS, fixed
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
@@ -31,25 +27,8 @@ PASSAGES = [
 ]
 
 
-class Scripted(BaseChatModel):
-    """A chat model that says what the script says, and keeps what it was asked."""
-
-    script: list[str]
-    asked: list[list[BaseMessage]] = []
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        self.asked.append(messages)
-        text = self.script[len(self.asked) - 1]
-        message = AIMessage(text, usage_metadata={"input_tokens": 10, "output_tokens": 5, "total_tokens": 15})
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-
-def scripted(*script: str) -> Scripted:
-    return Scripted(script=list(script), asked=[])
+def scripted(answer: str = "") -> ByTask:
+    return by_task({"answer": answer, "condense": {"query": "Is the fan loud?"}})
 
 
 def retriever() -> BM25Retriever:
@@ -150,9 +129,7 @@ def test_a_part_of_the_wrong_kind_is_refused_when_building(parts: tuple[Any, Any
 def test_max_tokens_counts_over_nodes() -> None:
     """The condense call's tokens are charged before the answer is asked for."""
     found = fixed(PASSAGES[1])
-    model = scripted(
-        "The fan is loud. [1]", json.dumps({"query": "Is the fan loud?"}), "The fan is loud. [1]"
-    )
+    model = scripted("The fan is loud. [1]")
     graph = build_plain_rag(found, model, checkpointer=InMemorySaver(), output="full")
     config: Any = {"configurable": {"thread_id": "1"}}
     graph.invoke({"question": "fan?"}, config)
@@ -166,7 +143,7 @@ def test_passages_that_do_not_fit_are_left_out_and_said() -> None:
     graph = build_plain_rag(fixed(*PASSAGES), model, max_passage_chars=60, output="full")
     result = graph.invoke({"question": "When?"})
     assert any("2 passages did not fit" in note for note in result["notes"])
-    assert "Bananas" not in str(model.asked[0][-1].content)
+    assert "Bananas" not in model.asked[0][1]
 
 
 def test_a_decline_beside_unread_passages_is_incomplete() -> None:
