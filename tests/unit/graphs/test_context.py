@@ -311,6 +311,13 @@ class DownOnce(BaseRetriever):
         return BM25Retriever.from_documents(TENANTS).invoke(query, **bound)
 
 
+def of_tenants(build: Any = build_plain_rag) -> Any:
+    """A graph over the passages of both tenants, with threads."""
+    return build(
+        BM25Retriever.from_documents(TENANTS), chat_model("extractive"), checkpointer=InMemorySaver()
+    )
+
+
 def seen(result: Any) -> list[str]:
     """The fans of the passages that a run saw."""
     return sorted(f"{item.metadata['tenant']} {item.metadata['degrees']}" for item in result["documents"])
@@ -351,8 +358,7 @@ def test_a_refusal_needs_no_approve_web_again(build: Any, context: Any, web: Any
 
 def test_a_chat_that_pauses_goes_on_with_its_filter() -> None:
     """Also where it pauses before the graph inside has begun."""
-    searching = BM25Retriever.from_documents(TENANTS)
-    chat = as_chat(build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver()))
+    chat = as_chat(of_tenants())
     asked: Any = {"messages": [("user", ASKED["question"])]}
     chat.invoke(asked, thread(), context=OF_ANN, interrupt_before=["rag"])
     answer = chat.invoke(None, thread())["messages"][-1]
@@ -377,8 +383,7 @@ def test_a_node_of_ones_own_reads_the_filter_of_its_turn() -> None:
 
 def test_a_run_from_before_its_first_step_is_given_its_context_again() -> None:
     """There nothing of it is kept yet: without a context it is refused, and not run without the filter."""
-    searching = BM25Retriever.from_documents(TENANTS)
-    graph = build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
+    graph = of_tenants()
     graph.invoke(ASKED, thread(), context=OF_ANN)
     first = list(graph.get_state_history(thread()))[-1]
     with pytest.raises(InvalidInputError, match="give its context again"):
@@ -400,8 +405,7 @@ def test_a_run_from_before_its_first_step_is_given_its_context_again() -> None:
 )
 def test_all_filters_of_the_single_step_hold(first: Any, then: Any, expected: set[str]) -> None:
     """Filters of the turn and of the reply, the common one and CRAG's own; its other settings are merged."""
-    searching = BM25Retriever.from_documents(TENANTS)
-    graph = build_adaptive_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
+    graph = of_tenants(build_adaptive_rag)
     graph.invoke({"question": "When does it start?"}, thread(), context=first)
     assert {*seen(graph.invoke(Command(resume="the fan"), thread(), context=then))} == expected
 
@@ -425,8 +429,7 @@ def test_what_a_form_gives_at_its_default_undoes_no_setting_of_the_turn() -> Non
 
 def test_a_number_of_numpy_in_a_filter_is_kept() -> None:
     """As Python's, which any checkpointer can store."""
-    searching = BM25Retriever.from_documents(TENANTS)
-    graph = build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
+    graph = of_tenants()
     wanted = {"degrees": {"$in": [np.int64(40), np.float64(60.0)]}}
     assert seen(graph.invoke(ASKED, thread(), context={"filter": wanted})) == ["ann 40", "bob 60"]
 
@@ -438,8 +441,7 @@ OF_BOB: Any = {"filter": {"tenant": "bob"}}
 @pytest.mark.parametrize("way", ["edit", "same question", "goto"])
 async def test_a_question_that_comes_by_an_edit_begins_a_turn(way: str, native: bool) -> None:
     """The settings of the turn before go with it; those of the call that takes it up hold until its end."""
-    searching = BM25Retriever.from_documents(TENANTS)
-    graph = build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver())
+    graph = of_tenants()
     graph.invoke(ASKED, thread(), context=OF_ANN)
     edit = ASKED if way == "same question" else {"question": "When does the fan start, at how many degrees?"}
     going_on: Any = Command(goto="condense", update=edit)
@@ -455,8 +457,7 @@ async def test_a_question_that_comes_by_an_edit_begins_a_turn(way: str, native: 
 @pytest.mark.parametrize("way", ["edit", "goto"])
 def test_a_question_that_comes_by_an_edit_of_a_chat_begins_a_turn(way: str) -> None:
     """As in the graph inside."""
-    searching = BM25Retriever.from_documents(TENANTS)
-    chat = as_chat(build_plain_rag(searching, chat_model("extractive"), checkpointer=InMemorySaver()))
+    chat = as_chat(of_tenants())
     chat.invoke({"messages": [("user", ASKED["question"])]}, thread(), context=OF_ANN)
     edit: Any = {"messages": [("user", "When does the fan start, at how many degrees?")]}
     going_on: Any = Command(goto="rag", update=edit)
@@ -470,8 +471,7 @@ def test_a_question_that_comes_by_an_edit_of_a_chat_begins_a_turn(way: str) -> N
 
 def test_a_question_that_a_node_rewrites_is_of_the_same_turn() -> None:
     """A node of one's own may mend it; the settings of the turn stay."""
-    searching = BM25Retriever.from_documents(TENANTS)
-    graph = uncompiled(build_plain_rag(searching, chat_model("extractive")))
+    graph = uncompiled(of_tenants())
     graph.insert_node("mend", lambda state: {"question": "The fan?"}, before="condense")
     made = graph.compile(InMemorySaver())
     made.invoke(ASKED, thread(), context=OF_ANN, interrupt_before=["mend"])
