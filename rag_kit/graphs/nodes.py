@@ -287,7 +287,9 @@ class RagNodes:
         if state.get("unsearched"):
             own_words = f"{answer}\n\n{NOT_ALL_SEARCHED[language]}"
             return "incomplete", INCOMPLETE[language] if answer in DECLINED.values() else own_words
-        if sum(len(document.page_content) for document in state["documents"]) > self.max_passage_chars:
+        documents = state["documents"]
+        too_long = any(len(document.page_content) > self.max_passage_chars for document in documents)
+        if too_long or len(self.fitting_passages(documents)) < len(documents):
             return "incomplete", f"{answer}\n\n{NOT_ALL_READ[language]}"
         return "incomplete" if state.get("cut_off") else "declined", answer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import field_validator
 from typing_extensions import TypedDict
 
 from rag_kit.graphs.context import RagContext, instructions_field, setting
@@ -71,6 +72,16 @@ class AdaptiveContext(RagContext):
     )
     max_hops: int = setting(4, "Steps of a question that needs several facts.", "next_hop", ge=1, le=MAX_HOPS)
     single: dict[str, Any] | None = setting(None, 'Further settings of CRAG: {"upper": 0.4}.', "single")
+
+    @field_validator("single")
+    @classmethod
+    def _check_single(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Refuse settings that hold for the whole run and would have no effect on the single step alone."""
+        for name in ("language", "max_calls", "max_tokens", "deadline"):
+            if (value or {}).get(name) is not None:
+                raise ValueError(f"{name} holds for the whole run; give it beside single")
+        return value
+
     condense_instructions: str | None = instructions_field("condense", "begin")
     classify_question_instructions: str | None = instructions_field("classify_question", "classify")
     clarify_question_instructions: str | None = instructions_field("clarify_question", "ask_back")

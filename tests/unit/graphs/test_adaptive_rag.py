@@ -233,8 +233,9 @@ def test_settings_reach_the_subgraph() -> None:
     assert {"single:retrieve", "single:grade", "single:web_search"} <= set(made.get_graph(xray=True).nodes)
     one = made.invoke(question, context={"k": 1, "single": {"strip_threshold": -1.0}})
     assert len(one["documents"]) == 1
-    with pytest.raises(InvalidInputError, match="uper"):
-        made.invoke(question, context={"single": {"uper": 0.5}})
+    for wrong, said in (({"uper": 0.5}, "uper"), ({"max_calls": 1}, "max_calls holds for the whole run")):
+        with pytest.raises(InvalidInputError, match=said):
+            made.invoke(question, context={"single": wrong})
 
 
 def test_a_reply_joins_the_question() -> None:

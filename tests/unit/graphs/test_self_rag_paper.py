@@ -248,6 +248,20 @@ def test_what_is_decided_is_sent_before_the_end() -> None:
     assert events.index("segment") < events.index("decided", 2)
 
 
+def test_a_decline_after_many_long_passages_is_one() -> None:
+    """Each was shown by itself, so all that was found was read; one that is cut was not."""
+    for count, sentences, status in ((6, 150, "declined"), (1, 800, "incomplete")):
+        found = fixed(
+            *(
+                f"Passage {number} is of the hall. {'It is blue here. ' * sentences}"
+                for number in range(count)
+            )
+        )
+        assert sum(len(one.page_content) for one in found.documents) > 12_000
+        result = paper(found, model(continue_answer="END"), QUESTION)
+        assert result["status"] == status
+
+
 def test_nothing_found_declines_without_writing() -> None:
     """One decision, no continuation, no second search."""
     llm = model()
