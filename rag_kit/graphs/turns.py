@@ -36,30 +36,22 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
     compiled.channels[START] = InputChannel(compiled.builder.input_schema)
 
     def begin(input: Any, config: RunnableConfig) -> Any:
-        update = {**empty(), "turn_settings": {}}
-        if RUNTIME in config["configurable"]:  # else it is an edit of the state, which has no settings
-            if _goes_on_without_context(config):
+        configurable, update = config["configurable"], {**empty(), "turn_settings": {}}
+        if RUNTIME in configurable:  # else it is an edit of the state, which has no settings
+            if configurable.get("__pregel_resuming") and configurable[RUNTIME].context is None:
+                if not _is_inside_another(config):
+                    raise InvalidInputError(
+                        "this run goes on from before its first step, where its settings are not kept yet: give its "
+                        "context again, or context={} if it had none."
+                    )
                 update["notes"] = Overwrite([_NO_CONTEXT])
-            context = given_context(schema, config)
-            update["turn_settings"] = _as_kept(context, _hash_question(config, fresh=True))
+            question = _hash_question(config, fresh=True)
+            update["turn_settings"] = {**given_context(schema, config).named(), "question": question}
         ChannelWrite.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
         return input
 
     # after the write of the input, before the edges that read the state
     compiled.nodes[START].writers.insert(1, RunnableCallable(begin, trace=False))
-
-
-def _goes_on_without_context(config: RunnableConfig) -> bool:
-    """Tell whether a parent goes on without its context; where the graph itself does, refuse it."""
-    configurable = config["configurable"]
-    if not configurable.get("__pregel_resuming") or configurable[RUNTIME].context is not None:
-        return False
-    if not _is_inside_another(config):
-        raise InvalidInputError(
-            "this run goes on from before its first step, where its settings are not kept yet: give its context "
-            "again, or context={} if it had none."
-        )
-    return True
 
 
 def run_context(schema: type[ContextT], config: RunnableConfig | None = None) -> ContextT:
@@ -85,12 +77,7 @@ def keep_settings(context: RagContext, question: str | None = None) -> Update:
     """Make the update that keeps the settings of a turn whose question came by an edit, or comes by a node's update."""
     asked = _hash_question(get_config()) if question is None else content_hash(str(clean_texts(question)))
     is_kept = (read_state("turn_settings") or {}).get("question") == asked
-    return {} if is_kept else {"turn_settings": _as_kept(context, asked)}
-
-
-def _as_kept(context: RagContext, question: str | None) -> Update:
-    """Return the settings of a turn as the state keeps them, with the hash of the question that they belong to."""
-    return {**context.named(), "question": question}
+    return {} if is_kept else {"turn_settings": {**context.named(), "question": asked}}
 
 
 def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
