@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -90,3 +93,9 @@ async def both(graph: Any, given: Any, **options: Any) -> dict[str, Any]:
     first = told(graph.invoke(given, **options))
     assert told(await graph.ainvoke(given, **options)) == first
     return first
+
+
+def run_driver(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a program of these helpers in a process of its own, which may kill itself."""
+    command = [sys.executable, str(Path(__file__).with_name(name)), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -259,19 +259,9 @@ async def test_sqlite_stores_of_both_kinds(tmp_path: Any) -> None:
         await aforget_facts(astore, "ann")
         assert await astore.aget(namespace("ann"), KEY) is None
     with sqlite.SqliteStore.from_conn_string(file) as store:
-        await aforget_facts(store, "bob")
+        assert kept(store, "ann") == [] and kept(store, "bob")
+        forget_facts(store, "bob")
         assert kept(store, "bob") == []
-
-
-def test_a_user_can_be_forgotten() -> None:
-    """After it, nothing is known; others stay."""
-    store = InMemoryStore()
-    for name in ("ann", "bob"):
-        graph(model("The user lives in Bonn."), store).invoke(
-            {"question": "I live in Bonn."}, context={"user_id": name}
-        )
-    forget_facts(store, "ann")
-    assert kept(store, "ann") == [] and kept(store, "bob")
 
 
 async def test_forgetting_says_what_is_wrong() -> None:

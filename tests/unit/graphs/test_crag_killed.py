@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.graphs import run_driver
 
-DRIVER = Path(__file__).resolve().parents[2] / "support" / "crag_killed.py"
 #: All work of an ambiguous run; the two branches run side by side, so their order may differ.
 WORK = ["retrieve", "grade internal 2", "grade internal 2", "web_query", "web", "grade external 1", "answer"]
 POINTS = ["retrieve", "grade internal 2", "web_query", "web", "grade external 1", "answer"]
@@ -19,23 +17,12 @@ POINTS = ["retrieve", "grade internal 2", "web_query", "web", "grade external 1"
 pytestmark = pytest.mark.slow
 
 
-def go(saver: str, where: str, log: Path, how: str, kill_at: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the driver."""
-    return subprocess.run(
-        [sys.executable, str(DRIVER), saver, where, str(log), how, kill_at],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 def killed_and_resumed(saver: str, where: str, log: Path, point: str) -> None:
     """Kill at a piece of work, go on in a new process: the answer is there, nothing finished ran again."""
-    dead = go(saver, where, log, "START", point)
+    dead = run_driver("crag_killed.py", saver, where, log, "START", point)
     assert dead.returncode == -signal.SIGKILL, dead.stderr
     before = log.read_text().splitlines() if log.exists() else []
-    done = go(saver, where, log, "GO")
+    done = run_driver("crag_killed.py", saver, where, log, "GO")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["action"], found["status"]) == ("ambiguous", "grounded")

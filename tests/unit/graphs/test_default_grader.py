@@ -13,7 +13,6 @@ from langchain_openai import ChatOpenAI
 from support.openai_server import OpenAIServer, Recorded
 
 from rag_kit.concurrency.steps import run
-from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_crag, build_self_rag
 from rag_kit.graphs.evaluators.models import LLMEvaluator
 from rag_kit.models import chat_model
@@ -106,11 +105,3 @@ def test_instructions_and_prompt_files_reach_the_default_grader(tmp_path: Any) -
             made.invoke({"question": EN[0]}, context={"grade_instructions": "Mine for grading."})
         graded = [chat for chat in server.chats if "<task>grade_passages</task>" in json.dumps(chat.body)]
         assert len(graded) == 2 and all("Mine for grading." in chat.prompt for chat in graded)
-
-
-def test_an_evaluator_has_no_place_in_paper_mode() -> None:
-    """The paper's critique judges there; giving one is an error, not silence."""
-    with pytest.raises(InvalidInputError, match="mode='paper'"):
-        build_self_rag(
-            RunnableLambda(lambda q: []), chat_model("extractive"), mode="paper", evaluator=lambda q, p: 1
-        )  # type: ignore[arg-type]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
-from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from support.by_task import by_task
 
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError
@@ -22,6 +19,7 @@ from rag_kit.graphs.evaluators.function import as_evaluator
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.models import chat_model
+from rag_kit.models.extractive.blocks import Prompt
 
 QUESTION = "Which team did Smith play for in 1992?"
 PASSAGES = [
@@ -38,17 +36,6 @@ async def both(evaluator: Evaluator, question: str, passages: list[Document]) ->
     assert len(found) == len(passages)
     assert all(-1 <= one.score <= 1 for one in found)
     return found
-
-
-class Scripted(FakeListChatModel):
-    """Answers by what the prompt holds."""
-
-    reply: Callable[[str], str]
-    responses: list[str] = []
-
-    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
-        text = self.reply("\n".join(str(message.content) for message in messages))
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
 
 def grade(score: float, relevant: bool = True, reason: str = "It says so.") -> str:
@@ -193,11 +180,11 @@ def test_what_can_be_an_evaluator() -> None:
 async def test_a_model_judges_each_passage_at_once() -> None:
     """One call a passage, all at the same time; the verdict decides the side of the score."""
 
-    def slow(text: str) -> str:
+    def slow(prompt: Prompt) -> str:
         time.sleep(0.2)
-        return grade(0.9) if "Leeds" in text else grade(0.9, relevant=False)
+        return grade(0.9) if "Leeds" in prompt.body else grade(0.9, relevant=False)
 
-    evaluator = LLMEvaluator(Scripted(reply=slow), batch_size=1)
+    evaluator = LLMEvaluator(by_task({"grade_passage": slow}), batch_size=1)
     start = time.perf_counter()
     found = run(evaluator.grade(QUESTION, PASSAGES * 3, "en"), {})
     assert time.perf_counter() - start < 1.2  # nine in a row take 1.8 s
@@ -208,12 +195,14 @@ async def test_a_model_judges_each_passage_at_once() -> None:
 async def test_a_failed_call_is_ambiguous() -> None:
     """One call of three fails: that passage alone is not graded."""
 
-    def some(text: str) -> str:
-        if "Hull" in text:
+    def some(prompt: Prompt) -> str:
+        if "Hull" in prompt.body:
             raise ConnectionError("away")
-        return grade(0.9) if "Leeds" in text else "no JSON at all"
+        return grade(0.9) if "Leeds" in prompt.body else "no JSON at all"
 
-    found = await both(LLMEvaluator(Scripted(reply=some), batch_size=1), QUESTION, PASSAGES)
+    found = await both(
+        LLMEvaluator(by_task({"grade_passage": some, "repair_json": ""}), batch_size=1), QUESTION, PASSAGES
+    )
     assert found[0].score == pytest.approx(0.8)
     assert all(one.reason.startswith("not graded: ") for one in found[1:])
     assert LLMEvaluator.thresholds.action([one.score for one in found[1:]]) == "ambiguous"
@@ -223,8 +212,8 @@ async def test_several_passages_in_one_call() -> None:
     """Ids out of range fall away, of a repeated one the first counts, a missing one is not graded."""
     calls: list[str] = []
 
-    def batch(text: str) -> str:
-        calls.append(text)
+    def batch(prompt: Prompt) -> str:
+        calls.append(prompt.body)
         entries = [
             '{"id": 2, "relevant": false, "score": 0.1, "reason": "other time"}',
             '{"id": 9, "relevant": true, "score": 1.0, "reason": "nowhere"}',
@@ -234,7 +223,7 @@ async def test_several_passages_in_one_call() -> None:
         ]
         return f'{{"grades": [{", ".join(entries)}]}}'
 
-    evaluator = LLMEvaluator(Scripted(reply=batch), batch_size=3)
+    evaluator = LLMEvaluator(by_task({"grade_passages": batch}), batch_size=3)
     found = run(evaluator.grade(QUESTION, PASSAGES, "en"), {})
     assert len(calls) == 1
     assert [round(one.score, 2) for one in found] == [1.0, -0.8, 0.0]

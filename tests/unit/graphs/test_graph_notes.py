@@ -73,19 +73,6 @@ async def test_an_answer_that_holds_keeps_its_status_with_the_note(name: str) ->
     assert found["status"] == "declined" and healthy.get_state(thread()).values["unsearched"] == []
 
 
-@pytest.mark.parametrize("name", BUILDERS)
-def test_a_retriever_that_raises_still_raises(name: str) -> None:
-    """An outage of all is an error, as it was."""
-
-    class Down(BaseRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            raise ConnectionRefusedError("store down")
-
-    graph = BUILDERS[name](Down(), chat_model("extractive"))
-    with pytest.raises(ConnectionRefusedError, match="store down"):
-        graph.invoke(ASKED)
-
-
 def test_a_decline_of_the_models_own_is_kept_and_completed() -> None:
     """In the model's words, with the sentence after them."""
     own = "The documents do not mention it."

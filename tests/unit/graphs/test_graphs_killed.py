@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -14,24 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from support.graphs import run_driver
 
-DRIVER = Path(__file__).resolve().parents[2] / "support" / "graph_killed.py"
 GRAPHS = ["plain", "conversational", "paper", "reflect", "adaptive"]
 
 pytestmark = pytest.mark.slow
-
-
-def go(
-    graph: str, saver: str, where: str, log: Path, how: str, kill_at: int = 0
-) -> subprocess.CompletedProcess[str]:
-    """Run the driver."""
-    return subprocess.run(
-        [sys.executable, str(DRIVER), graph, saver, where, str(log), how, str(kill_at)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 @cache
@@ -40,7 +25,9 @@ def undisturbed(graph: str) -> tuple[dict[str, Any], list[str]]:
     pytest.importorskip("langgraph.checkpoint.sqlite")
     with TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        done = go(graph, "sqlite", str(Path(folder) / "threads.sqlite"), log, "START")
+        done = run_driver(
+            "graph_killed.py", graph, "sqlite", str(Path(folder) / "threads.sqlite"), log, "START"
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout), log.read_text().splitlines()
 
@@ -50,11 +37,11 @@ def killed_and_resumed(graph: str, saver: str, where: str, log: Path, share: flo
     found, lines = undisturbed(graph)
     pieces = Counter(line for line in lines if line.startswith("work "))
     point = max(1, round(share * pieces.total()))
-    dead = go(graph, saver, where, log, "START", point)
+    dead = run_driver("graph_killed.py", graph, saver, where, log, "START", point)
     assert dead.returncode == -signal.SIGKILL, dead.stderr
     before = log.read_text().splitlines()
     assert before  # the first turns are behind it, and it died in the one that counts
-    done = go(graph, saver, where, log, "GO")
+    done = run_driver("graph_killed.py", graph, saver, where, log, "GO")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == found
     after = log.read_text().splitlines()

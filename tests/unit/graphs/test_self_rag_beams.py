@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,24 +118,6 @@ def test_a_beam_without_any_continuation_has_ended() -> None:
     beams_made, _ = rank([beam(1, "A.")], [candidate("")], width=2)
     assert texts(beams_made) == ["A."] and beams_made[0]["ended"]
     assert rank([first_beam()], [candidate("")], width=2)[0] == []
-
-
-@pytest.mark.parametrize(
-    ("labels", "why"),
-    [
-        (("irrelevant", "full", "5"), "the passage is irrelevant (hard constraint)"),
-        (("relevant", "none", "5"), "the passage does not support it (hard constraint)"),
-        (("relevant", "partial", "1"), None),
-    ],
-)
-def test_hard_constraints_drop(labels: tuple[str, str, str], why: str | None) -> None:
-    """Irrelevant and unsupported candidates are dropped however high they score; a partial support is kept."""
-    weights = (0, 0, 1)
-    soft = rank([first_beam()], [candidate("A.", *labels)], width=1, weights=weights)
-    hard = rank([first_beam()], [candidate("A.", *labels)], width=1, weights=weights, hard=True)
-    assert texts(soft[0]) == ["A."]
-    assert texts(hard[0]) == ([] if why else ["A."])
-    assert hard[1][0]["reason"] == (why or "kept as beam 1")
 
 
 def test_the_same_text_from_two_passages_counts_once() -> None:

@@ -314,7 +314,14 @@ def test_guards_hold_on_every_path() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"mode": "fast"}, {"scoring": "yes"}, {"max_passage_chars": 0}, {"mode": ""}]
+    "wrong",
+    [
+        {"mode": "fast"},
+        {"scoring": "yes"},
+        {"max_passage_chars": 0},
+        {"mode": ""},
+        {"evaluator": lambda question, passages: 1, "mode": "paper"},  # whose critique judges
+    ],
 )
 def test_wrong_options_are_refused_when_building(wrong: dict[str, Any]) -> None:
     """The error names the option."""

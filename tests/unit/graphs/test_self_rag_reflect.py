@@ -9,6 +9,7 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from support.by_task import ByTask, by_task, grades, passage_of
+from support.graphs import both
 
 from rag_kit.graphs import build_self_rag
 from rag_kit.models import chat_model
@@ -189,12 +190,9 @@ async def test_sync_and_async_with_the_extractive_model() -> None:
     retriever = BM25Retriever.from_documents([FRUIT, FAN], k=2)
     graph = build_self_rag(retriever, chat_model("extractive"), mode="reflect", output="full")
     for question in (QUESTION, "Who is the king of France?"):
-        first, second = graph.invoke({"question": question}), await graph.ainvoke({"question": question})
-        for state in (first, second):
-            state["usage"].pop("seconds")
-        assert first == second
-    assert graph.invoke({"question": QUESTION})["answer"] == GOOD
-    assert first["status"] == "declined" and len(first["tried"]) == 2
+        found = await both(graph, question)
+        assert (found["answer"] == GOOD) == (question == QUESTION)
+    assert found["status"] == "declined" and len(found["tried"]) == 2
 
 
 def test_the_accepted_answer_alone_is_sent() -> None:
