@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.outputs import LLMResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
-from langgraph.constants import TAG_NOSTREAM
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -20,6 +17,7 @@ from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.running import graph_node, run_graph
 from rag_kit.graphs.state import MAX_TURNS, Turn, Update
+from rag_kit.graphs.streaming import MessageCatcher
 from rag_kit.graphs.turns import begin_turns, keep_settings, run_context
 from rag_kit.graphs.wiring import uncompiled
 from rag_kit.models.replies import estimate_tokens
@@ -156,7 +154,7 @@ def as_chat(
     schema: Any = inner.context_schema
 
     async def answer(state: MessagesState, rag: Any) -> Update:
-        messages, callback = state["messages"], _AnswerCallback()
+        messages, callback = state["messages"], MessageCatcher(streamed=True)
         context = run_context(schema)
         kept = keep_settings(context)
         # a chat gets a message instead of an interrupt, unless it asked for one
@@ -194,18 +192,6 @@ def _question_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
         if replies and replies[-1].additional_kwargs.get("status") != "refused":
             turns.append(Turn(question=messages[number].text, answer=replies[-1].text))
     return {"question": messages[questions[-1]].text, "history": turns[-MAX_TURNS:]}
-
-
-class _AnswerCallback(BaseCallbackHandler):
-    """Keeps the last message that a model streamed as the answer."""
-
-    run_inline = True
-    message: Any = None
-
-    def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
-        """Keep a model's message, unless its tokens are not streamed."""
-        if TAG_NOSTREAM not in (tags or ()):
-            self.message = getattr(response.generations[0][0], "message", None)
 
 
 def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:

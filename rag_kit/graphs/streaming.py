@@ -1,4 +1,4 @@
-"""The stream of an answer's tokens without the model's thoughts, as the answer itself is."""
+"""What models stream: an answer's tokens without thoughts, as the answer itself is; and the last message whole."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import copy
 import re
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.outputs import LLMResult
 from langchain_core.runnables import RunnableConfig
+from langgraph.constants import TAG_NOSTREAM
 from langgraph.pregel._messages import StreamMessagesHandler
 
 from rag_kit.models.replies import without_thinking
@@ -18,6 +20,22 @@ _TAGS = [f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")]
 _TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
 # the end of a statement as the prompts ask for it, with its citation
 _CITED = re.compile(r"[.!?。！？] ?[\[［【]\d{1,4}[\]］】]|[\[［【]\d{1,4}[\]］】] ?[.!?。！？]")
+
+
+class MessageCatcher(BaseCallbackHandler):
+    """Keeps the last message of the models that are called; with ``streamed``, of those whose tokens are streamed."""
+
+    run_inline = True
+    message: Any = None
+
+    def __init__(self, *, streamed: bool = False) -> None:
+        self.streamed = streamed
+
+    def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
+        """Called with each answer, streamed or not."""
+        if not self.streamed or TAG_NOSTREAM not in (tags or ()):
+            self.message = getattr(response.generations[0][0], "message", None)
+
 
 #: A tag of runs whose listener can take back what it showed, or whose model is known to open its thoughts with a tag.
 AT_ONCE = "rag_kit:at_once"

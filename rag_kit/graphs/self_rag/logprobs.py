@@ -9,11 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
-from langchain_core.outputs import LLMResult
 from langchain_core.runnables import Runnable
 
+from rag_kit.graphs.streaming import MessageCatcher
 from rag_kit.models.runnables import without_retries
 
 #: Alternatives asked for at each token. Five labels are the most; the rest is room for capitals and quotes.
@@ -30,25 +29,13 @@ class AnswerToken(NamedTuple):
     top: tuple[tuple[str, float], ...] = ()
 
 
-class TokenCatcher(BaseCallbackHandler):
-    """Keeps the tokens of the last answer; empty if it has no log-probabilities."""
-
-    run_inline = True
-    tokens: Sequence[AnswerToken] = ()
-
-    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
-        """Called with each answer, streamed or not."""
-        message = getattr(response.generations[0][0], "message", None)
-        self.tokens = read_tokens(getattr(message, "response_metadata", None))
-
-
 def may_have_logprobs(llm: Any) -> bool:
     """Tell whether a model's class has the settings ``logprobs`` and ``top_logprobs``."""
     return isinstance(llm, BaseChatModel) and {"logprobs", "top_logprobs"} <= type(llm).model_fields.keys()
 
 
-def with_logprobs(llm: Any, catcher: TokenCatcher) -> Runnable[Any, Any]:
-    """Bind a model so that it gives log-probabilities to the catcher, and labels in plain text.
+def with_logprobs(llm: Any, catcher: MessageCatcher) -> Runnable[Any, Any]:
+    """Bind a model so that it gives a message with log-probabilities to the catcher, and labels in plain text.
 
     Where an endpoint holds its output to a schema, the probabilities would be the grammar's and not the model's own.
     """
@@ -57,10 +44,11 @@ def with_logprobs(llm: Any, catcher: TokenCatcher) -> Runnable[Any, Any]:
     return asking
 
 
-def read_tokens(metadata: Any) -> list[AnswerToken]:
-    """Read the tokens in the ``response_metadata`` of an OpenAI-compatible answer; none if malformed."""
+def read_tokens(message: Any) -> list[AnswerToken]:
+    """Read the tokens in the metadata of an OpenAI-compatible answer; none if it has none, or malformed ones."""
     try:
-        return [_read_token(entry) for entry in metadata["logprobs"]["content"][:_MAX_TOKENS]]
+        entries = message.response_metadata["logprobs"]["content"]
+        return [_read_token(entry) for entry in entries[:_MAX_TOKENS]]
     except (TypeError, LookupError, ValueError, AttributeError):
         return []
 

@@ -21,6 +21,7 @@ from rag_kit.graphs.self_rag.shared import (
     source_of,
 )
 from rag_kit.graphs.state import Update
+from rag_kit.graphs.streaming import MessageCatcher
 from rag_kit.prompts import render_passages
 from rag_kit.text import sentences
 
@@ -49,11 +50,11 @@ class SegmentWriter(SelfRagNodes):
         With ``fallback=``, that of `ask`, it is asked for an object; without, for text.
         """
         llm, prompt = self.model(context), self.prompt(name, state, context)
-        catcher = logprobs.TokenCatcher()
+        catcher = MessageCatcher()
         if state["scoring"] == "logprobs":
             llm = logprobs.with_logprobs(llm, catcher)
         step = ask(llm, prompt, values, **fallback) if fallback else write(llm, prompt, values)
-        return Reply(await step, catcher.tokens)
+        return Reply(await step, logprobs.read_tokens(catcher.message))
 
     async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Write and judge a continuation of each beam for each of its passages, or one without, side by side."""

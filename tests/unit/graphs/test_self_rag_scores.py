@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 
 from rag_kit.graphs.self_rag.beams import (
     CRITIQUES,
@@ -118,6 +120,6 @@ def test_tokens_that_show_another_label_say_nothing(label: str) -> None:
         {"logprobs": {"content": ["a"]}},
     ],
 )
-def test_malformed_log_probabilities_are_none(metadata: object) -> None:
+def test_malformed_log_probabilities_are_none(metadata: Any) -> None:
     """A server that says nonsense is one without log-probabilities."""
-    assert read_tokens(metadata) == []
+    assert read_tokens(AIMessage("", response_metadata=metadata or {})) == [] == read_tokens(None)
