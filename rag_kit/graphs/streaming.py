@@ -1,4 +1,4 @@
-"""What models stream: an answer's tokens without thoughts, as the answer itself is; and the last message whole."""
+"""The stream of an answer's tokens without thoughts, as the answer itself is; and the last message of a model."""
 
 from __future__ import annotations
 
