@@ -31,7 +31,7 @@ from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.models import chat_model
-from rag_kit.models.chat import is_extractive
+from rag_kit.models.model_call import is_extractive
 
 RESULT = RESULTS / "scorer.json"
 RESAMPLES = 2_000

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
 
         settings["checkpointer"] = InMemorySaver()
     with open_graph(arguments, **settings) as opened:
-        from rag_kit.concurrency.pool import PoolExecutor
+        from rag_kit.concurrency.bridge import PoolExecutor
 
         printer = AnswerPrinter(opened, run_context(arguments), explain=arguments.explain)
         # One loop for all questions: a client's open connections belong to the loop that opened them. And a loop at

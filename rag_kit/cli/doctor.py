@@ -134,7 +134,7 @@ def _check_prompts() -> tuple[str, str]:
 
 def _check_chat_model(arguments: argparse.Namespace) -> tuple[str, str]:
     """Check the configured chat model; one behind an endpoint is asked for a word."""
-    from rag_kit.models.chat import is_extractive
+    from rag_kit.models.model_call import is_extractive
 
     model, described = make_chat_model(arguments)
     return ("ok", described) if arguments.no_network or is_extractive(model) else _ask_for_text(model)

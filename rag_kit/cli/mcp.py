@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise MissingExtraError("mcp", "rag-kit mcp") from None
     STATUS.show("loading ...")
     with open_graph(arguments, prompts=arguments.prompts) as (index, retriever, graph, _):
-        from rag_kit.concurrency.pool import PoolExecutor
+        from rag_kit.concurrency.bridge import PoolExecutor
         from rag_kit.graphs import as_tool
 
         answer = as_tool(graph, name="ask", context=run_context(arguments))

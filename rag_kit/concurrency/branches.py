@@ -15,11 +15,11 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from rag_kit._redact import error_text
-from rag_kit.concurrency.budget import TimeLimit, check_abandoned, check_count, check_seconds, time_limit
+from rag_kit.concurrency.budget import check_count, check_seconds
 from rag_kit.concurrency.notes import outages, write_note
-from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall
+from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall, check_abandoned
 from rag_kit.concurrency.pool import is_full as pool_is_full
-from rag_kit.concurrency.steps import acall_in_time, cancel_tasks
+from rag_kit.concurrency.steps import TimeLimit, acall_in_time, cancel_tasks, time_limit
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
@@ -229,8 +229,9 @@ def _make_branches(
                 f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it returned, "
                 "e.g. lambda: search(query)."
             )
-    check_count("max_concurrency", max_concurrency, minimum=1)
-    check_seconds("timeout", timeout)
+    if max_concurrency is not None or timeout is not None:
+        check_count("max_concurrency", max_concurrency, minimum=1)
+        check_seconds("timeout", timeout)
     if on_error not in ("raise", "skip"):
         raise InvalidInputError(f"on_error={on_error!r:.60} was given; allowed: 'raise', 'skip'.")
     if names is None:

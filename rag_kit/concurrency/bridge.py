@@ -11,13 +11,13 @@ import asyncio
 import inspect
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall, PoolExecutor
+from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall
 
 if sys.platform == "win32":
     from asyncio import ProactorEventLoop as _Loop
@@ -35,6 +35,21 @@ _MESSAGES = ("Event loop is closed", "attached to a different loop", "bound to a
 _owners: WeakKeyDictionary[Any, tuple[ref[asyncio.AbstractEventLoop] | None, AsyncGenerator[None]]]
 _owners = WeakKeyDictionary()
 _thread_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+class PoolExecutor(ThreadPoolExecutor):
+    """The default executor of an event loop, on the kit's threads; closing the loop waits for none.
+
+    asyncio looks host names up on its default executor and joins its threads when the loop closes: a name server that
+    does not answer would keep a cancelled run from ending.
+    """
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start the call at once."""
+        return PooledCall(partial(fn, *args, **kwargs)).future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Do nothing."""
 
 
 class BridgeLoop(_Loop):

@@ -1,29 +1,25 @@
-"""Caps on calls, tokens and time, and branches that nobody waits for: in context variables, for all inside a block."""
+"""Caps on calls, tokens and time, in a context variable, for all inside a block."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
+from rag_kit.concurrency.pool import abandonments, check_abandoned
+from rag_kit.errors import BudgetExceededError, InvalidInputError
 
 #: About 31 years; the clocks of some systems cannot wait much longer.
 MAX_SECONDS = 1e9
 
-TimeLimit = tuple[float | None, Callable[[], Exception]]
-"""Seconds that a call may take (``None``: any time), and a function that makes the error for one that takes longer."""
-
 _lock = threading.Lock()
-_active: ContextVar[tuple[Budget, ...]] = ContextVar("rag_kit_budgets", default=())
-#: One event for each branch around this code; it is set once nobody waits for the branch any more.
-abandonments: ContextVar[tuple[threading.Event, ...]] = ContextVar("rag_kit_abandonments", default=())
+#: The budgets of the blocks around this code.
+active_budgets: ContextVar[tuple[Budget, ...]] = ContextVar("rag_kit_budgets", default=())
 
 
 @dataclass(kw_only=True, eq=False)
@@ -98,17 +94,18 @@ def use_budget(*budgets: Budget) -> Iterator[Budget]:
         >>> budget.calls
         1
     """
-    token = _active.set(_active.get() + budgets)
+    token = active_budgets.set(active_budgets.get() + budgets)
     try:
         yield budgets[-1]
     finally:
-        _active.reset(token)
+        active_budgets.reset(token)
 
 
 def charge_call() -> None:
     """Count a call in every active budget; raise an error if one has no call left, or this branch was abandoned."""
-    check_abandoned()
-    _charge_call(_active.get())
+    if abandonments.get():
+        check_abandoned()
+    _charge_call(active_budgets.get())
 
 
 def _charge_call(budgets: tuple[Budget, ...]) -> None:
@@ -123,49 +120,20 @@ def _charge_call(budgets: tuple[Budget, ...]) -> None:
 def return_call() -> None:
     """Subtract a call that was counted from every active budget, since a cache had the reply and nothing was sent."""
     with _lock:
-        for budget in _active.get():
+        for budget in active_budgets.get():
             budget.calls -= 1
 
 
 def charge_tokens(n: int) -> None:
     """Count tokens in every active budget."""
-    for budget in _active.get():
+    for budget in active_budgets.get():
         budget.charge_tokens(n)
 
 
 def remaining_seconds() -> float | None:
     """Return the seconds until the nearest deadline of the active budgets; ``None`` without one."""
-    budget = _first_to_end()
-    return budget.remaining_seconds() if budget else None
-
-
-def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
-    """Return how long a call may take, by its time-out and the active budgets; ``name`` is for the error.
-
-    Raises BudgetExceededError after the deadline of an active budget, BranchTimeoutError in an abandoned branch.
-    """
-    check_abandoned()
-    budget = _first_to_end()
-    seconds_left = budget.remaining_seconds() if budget else None
-    if budget and seconds_left is not None and (timeout is None or seconds_left < timeout):
-        make_error = partial(BudgetExceededError, "deadline", budget.deadline or 0)
-        if seconds_left == 0:
-            raise make_error()
-        return seconds_left, make_error
-    return timeout, lambda: BranchTimeoutError(f"{name} took longer than timeout={timeout:g} s.")
-
-
-def _first_to_end() -> Budget | None:
-    """Return the active budget with the nearest deadline; one without a deadline if none has one."""
-    return min(_active.get(), key=lambda budget: budget.ends, default=None)
-
-
-def check_abandoned() -> None:
-    """Raise `BranchTimeoutError` inside a branch that nobody waits for any more."""
-    if any(abandoned.is_set() for abandoned in abandonments.get()):
-        raise BranchTimeoutError(
-            "This branch was abandoned (its time-out passed, or its fan-out was stopped); it ends here."
-        )
+    ends = min((budget.ends for budget in active_budgets.get()), default=math.inf)
+    return None if ends == math.inf else max(0.0, ends - time.monotonic())
 
 
 def check_count(name: str, value: Any, *, minimum: int = 0) -> None:

@@ -12,16 +12,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import closing
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import partial
 from itertools import islice, repeat, takewhile
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from rag_kit.concurrency.budget import abandonments, check_abandoned
-from rag_kit.errors import BranchError
+from rag_kit.errors import BranchError, BranchTimeoutError
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -34,6 +33,8 @@ MAX_ABANDONED = 256
 _IDLE_SECONDS = 10.0
 _END: Any = object()
 
+#: One event for each branch around this code; it is set once nobody waits for the branch any more.
+abandonments: ContextVar[tuple[threading.Event, ...]] = ContextVar("rag_kit_abandonments", default=())
 _idle: deque[SimpleQueue[PooledCall[Any]]] = deque()  # one inbox for each thread without a call
 _running: set[PooledCall[Any]] = set()
 
@@ -81,6 +82,14 @@ class PooledCall(Generic[T]):
         _idle.append(inbox)  # first, so that the next call of whoever waits finds this thread idle
         _running.discard(self)
         settle()
+
+
+def check_abandoned() -> None:
+    """Raise `BranchTimeoutError` inside a branch that nobody waits for any more."""
+    if any(abandoned.is_set() for abandoned in abandonments.get()):
+        raise BranchTimeoutError(
+            "This branch was abandoned (its time-out passed, or its fan-out was stopped); it ends here."
+        )
 
 
 def count_abandoned() -> int:
@@ -145,21 +154,6 @@ def draw_ahead(items: Iterable[T]) -> Generator[T]:
     source = iter(items)
     with closing(map_ahead(lambda _: next(source, _END), repeat(None))) as results:
         yield from takewhile(lambda item: item is not _END, results)
-
-
-class PoolExecutor(ThreadPoolExecutor):
-    """The default executor of an event loop, on this module's threads; closing the loop waits for none.
-
-    asyncio looks host names up on its default executor and joins its threads when the loop closes: a name server that
-    does not answer would keep a cancelled run from ending.
-    """
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Start the call at once."""
-        return PooledCall(partial(fn, *args, **kwargs)).future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Do nothing."""
 
 
 def _forget_threads() -> None:

@@ -10,16 +10,21 @@ from __future__ import annotations
 import asyncio
 import types
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
+from functools import partial
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from rag_kit.concurrency.budget import time_limit
-from rag_kit.concurrency.pool import PooledCall
-from rag_kit.errors import InvalidInputError
+from rag_kit.concurrency.budget import active_budgets
+from rag_kit.concurrency.pool import PooledCall, abandonments, check_abandoned
+from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
 
 Logic = Coroutine[Any, Any, T]
 """What an ``async def`` function returns that awaits steps and other logic only."""
+
+TimeLimit = tuple[float | None, Callable[[], Exception]]
+"""Seconds that a call may take (``None``: any time), and a function that makes the error for one that takes longer."""
 
 #: Seconds that a cancelled task gets to clean up; one that refuses to end is then left to itself.
 _GRACE_SECONDS = 1.0
@@ -69,16 +74,6 @@ def arun(logic: Logic[T], context: Any = None) -> Awaitable[T]:
     return _carry_out(logic, lambda step: step.native(context))
 
 
-def run_logic(make: Callable[[], Logic[T]]) -> T:
-    """Make logic and carry it out, blocking, as a branch on a thread does."""
-    return run(make())
-
-
-async def arun_logic(make: Callable[[], Logic[T]]) -> T:
-    """Make logic and carry it out on the event loop."""
-    return await arun(make())
-
-
 @types.coroutine
 def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> Generator[Any, Any, T]:
     """Drive the logic as an event loop does a coroutine: await ``act(step)`` for each step, send its result back in."""
@@ -100,6 +95,23 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
             resume = logic.send
         except BaseException as error:  # noqa: BLE001 - the logic decides
             value, resume = error, logic.throw
+
+
+def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
+    """Return how long a call may take, by its time-out and the active budgets; ``name`` is for the error.
+
+    Raises BudgetExceededError after the deadline of an active budget, BranchTimeoutError in an abandoned branch.
+    """
+    if abandonments.get():
+        check_abandoned()
+    budget = min(active_budgets.get(), key=attrgetter("ends"), default=None)
+    seconds_left = budget.remaining_seconds() if budget else None
+    if budget and seconds_left is not None and (timeout is None or seconds_left < timeout):
+        make_error = partial(BudgetExceededError, "deadline", budget.deadline or 0)
+        if seconds_left == 0:
+            raise make_error()
+        return seconds_left, make_error
+    return timeout, lambda: BranchTimeoutError(f"{name} took longer than timeout={timeout:g} s.")
 
 
 def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str = "It") -> T:

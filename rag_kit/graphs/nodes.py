@@ -37,7 +37,8 @@ from rag_kit.graphs.state import (
     empty_state,
 )
 from rag_kit.graphs.wiring import GraphOptions, Route
-from rag_kit.models.chat import chat_model, is_extractive
+from rag_kit.models.chat import chat_model
+from rag_kit.models.model_call import is_extractive
 from rag_kit.models.replies import TextReply
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
 from rag_kit.prompts.rendering import Markup, render_history

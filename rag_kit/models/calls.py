@@ -1,4 +1,4 @@
-"""Requests to a model with bounded retries; and the call that gives text.
+"""Requests to a model with bounded retries, messages that fit into its context, and the call that gives text.
 
 Exceptions of the model come back as values: none that holds a request with its headers is the context of one of ours.
 """
@@ -12,33 +12,40 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Unpack
 
+from langchain_core.messages import BaseMessage
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.budget import charge_call, charge_tokens, remaining_seconds, return_call, time_limit
+from rag_kit.concurrency.budget import charge_call, charge_tokens, remaining_seconds, return_call
 from rag_kit.concurrency.notes import write_note
-from rag_kit.concurrency.steps import Step, acall_in_time, call_in_time
-from rag_kit.errors import BudgetExceededError, ModelOutputError, ModelUnreachableError
+from rag_kit.concurrency.steps import Step, acall_in_time, call_in_time, time_limit
+from rag_kit.errors import BudgetExceededError, ContextLengthError, ModelOutputError, ModelUnreachableError
+from rag_kit.prompts import PromptTemplate
+from rag_kit.prompts.rendering import Markup, first_passages
 
 from .failures import RETRYABLE, Failure, classify, map_model_error, refuses_bound, retry_after
 from .loops import ends_in_loop
-from .model_call import Method, ModelCall, Options, in_context
+from .model_call import Method, ModelCall, Options
 from .replies import (
     TextReply,
+    count_tokens,
     cut_off_reply,
     finish_of,
     has_thoughts,
     refusal_of,
     split_reply,
+    text_of,
     text_reply,
     used_tokens,
     was_cached,
     written_text,
 )
-from .runnables import acall_runnable
+from .runnables import acall_runnable, has_handlers
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 _GRACE = 0.05
+_MARGIN = 1.1  # times the characters that are too many are left out: texts differ in characters a token
 
 
 async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
@@ -145,9 +152,70 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
     return reply
 
 
+async def format_prompt(call: ModelCall) -> list[BaseMessage]:
+    """Fill in the caller's prompt."""
+    # where no handler would see it, a run of the prompt's own costs more than the formatting
+    if type(call.prompt) in (PromptTemplate, ChatPromptTemplate) and not has_handlers(call.config):
+        messages: list[BaseMessage] = call.prompt.format_messages(**call.values)
+        return messages
+    value = await Step(
+        "prompt",
+        lambda call: call.prompt.invoke(call.values, call.config),
+        lambda call: call.prompt.ainvoke(call.values, call.config),
+    )
+    return list(value.to_messages())
+
+
+async def fitted_messages(call: ModelCall) -> list[BaseMessage]:
+    """Fill in the caller's prompt; with fewer passages if it is longer, by an estimate, than the model's context."""
+    messages = await format_prompt(call)
+    if _leave_out_passages(call, messages, count_tokens(messages)):
+        messages = await format_prompt(call)
+    return messages
+
+
+async def shorter_messages(
+    call: ModelCall, messages: list[BaseMessage], failure: ContextLengthError
+) -> list[BaseMessage]:
+    """Fill in a prompt that was too long, as its endpoint says of its context; raise if that changes nothing."""
+    if failure.limit is None:
+        raise failure
+    bound = call.bound
+    call.endpoint.context = failure.limit
+    sent_tokens = failure.given or count_tokens(messages)
+    if not _leave_out_passages(call, messages, sent_tokens) and call.bound >= bound:
+        raise failure
+    return await format_prompt(call)
+
+
+def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: int) -> bool:
+    """Remove passages from the call's values if messages of so many tokens are too long; tell whether any were."""
+    context, passages = call.context, call.values.get("passages")
+    if context is None or not isinstance(passages, Markup):
+        return False
+    room = context - call.bound
+    if tokens <= room:
+        return False
+    chars = sum(len(text_of(message)) for message in messages)
+    too_many_chars = chars * (tokens - room) / tokens
+    kept, left_out = first_passages(passages, len(passages) - round(_MARGIN * too_many_chars))
+    if not kept:
+        return False
+    call.values = {**call.values, "passages": kept}
+    write_note(
+        f"{left_out} passages were left out of the prompt, or cut: about {tokens:,} tokens, where the model's context "
+        f"of {context:,} has room for {room:,}"
+    )
+    return True
+
+
 async def ask_for_reply(call: ModelCall) -> TextReply:
     """Return the reply of a model; a refusal or an empty reply is an error."""
-    message = await in_context(call, lambda messages: ask_for_value(call, messages))
+    messages = await fitted_messages(call)
+    try:
+        message = await ask_for_value(call, messages)
+    except ContextLengthError as error:
+        message = await ask_for_value(call, await shorter_messages(call, messages, error))
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
     return text_reply(message)

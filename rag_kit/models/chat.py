@@ -12,17 +12,11 @@ from rag_kit.errors import ConfigurationError
 from .providers import BASE_URL, OPENAI, check_name, make, read_number, request_seconds, split_name, with_url
 from .redact import host_of, redact
 from .runnables import base_url, model_name
-from .wrapped import bare_model as bare_model
 
 VARIABLE = "RAG_KIT_CHAT_MODEL"
 CONTEXT = "RAG_KIT_CONTEXT_TOKENS"
 EMBEDDED = "extractive"
 RETRIES = 2
-
-
-def is_extractive(model: Any) -> bool:
-    """Tell whether a model is the embedded ``extractive`` one, also inside wrappers such as fallbacks."""
-    return getattr(bare_model(model), "_llm_type", None) == "rag-kit-extractive"
 
 
 def check_model_name(given: Any) -> str:

@@ -1,4 +1,4 @@
-"""One call to a model: its parts and limits, the model as it is asked, and a prompt that fits the model's context."""
+"""One call to a model: its parts and limits, and the model as it is asked, in its wrappers, with a bound on replies."""
 
 from __future__ import annotations
 
@@ -10,26 +10,19 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
-from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
 from rag_kit.concurrency.branches import note_fallback
 from rag_kit.concurrency.budget import Budget, charge_call, check_seconds, use_budget
-from rag_kit.concurrency.notes import write_note
-from rag_kit.concurrency.steps import Logic, Step, arun, run
-from rag_kit.errors import ContextLengthError, InvalidInputError
-from rag_kit.prompts import PromptTemplate
+from rag_kit.concurrency.steps import Logic, arun, run
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
-from rag_kit.prompts.rendering import Markup, first_passages
 
-from .chat import is_extractive
 from .failures import Failure, classify, map_model_error, mask_error, refuses_bound
-from .redact import secrets_of, short
-from .replies import count_tokens, text_of
-from .runnables import has_handlers, has_listeners, model_name, without_retries
-from .wrapped import OnRefusal, bare_model, change_models, context_tokens, endpoint_of, with_bound
+from .redact import host_of, secrets_of, short
+from .runnables import base_url, endpoint_of, has_listeners, model_name, without_retries
+from .wrapped import OnRefusal, bare_model, change_models
 
 T = TypeVar("T")
 #: Makes of a model, its bound arguments and whether it is asked first what is called; None where it cannot.
@@ -38,10 +31,18 @@ MAX_RETRIES = 2
 _FORMS = {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"}
 _PENALTY = "frequency_penalty"
 _THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it answers
-_MARGIN = 1.1  # times the characters that are too many are left out: texts differ in characters a token
+# The names under which LangChain's classes keep the most tokens of a reply: OpenAI, Anthropic and most others; Google;
+# Hugging Face; Ollama.
+_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
 
 
 _stand_ins: ContextVar[list[str] | None] = ContextVar("rag_kit_stand_ins", default=None)
+
+
+def is_extractive(model: Any) -> bool:
+    """Tell whether a model is the embedded ``extractive`` one, also inside wrappers such as fallbacks."""
+    inner = model if isinstance(model, BaseChatModel) else bare_model(model)
+    return getattr(inner, "_llm_type", None) == "rag-kit-extractive"
 
 
 @contextmanager
@@ -133,7 +134,7 @@ class ModelCall:
         self.language = "zh" if about.get("language") == "zh" else "en"
         self.config = self._config_with_prompt(config, about)
         self.max_reply: int = getattr(prompt, "max_tokens", DEFAULT_MAX_TOKENS)
-        self.inner_model = bare_model(model, self.config)
+        self.inner_model = model if isinstance(model, BaseChatModel) else bare_model(model, self.config)
         self.endpoint = endpoint_of(self.inner_model)
         self.is_wrapped = self.inner_model is not model
 
@@ -143,10 +144,17 @@ class ModelCall:
         return hasattr(self.inner_model, _PENALTY)
 
     @property
+    def context(self) -> int | None:
+        """How many tokens the model reads: as its endpoint said, else as its profile says."""
+        profile = getattr(self.inner_model, "profile", None)
+        stated = profile.get("max_input_tokens") if isinstance(profile, dict) else None
+        context = self.endpoint.context or stated
+        return context if isinstance(context, int) and context > 0 else None
+
+    @property
     def bound(self) -> int:
         """The most tokens of a reply: the prompt's bound with room for thoughts, at most a quarter of the context."""
-        bound = self.max_reply + (_THOUGHTS if self.endpoint.thinks else 0)
-        context = context_tokens(self.inner_model)
+        bound, context = self.max_reply + (_THOUGHTS if self.endpoint.thinks else 0), self.context
         return bound if context is None else min(bound, max(1, context // 4))
 
     def runnable(self, bind: Method | None = None, bound: int | None = None) -> Any:
@@ -259,58 +267,32 @@ def _check_parts(model: Any, prompt: Any, values: Any) -> None:
         raise InvalidInputError(f"values lack {missing}; the prompt needs: {', '.join(variables)}.")
 
 
-async def format_prompt(call: ModelCall) -> list[BaseMessage]:
-    """Fill in the caller's prompt."""
-    # where no handler would see it, a run of the prompt's own costs more than the formatting
-    if type(call.prompt) in (PromptTemplate, ChatPromptTemplate) and not has_handlers(call.config):
-        messages: list[BaseMessage] = call.prompt.format_messages(**call.values)
-        return messages
-    value = await Step(
-        "prompt",
-        lambda call: call.prompt.invoke(call.values, call.config),
-        lambda call: call.prompt.ainvoke(call.values, call.config),
-    )
-    return list(value.to_messages())
+def with_bound(
+    model: Any, arguments: Mapping[str, Any], bound: int
+) -> tuple[Any, dict[str, Any], int | None]:
+    """Copy a model so that it writes at most `bound` tokens a reply, or fewer if it was made or bound so.
 
-
-async def in_context(call: ModelCall, logic: Callable[[list[BaseMessage]], Logic[T]]) -> T:
-    """Run the logic with the prompt's messages; with fewer passages if the model's context is too small.
-
-    The first try goes by an estimate, where the context is known; the second by what the endpoint said of it.
+    The bound goes into the field that the class itself has for it, and so to the provider under the right name. Return
+    the copy, the bound arguments that are left, and the bound; without such a field the model, all of them and None.
     """
-    messages = await format_prompt(call)
-    if _leave_out_passages(call, messages, count_tokens(messages)):
-        messages = await format_prompt(call)
-    bound = call.bound
-    try:
-        return await logic(messages)
-    except ContextLengthError as error:
-        failure = error
-    if failure.limit is None:
-        raise failure
-    call.endpoint.context = failure.limit
-    sent_tokens = failure.given or count_tokens(messages)
-    if not _leave_out_passages(call, messages, sent_tokens) and call.bound >= bound:
-        raise failure
-    return await logic(await format_prompt(call))
+    fields = type(model).model_fields if isinstance(model, BaseChatModel) else {}
+    name = next((name for name in _BOUNDS if name in fields), None)
+    if name is None:
+        return model, dict(arguments), None
+    others = {key: value for key, value in arguments.items() if key not in _BOUNDS}
+    extra_body = {**(getattr(model, "extra_body", None) or {}), **(others.get("extra_body") or {})}
+    earlier = [getattr(model, name), extra_body.get("max_tokens"), *(arguments.get(key) for key in _BOUNDS)]
+    bound = min([bound, *(value for value in earlier if type(value) is int and value > 0)])
+    if fields[name].alias != "max_completion_tokens" or not _is_compatible(model):
+        return model.model_copy(update={name: bound}), others, bound
+    # compatible servers know "max_tokens", and many ignore the new name of OpenAI
+    others.pop("extra_body", None)
+    changes = {name: None, "extra_body": {**extra_body, "max_tokens": bound}}
+    return model.model_copy(update=changes), others, bound
 
 
-def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: int) -> bool:
-    """Remove passages from the call's values if messages of so many tokens are too long; tell whether any were."""
-    context, passages = context_tokens(call.inner_model), call.values.get("passages")
-    if context is None or not isinstance(passages, Markup):
+def _is_compatible(model: Any) -> bool:
+    """Tell whether a model of OpenAI's class uses the chat completions of another server."""
+    if hasattr(model, "azure_endpoint") or getattr(model, "use_responses_api", None):
         return False
-    room = context - call.bound
-    if tokens <= room:
-        return False
-    chars = sum(len(text_of(message)) for message in messages)
-    too_many_chars = chars * (tokens - room) / tokens
-    kept, left_out = first_passages(passages, len(passages) - round(_MARGIN * too_many_chars))
-    if not kept:
-        return False
-    call.values = {**call.values, "passages": kept}
-    write_note(
-        f"{left_out} passages were left out of the prompt, or cut: about {tokens:,} tokens, where the model's context "
-        f"of {context:,} has room for {room:,}"
-    )
-    return True
+    return host_of(base_url(model)) not in (None, "api.openai.com")

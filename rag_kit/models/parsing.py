@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -14,13 +14,12 @@ from rag_kit.prompts.rendering import unescape_tags
 
 from .json_text import MAX_TEXT, is_truncated, json_values
 from .replies import refusal_of, split_reply, text_of, without_thinking, written_text
-from .schema import Target, UnreadableError
+from .schema import NOTHING, Target, UnreadableError
 
 _MAX_PLAIN, _MAX_SCALAR = (
     1000,
     20,
 )  # characters of a string, and of a number or boolean, without JSON around it
-_NOTHING = "there is no JSON object in it"
 _REFUSAL = re.compile(
     r"^(?:(?:i['’]?m|i am) (?:very |really |so )?sorry|sorry\b|i (?:can(?:no|['’])t|am (?:not able|unable)|won['’]t)"
     r"|as an ai\b|unfortunately,? i|抱歉|很抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个|一名)?(?:ai|人工智能))",
@@ -64,14 +63,14 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         # Some servers put the answer itself behind an opening tag that is never closed.
         raise UnreadableError("the answer is empty")
     try:
-        return _first_fitting(_candidate_values(text, body, target), target)
+        return target.accept_first(_candidate_values(text, body, target))
     except UnreadableError as error:
         problem = error
     if _REFUSAL.match(body):
         raise UnreadableError("the model declined to answer", refused=True)
     if is_truncated(body):
         raise UnreadableError("the JSON breaks off before its end", truncated=True)
-    is_prose = str(problem) == _NOTHING and not body.lstrip("`\n ").startswith(("{", "[", "｛", "json"))
+    is_prose = str(problem) == NOTHING and not body.lstrip("`\n ").startswith(("{", "[", "｛", "json"))
     name = target.only_field
     if is_prose and name is not None and (plain := _read_plain_value(body, target, name, lines)):
         return target.accept({name: plain})
@@ -92,17 +91,6 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
         yield tagged
 
 
-def _first_fitting(values: Iterable[Any], target: Target) -> Any:
-    """Return the first value that fits; raise the first problem if none does."""
-    problem: UnreadableError | None = None
-    for value in values:
-        try:
-            return target.accept(value)
-        except UnreadableError as error:
-            problem = problem or error
-    raise problem or UnreadableError(_NOTHING)
-
-
 def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
     """Read what a model gave: a message, a value that its client parsed, or both."""
     message, parsed = split_reply(reply)
@@ -111,7 +99,7 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
     if calls := getattr(message, "tool_calls", None):
         arguments = [call["args"] for call in calls if call["name"] == target.name]
         if arguments:
-            return _first_fitting(arguments, target)
+            return target.accept_first(arguments)
         text = text_of(message)
         if not text.strip():
             raise UnreadableError(f"the model called a tool that is not there: {calls[0]['name']!r:.60}")

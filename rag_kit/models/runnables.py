@@ -1,4 +1,4 @@
-"""Inspection of Runnables: the model's name, endpoint and connections; who listens to a run.
+"""Inspection of Runnables: the model's name, connections and endpoint, and what is known of it; who listens to a run.
 
 Listeners are callbacks, tracing, debug output and collectors; a collector with a true ``only_models`` is called for
 models alone, and they call it themselves. Setting up callbacks that nobody has is the largest part of what LangChain
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from langchain_core.callbacks import (
     AsyncCallbackManager,
@@ -111,6 +112,11 @@ async def acall_runnable(
     )
 
 
+def is_kit_retriever(value: Any) -> TypeGuard[Any]:
+    """Tell whether a retriever is one of the kit's: a ``RagKitRetriever``."""
+    return hasattr(type(value), "inner_retrievers")
+
+
 def model_name(model: Any) -> str | None:
     """Return the provider's name of the model, if the object has one."""
     return _first_text(model, "model_name", "model", "model_id", "deployment_name")
@@ -130,6 +136,36 @@ def _first_text(model: Any, *names: str) -> str | None:
         if isinstance(value := getattr(model, name, None), str) and value:
             return value
     return None
+
+
+@dataclass
+class Endpoint:
+    """Findings about a model at its endpoint: what it refuses, how it writes, how much it reads.
+
+    Attributes:
+        first_method: Index of the first method of structured output that it serves.
+        takes_bound: Whether it accepts a bound on its replies.
+        thinks: Whether it reasons before it answers; the tokens for that count as part of the reply.
+        context: Tokens that prompt and reply may have together; None while no request was too long.
+    """
+
+    first_method: int = 0
+    takes_bound: bool = True
+    thinks: bool = False
+    context: int | None = None
+
+
+_endpoints: dict[tuple[str, str, str], Endpoint] = {}
+
+
+def endpoint_of(model: Any) -> Endpoint:
+    """Return the findings about a model's endpoint, to be added to; nothing is kept of a model without a name."""
+    if (name := model_name(model)) is None:
+        return Endpoint()
+    if len(_endpoints) >= _MAX_REMEMBERED:
+        _endpoints.clear()
+    class_name = f"{type(model).__module__}.{type(model).__qualname__}"
+    return _endpoints.setdefault((class_name, name, base_url(model) or ""), Endpoint())
 
 
 def without_retries(model: Any, timeout: float | None) -> Any:

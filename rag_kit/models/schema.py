@@ -23,6 +23,7 @@ _TRUE = frozenset({"yes", "true", "y", "是", "对", "相关", "正确", "真"})
 _FALSE = frozenset({"no", "false", "n", "否", "不", "不是", "不对", "不相关", "错误", "假"})
 _WRAPPERS = {"arguments", "parameters", "properties", "result", "output", "answer", "response", "data"}
 _MAX_PROBLEMS = 5
+NOTHING = "there is no JSON object in it"
 _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detail"})
 
 
@@ -99,24 +100,35 @@ class Target:
         return field if isinstance(field, dict) else {}
 
     def accept(self, value: Any) -> Any:
-        """Validate a value, lenient about its form but not its content: an instance of the class, or a plain dict.
+        """Validate one value, as ``accept_first`` does."""
+        return self.accept_first([value])
+
+    def accept_first(self, values: Iterable[Any]) -> Any:
+        """Validate the first value that fits, lenient about form but not content: an instance of the class, or a dict.
 
         Forgiven: case and dashes in names, fields that the schema does not know, a wrapper around the object, a
-        bare list or string for the only field, "yes" for true, "8" for 8. What does not fit is an UnreadableError.
+        bare list or string for the only field, "yes" for true, "8" for 8. If none fits, the UnreadableError of the
+        first one is raised.
         """
-        if isinstance(value, BaseModel):
-            if self.model is not None and isinstance(value, self.model) and type(value) is not self._sent:
-                return value
-            # a client that parsed by itself made the class that was sent; callers get the one they named
-            value = value.model_dump()
         problem: UnreadableError | None = None
-        for fields in self._possible_objects(value):
-            try:
-                return self._validate({name: self._convert(name, item) for name, item in fields.items()})
-            except UnreadableError as error:
-                problem = problem or error
-        expected = f"an object with {', '.join(self.fields)}"
-        raise problem or UnreadableError(f"expected {expected}, not {type(value).__name__}")
+        for value in values:
+            if isinstance(value, BaseModel):
+                if self.model is not None and isinstance(value, self.model) and type(value) is not self._sent:
+                    return value
+                # a client that parsed by itself made the class that was sent; callers get the one they named
+                value = value.model_dump()
+            objects = self._possible_objects(value)
+            for fields in objects:
+                for name, item in fields.items():
+                    fields[name] = self._convert(name, item)
+                try:
+                    return self._validate(fields)
+                except UnreadableError as error:
+                    problem = problem or error
+            if not objects and problem is None:
+                expected = f"an object with {', '.join(self.fields)}"
+                problem = UnreadableError(f"expected {expected}, not {type(value).__name__}")
+        raise problem or UnreadableError(NOTHING)
 
     def _possible_objects(self, value: Any) -> list[dict[str, Any]]:
         """List the objects that a value may stand for, bare, in a list or under a key, the likeliest first."""
@@ -128,7 +140,9 @@ class Target:
             return [{only: value}] if only is not None and isinstance(value, list | str) else []
         wrappers = _WRAPPERS | {_name_key(self.name)}
         inner = [item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in wrappers]
-        objects = [self._with_known_names(item) for item in (value, *inner)]
+        objects = []
+        for item in (value, *inner):
+            objects.append(self._with_known_names(item))
         if only is not None and len(value) == 1:  # the only field under another name
             key, item = next(iter(value.items()))
             if str(key).lower() not in _NOT_VALUES and not isinstance(item, dict):
@@ -141,7 +155,7 @@ class Target:
         is_open = is_open or getattr(self.model, "reads_other_fields", False)
         renamed = {}
         for key, item in value.items():
-            name = self._names_by_key.get(_name_key(key))
+            name = key if key in self.fields else self._names_by_key.get(_name_key(key))
             if name is not None:
                 renamed[name] = item
             elif is_open:
@@ -155,7 +169,8 @@ class Target:
             items = split_lines(value)
             if not isinstance(items, list):
                 return items
-            return [text for text in map(_single_string, items) if text != ""]
+            texts = list(map(_single_string, items))
+            return [text for text in texts if text != ""]
         if kind == "string" and isinstance(value, dict | list):
             return _single_string(value[0] if isinstance(value, list) and len(value) == 1 else value)
         if isinstance(value, str) and kind == "boolean":

@@ -27,14 +27,20 @@ from pydantic import BaseModel
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Step
-from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
+from rag_kit.errors import (
+    BudgetExceededError,
+    ContextLengthError,
+    InvalidInputError,
+    ModelError,
+    ModelOutputError,
+)
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
-from .calls import ask_for_value, ask_within
+from .calls import ask_for_value, ask_within, fitted_messages, shorter_messages
 from .failures import Failure, classify, refuses_bound
 from .loops import values_before_loop
-from .model_call import CallLimits, Method, ModelCall, in_context
+from .model_call import CallLimits, Method, ModelCall
 from .parsing import read_reply
 from .replies import text_of, written_text
 from .schema import Target, UnreadableError, strict_schema, target_of
@@ -68,7 +74,11 @@ class Ladder:
         """Make the whole call, with the caller's failure policy at its end."""
         failure: ModelError | BudgetExceededError
         try:
-            return await in_context(self.call, self._descend)
+            messages = await fitted_messages(self.call)
+            try:
+                return await self._descend(messages)
+            except ContextLengthError as error:
+                return await self._descend(await shorter_messages(self.call, messages, error))
         except (ModelError, BudgetExceededError) as error:
             if self.fallback is RAISE:
                 raise

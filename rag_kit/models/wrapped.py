@@ -1,4 +1,4 @@
-"""Chat models inside LangChain's wrappers, and what is known of the endpoint of each.
+"""Chat models inside LangChain's wrappers.
 
 ``bind``, ``with_config``, ``with_retry``, ``with_fallbacks``, ``configurable_fields`` and ``configurable_alternatives``
 hide a model's class, and so its methods. They are opened by their own types and put around the changed model again.
@@ -7,24 +7,14 @@ hide a model's class, and so its methods. They are opened by their own types and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 
 from rag_kit.errors import BudgetExceededError
-
-from .redact import host_of
-from .runnables import base_url, model_name
-
-# The names under which LangChain's classes keep the most tokens of a reply: OpenAI, Anthropic and most others; Google;
-# Hugging Face; Ollama.
-_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
-_MAX_REMEMBERED = 256
 
 #: Makes the runnable that is called out of a chat model and the arguments bound around it; ``True`` for the model
 #: that is asked first, ``False`` for one that stands by. None: this model cannot be called so.
@@ -124,72 +114,3 @@ def models_inside(model: Any, config: RunnableConfig | None = None) -> list[tupl
 def bare_model(model: Any, config: RunnableConfig | None = None) -> Any:
     """Return the model inside LangChain's wrappers, as the config chooses it; of fallbacks the first."""
     return models_inside(model, config)[0][0]
-
-
-@dataclass
-class Endpoint:
-    """Findings about a model at its endpoint: what it refuses, how it writes, how much it reads.
-
-    Attributes:
-        first_method: Index of the first method of structured output that it serves.
-        takes_bound: Whether it accepts a bound on its replies.
-        thinks: Whether it reasons before it answers; the tokens for that count as part of the reply.
-        context: Tokens that prompt and reply may have together; None while no request was too long.
-    """
-
-    first_method: int = 0
-    takes_bound: bool = True
-    thinks: bool = False
-    context: int | None = None
-
-
-_endpoints: dict[tuple[str, str, str], Endpoint] = {}
-
-
-def endpoint_of(model: Any) -> Endpoint:
-    """Return the findings about a model's endpoint, to be added to; nothing is kept of a model without a name."""
-    if (name := model_name(model)) is None:
-        return Endpoint()
-    if len(_endpoints) >= _MAX_REMEMBERED:
-        _endpoints.clear()
-    class_name = f"{type(model).__module__}.{type(model).__qualname__}"
-    return _endpoints.setdefault((class_name, name, base_url(model) or ""), Endpoint())
-
-
-def context_tokens(model: Any) -> int | None:
-    """Return how many tokens a model reads: as its endpoint said, else as its profile says."""
-    profile = getattr(model, "profile", None)
-    stated = profile.get("max_input_tokens") if isinstance(profile, dict) else None
-    context = endpoint_of(model).context or stated
-    return context if isinstance(context, int) and context > 0 else None
-
-
-def with_bound(
-    model: Any, arguments: Mapping[str, Any], bound: int
-) -> tuple[Any, dict[str, Any], int | None]:
-    """Copy a model so that it writes at most `bound` tokens a reply, or fewer if it was made or bound so.
-
-    The bound goes into the field that the class itself has for it, and so to the provider under the right name. Return
-    the copy, the bound arguments that are left, and the bound; without such a field the model, all of them and None.
-    """
-    fields = type(model).model_fields if isinstance(model, BaseChatModel) else {}
-    name = next((name for name in _BOUNDS if name in fields), None)
-    if name is None:
-        return model, dict(arguments), None
-    others = {key: value for key, value in arguments.items() if key not in _BOUNDS}
-    extra_body = {**(getattr(model, "extra_body", None) or {}), **(others.get("extra_body") or {})}
-    earlier = [getattr(model, name), extra_body.get("max_tokens"), *(arguments.get(key) for key in _BOUNDS)]
-    bound = min([bound, *(value for value in earlier if type(value) is int and value > 0)])
-    if fields[name].alias != "max_completion_tokens" or not _is_compatible(model):
-        return model.model_copy(update={name: bound}), others, bound
-    # compatible servers know "max_tokens", and many ignore the new name of OpenAI
-    others.pop("extra_body", None)
-    changes = {name: None, "extra_body": {**extra_body, "max_tokens": bound}}
-    return model.model_copy(update=changes), others, bound
-
-
-def _is_compatible(model: Any) -> bool:
-    """Tell whether a model of OpenAI's class uses the chat completions of another server."""
-    if hasattr(model, "azure_endpoint") or getattr(model, "use_responses_api", None):
-        return False
-    return host_of(base_url(model)) not in (None, "api.openai.com")

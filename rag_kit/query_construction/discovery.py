@@ -18,9 +18,9 @@ from rag_kit.documents.filter_translations import made_by
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
+from rag_kit.models.runnables import is_kit_retriever
 from rag_kit.query_construction.fields import MAX_FIELDS, DateFormat, FieldType, MetadataField, Schema
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
-from rag_kit.retrieval.inner import is_kit_retriever
 from rag_kit.retrieval.inside import inside, own_filter
 from rag_kit.retrieval.stores import native_filter
 

@@ -15,7 +15,7 @@ from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import astructured_call
-from rag_kit.models.chat import is_extractive
+from rag_kit.models.model_call import is_extractive
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction.calling import SelfQueryCall
 from rag_kit.query_construction.checking import check_answer

@@ -24,7 +24,7 @@ from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.query_vectors import share_vectors
 from rag_kit.models.runnables import has_listeners, silent_manager
-from rag_kit.retrieval.call import ALL, Call, Job, plural
+from rag_kit.retrieval.call import ALL, Call, Job, group_queries, plural
 from rag_kit.retrieval.fields import (
     Cap,
     InnerRetriever,
@@ -35,7 +35,6 @@ from rag_kit.retrieval.fields import (
     translate_arguments,
     unknown_arguments,
 )
-from rag_kit.retrieval.inner import group_queries
 from rag_kit.retrieval.inside import check_fields, fields_inside
 
 _log = logging.getLogger(__name__)
@@ -89,6 +88,8 @@ class RagKitRetriever(BaseRetriever):
     k_may_be_none: ClassVar[bool] = False
     # The models' share of a deadline; a slow model would leave no time for the search that follows.
     model_share: ClassVar[float] = 0.75
+    #: Models are asked, and their calls counted, also where there is no cap on them.
+    asks_models: ClassVar[bool] = False
     #: The searches for several queries share work, see ``prepare``.
     searches_together: ClassVar[bool] = False
 
@@ -349,6 +350,8 @@ class AskingRetriever(RagKitRetriever):
         max_tokens: Most tokens in and out; the call that goes over is kept, the next one is refused.
         deadline: Seconds for the whole. Models asked before a search get three quarters of them.
     """
+
+    asks_models: ClassVar[bool] = True
 
     fetch_k: OptionalCount = None
     on_error: Literal["raise", "skip"] = "skip"

@@ -12,24 +12,24 @@ from typing import Any, TypeVar, cast
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import outages, write_note
-from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun_logic, call_in_time, run_logic
+from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
 from rag_kit.documents import Filter, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
-from rag_kit.models.chat import is_extractive
 from rag_kit.models.identity import call_key
-from rag_kit.models.model_call import watch_stand_ins
+from rag_kit.models.model_call import is_extractive, watch_stand_ins
 from rag_kit.models.query_vectors import give_up_vectors, share_vectors
-from rag_kit.models.runnables import callbacks_below
+from rag_kit.models.runnables import callbacks_below, is_kit_retriever
 from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.inner import acall_retriever, call_retriever, group_queries
+from rag_kit.retrieval.inner import acall_retriever, call_retriever
 
 _log = logging.getLogger("rag_kit.retrieval")
 T = TypeVar("T")
@@ -144,14 +144,12 @@ class Call:
     # Limits
 
     @cached_property
-    def _limit_names(self) -> list[str]:
-        """The names of the limits that the retriever has fields for."""
-        return [field.name for field in fields(Limits) if field.name in type(self.owner).model_fields]
-
-    @cached_property
     def limits(self) -> Limits:
         """The limits that the retriever's fields set."""
-        return Limits(**{name: getattr(self.owner, name) for name in self._limit_names})
+        names = type(self.owner).model_fields
+        return Limits(
+            **{each.name: getattr(self.owner, each.name) for each in fields(Limits) if each.name in names}
+        )
 
     @cached_property
     def budget(self) -> Budget:
@@ -160,16 +158,18 @@ class Call:
         return Budget(max_calls=limits.max_calls, max_tokens=limits.max_tokens, deadline=limits.deadline)
 
     def bounds(self) -> AbstractContextManager[Any]:
-        """Return a context in which the caps and the deadline of the call hold."""
-        return use_budget(self.budget) if self._limit_names else nullcontext()
+        """Return a context in which the caps and the deadline of the call hold, and its model calls are counted."""
+        limits = self.limits
+        is_limited = (limits.max_calls, limits.max_tokens, limits.deadline) != (None, None, None)
+        return use_budget(self.budget) if is_limited or self.owner.asks_models else nullcontext()
 
     def before_search(self) -> AbstractContextManager[Any]:
         """Return a context in which models must end early enough to leave the search its share of the deadline."""
-        deadline, seconds_left = self.limits.deadline, self.budget.remaining_seconds()
-        if deadline is None or seconds_left is None:
+        deadline = self.limits.deadline
+        if deadline is None:
             return nullcontext()
         search_seconds = deadline * (1 - self.owner.model_share)
-        return use_budget(Budget(deadline=max(0.0, seconds_left - search_seconds)))
+        return use_budget(Budget(deadline=max(0.0, (self.budget.remaining_seconds() or 0) - search_seconds)))
 
     # Notes
 
@@ -229,8 +229,9 @@ class Call:
             if on_error == "raise":
                 value_or_raise(outcome)
             return [outcome]
-        if self.budget.remaining_seconds() == 0:
-            error = BudgetExceededError("deadline", self.limits.deadline or 0)
+        deadline = self.limits.deadline
+        if deadline is not None and self.budget.remaining_seconds() == 0:
+            error = BudgetExceededError("deadline", deadline)
             return [Outcome(job.name, error=error) for job in jobs]
         settings: dict[str, Any] = {
             "names": [job.name for job in jobs],
@@ -350,10 +351,8 @@ class Call:
         """
         jobs = []
         for retriever, queries in groups:
-            make_logic = partial(retriever.prepare, queries)
-            jobs.append(
-                Job("preparing the queries", partial(run_logic, make_logic), partial(arun_logic, make_logic))
-            )
+            sync, native = (partial(_prepare, do, retriever, queries) for do in (run, arun))
+            jobs.append(Job("preparing the queries", sync, native))
         outcomes = await self.side_by_side(jobs) if jobs else []
         for outcome, (_, queries) in zip(outcomes, groups, strict=True):
             give_up_vectors(queries, outcome.error)
@@ -484,12 +483,40 @@ def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
     raise BranchError(f"All {tasks} failed. {'; '.join(lines)}") from errors[0]
 
 
+def group_queries(searches: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[str]]]:
+    """Group the queries of ``(retriever, query)`` pairs by the retriever that prepares them together.
+
+    Queries are left out that have a retriever without ``searches_together``, or one for themselves.
+    """
+    retrievers: dict[int, Any] = {}
+    queries: dict[int, dict[str, None]] = {}  # by the id of a retriever
+    for retriever, query in searches if len(searches) > 1 else ():
+        while isinstance(retriever, RunnableBindingBase):
+            retriever = retriever.bound
+        if is_kit_retriever(retriever) and retriever.searches_together and query.strip():
+            retrievers[id(retriever)] = retriever
+            queries.setdefault(id(retriever), {})[query] = None
+    return [(retrievers[key], list(texts)) for key, texts in queries.items() if len(texts) > 1]
+
+
 def _search_job(
     name: str, retriever: Any, query: str, config: RunnableConfig, settings: Mapping[str, Any]
 ) -> Job:
-    """Make the job of a search by an inner retriever."""
+    """Make the job of a search by an inner retriever; the kit's own take the ``settings`` as they are."""
+    if is_kit_retriever(retriever):
+        asked = (query, config)
+        return Job(
+            name,
+            partial(retriever.invoke, *asked, **settings),
+            partial(retriever.ainvoke, *asked, **settings),
+        )
     sync = partial(call_retriever, retriever, query, config=config, **settings)
     return Job(name, sync, partial(acall_retriever, retriever, query, config=config, **settings))
+
+
+def _prepare(do: Callable[[Logic[None]], Any], retriever: Any, queries: Sequence[str]) -> Any:
+    """Have a retriever prepare queries, by ``run`` or ``arun``."""
+    return do(retriever.prepare(queries))
 
 
 def _label(search: Search, number: int) -> str:

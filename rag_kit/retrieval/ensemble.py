@@ -52,6 +52,7 @@ class EnsembleRetriever(AskingRetriever):
         "c": "rrf_k",
         "normalisation": 'nothing: fusion="convex" compares scores in standard deviations',
     }
+    asks_models: ClassVar[bool] = False
     searches_together: ClassVar[bool] = True
     k_may_be_none: ClassVar[bool] = True
 

@@ -9,10 +9,10 @@ the results are filtered and cut afterwards.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -33,16 +33,11 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.models.runnables import acall_runnable
+from rag_kit.models.runnables import acall_runnable, is_kit_retriever
 from rag_kit.models.wrapped import OnRefusal
 from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 
 AnyRetriever = Runnable[str, list[Document]]
-
-
-def is_kit_retriever(value: Any) -> TypeGuard[Any]:
-    """Tell whether a retriever is one of the kit's: a ``RagKitRetriever``, which imports this file."""
-    return hasattr(type(value), "inner_retrievers")
 
 
 def call_retriever(
@@ -97,22 +92,6 @@ async def acall_retriever(
 
 async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: Any) -> Any:
     return await run_in_thread(partial(retriever.invoke, *arguments, **kwargs))
-
-
-def group_queries(searches: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[str]]]:
-    """Group the queries of ``(retriever, query)`` pairs by the retriever that prepares them together.
-
-    Queries are left out that have a retriever without ``searches_together``, or one for themselves.
-    """
-    retrievers: dict[int, Any] = {}
-    queries: dict[int, dict[str, None]] = {}  # by the id of a retriever
-    for retriever, query in searches if len(searches) > 1 else ():
-        while isinstance(retriever, RunnableBindingBase):
-            retriever = retriever.bound
-        if is_kit_retriever(retriever) and retriever.searches_together and query.strip():
-            retrievers[id(retriever)] = retriever
-            queries.setdefault(id(retriever), {})[query] = None
-    return [(retrievers[key], list(texts)) for key, texts in queries.items() if len(texts) > 1]
 
 
 @dataclass(frozen=True)

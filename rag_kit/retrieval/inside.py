@@ -18,7 +18,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.documents.fields import fields_of_filter, unknown_field_error
 from rag_kit.errors import FilterError
-from rag_kit.retrieval.inner import is_kit_retriever
+from rag_kit.models.runnables import is_kit_retriever
 
 
 def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any]:

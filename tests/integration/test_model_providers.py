@@ -12,7 +12,7 @@ from support.openai_server import OpenAIServer, Recorded, error, tokens
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
-from rag_kit.models import embedding_model, wrapped
+from rag_kit.models import embedding_model, runnables
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 KEY = "sk-canary-0123456789abcdef"
@@ -46,7 +46,7 @@ def test_the_line_is_enough(
     provider: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the line's variables `doctor --model` reaches the endpoint at its path and says what it has."""
-    wrapped._endpoints.clear()
+    runnables._endpoints.clear()
     monkeypatch.setenv("RAG_KIT_EMBEDDING_MODEL", "none")
     lacking = LACKING.get(provider, set())
     with OpenAIServer([answer], refuse=lacking, key=KEY) as server:

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.budget import time_limit
+from rag_kit.concurrency.steps import time_limit
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.models.calls import FIRST_PAUSE, LONGEST_PAUSE
 from rag_kit.models.clients import aembed_bare

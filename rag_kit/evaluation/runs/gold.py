@@ -17,7 +17,7 @@ from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.runs.fingerprint import is_all_known, retrievers_in
 from rag_kit.evaluation.runs.results import MissingGold, describe_missing
 from rag_kit.indexing import BM25Index, DocumentIndex
-from rag_kit.retrieval.inner import is_kit_retriever
+from rag_kit.models.runnables import is_kit_retriever
 from rag_kit.retrieval.inside import inside
 
 MAX_MISSING = 0.1  # share of the gold that a run may go on without

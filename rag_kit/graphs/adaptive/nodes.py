@@ -16,7 +16,7 @@ from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes, note_cut_off, render_turns
 from rag_kit.graphs.running import call_user_function, can_wait, note_no_reply, report
 from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of
-from rag_kit.models.chat import is_extractive
+from rag_kit.models.model_call import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.prompts.schemas import Classification
 from rag_kit.text.citations.check import renumber

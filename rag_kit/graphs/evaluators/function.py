@@ -22,8 +22,9 @@ from rag_kit.graphs.evaluators.base import MAX_REASON, UNGRADED, Evaluator, Grad
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side
-from rag_kit.models.chat import bare_model, is_extractive
+from rag_kit.models.model_call import is_extractive
 from rag_kit.models.runnables import acall_runnable
+from rag_kit.models.wrapped import bare_model
 from rag_kit.retrieval.asking import grade_score
 
 Scale = Literal["confidence", "share"]

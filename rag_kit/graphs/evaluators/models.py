@@ -16,7 +16,7 @@ from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import MAX_REASON, Evaluator, Grading, Thresholds
 from rag_kit.graphs.running import ask, attempt, call_user_function, run_side_by_side
-from rag_kit.models.chat import is_extractive
+from rag_kit.models.model_call import is_extractive
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.asking import grade_score, read_numbers
 from rag_kit.retrieval.fields import check_count, check_model

@@ -15,7 +15,7 @@ from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice, wants_passages
 from rag_kit.graphs.self_rag.reflect import Reflect, another_query
 from rag_kit.graphs.self_rag.shared import SelfRagContext, SelfRagState
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, choice_of
-from rag_kit.models.chat import is_extractive
+from rag_kit.models.model_call import is_extractive
 
 # more steps than the widest settings need (10 rounds of 24 nodes, 20 segments of 4): the loops are bounded by
 # counters in the state, never by this

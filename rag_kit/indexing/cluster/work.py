@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from rag_kit._redact import error_text
-from rag_kit.concurrency.budget import check_abandoned
+from rag_kit.concurrency.pool import check_abandoned
 from rag_kit.errors import ConfigurationError, RagKitError, ReadError
 from rag_kit.indexing.cluster import worker
 from rag_kit.indexing.document_index.writing import SourceRecord

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.budget import check_abandoned
+from rag_kit.concurrency.pool import check_abandoned
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.folder import is_picture

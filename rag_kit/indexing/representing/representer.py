@@ -17,7 +17,7 @@ from rag_kit.indexing.representing.asking import Asker, ModelCost, PassageReques
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, RepresentationKind, kinds_of
 from rag_kit.indexing.splitting.hierarchy import split_family
 from rag_kit.models import chat_model
-from rag_kit.models.chat import is_extractive
+from rag_kit.models.model_call import is_extractive
 from rag_kit.models.redact import host_of
 from rag_kit.models.runnables import base_url, model_name
 

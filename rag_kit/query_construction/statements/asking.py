@@ -13,7 +13,7 @@ from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
 from rag_kit.models import astructured_call, atext_call
-from rag_kit.models.chat import is_extractive
+from rag_kit.models.model_call import is_extractive
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import Markup, escape_tags
 from rag_kit.query_construction.statements.result import Limits, QueryResult

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.chat import is_extractive
 from rag_kit.models.clients import aembed_query, check_embeddings, embed_documents, embed_query
+from rag_kit.models.model_call import is_extractive
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.schemas import routes_among
 from rag_kit.retrieval.asking import LanguagePrompts

@@ -10,8 +10,7 @@ from itertools import islice
 
 import pytest
 
-from rag_kit.concurrency.budget import check_abandoned
-from rag_kit.concurrency.pool import draw_ahead, map_ahead
+from rag_kit.concurrency.pool import check_abandoned, draw_ahead, map_ahead
 from rag_kit.errors import BranchTimeoutError
 
 WAIT = 20.0

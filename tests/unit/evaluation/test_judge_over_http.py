@@ -24,7 +24,7 @@ from rag_kit.concurrency import Budget, use_budget
 from rag_kit.errors import BudgetExceededError, ModelOutputError, ModelUnreachableError
 from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.scorers import get_metric
-from rag_kit.models import wrapped
+from rag_kit.models import runnables
 from rag_kit.models.embedding import sending_text
 
 REFUSED = {"json_schema", "tools", "json_object"}
@@ -39,9 +39,9 @@ ANSWERS = {
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Forget what an earlier server on the same port could not do, and use prompt files of the tests."""
     monkeypatch.setenv("RAG_KIT_PROMPTS", str(PROMPTS))
-    wrapped._endpoints.clear()
+    runnables._endpoints.clear()
     yield
-    wrapped._endpoints.clear()
+    runnables._endpoints.clear()
 
 
 def chat(server: OpenAIServer, **settings: Any) -> ChatOpenAI:

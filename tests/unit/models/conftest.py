@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rag_kit.models import wrapped
+from rag_kit.models import runnables
 
 
 @pytest.fixture(autouse=True)
 def fresh_endpoints() -> None:
     """Each test begins with endpoints that nothing is known of."""
-    wrapped._endpoints.clear()
+    runnables._endpoints.clear()

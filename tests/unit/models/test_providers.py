@@ -15,8 +15,9 @@ from support.openai_server import OpenAIServer
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models import chat_model, embedding_model
-from rag_kit.models.chat import describe_model, is_extractive
+from rag_kit.models.chat import describe_model
 from rag_kit.models.embedding import embedding_name
+from rag_kit.models.model_call import is_extractive
 from rag_kit.models.wheels import files
 from rag_kit.models.wheels.table import EMBEDDINGS, wheel_model
 

@@ -32,7 +32,7 @@ from rag_kit.errors import (
     ModelOutputError,
     ModelUnreachableError,
 )
-from rag_kit.models import astructured_call, atext_call, structured_call, text_call, wrapped
+from rag_kit.models import astructured_call, atext_call, runnables, structured_call, text_call
 from rag_kit.models.schema import target_of
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.grading import Grade
@@ -110,7 +110,7 @@ def test_a_request_refused_in_every_form_is_not_remembered(call: Any) -> None:
             call(server)
         assert server.asked == ["json_schema", "tools", "json_object", "text"]
         model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-x")
-        assert wrapped.endpoint_of(model).first_method == 0
+        assert runnables.endpoint_of(model).first_method == 0
 
 
 @pytest.mark.parametrize(

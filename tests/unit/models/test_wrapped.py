@@ -17,7 +17,16 @@ from rag_kit.concurrency import Budget, use_budget
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import BudgetExceededError, ConfigurationError, ContextLengthError, ModelOutputError
 from rag_kit.graphs import build_plain_rag
-from rag_kit.models import astructured_call, atext_call, chat_model, structured_call, text_call, wrapped
+from rag_kit.models import (
+    astructured_call,
+    atext_call,
+    chat_model,
+    runnables,
+    structured_call,
+    text_call,
+    wrapped,
+)
+from rag_kit.models.model_call import with_bound
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 from rag_kit.prompts.library import prompt_from_text
@@ -125,11 +134,11 @@ def test_a_refused_form_is_no_reason_for_a_fallback(asynchronous: bool) -> None:
     with OpenAIServer([error(500)]) as server, OpenAIServer([GOOD]) as other:
         assert run(0, openai(server).with_fallbacks([openai(other)]), PROMPT, VALUES).queries == ["a", "b"]
         assert other.asked == ["json_schema"]
-    wrapped._endpoints.clear()
+    runnables._endpoints.clear()
     with OpenAIServer([error(422)]) as server, OpenAIServer(['{"queries": ["c"]}']) as other:
         model = openai(server).with_fallbacks([openai(other)])
         assert run(0, model, PROMPT, VALUES).queries == ["c"]
-        assert wrapped.endpoint_of(wrapped.bare_model(model)).first_method == 0
+        assert runnables.endpoint_of(wrapped.bare_model(model)).first_method == 0
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -260,14 +269,14 @@ def test_the_bound_goes_into_the_field_of_the_class() -> None:
         model="m", azure_endpoint="https://x.openai.azure.com", api_key="sk-x", api_version="2024-10-21"
     )
     for model in (own, azure):
-        changed, _, sent = wrapped.with_bound(model, {}, 50)
+        changed, _, sent = with_bound(model, {}, 50)
         payload = changed._get_request_payload("hello")
         assert (sent, payload.get("max_completion_tokens"), payload.get("max_tokens")) == (50, 50, None)
-    google, _, _ = wrapped.with_bound(Google(responses=["x"]), {}, 50)
-    ollama, _, _ = wrapped.with_bound(Ollama(responses=["x"]), {}, 50)
+    google, _, _ = with_bound(Google(responses=["x"]), {}, 50)
+    ollama, _, _ = with_bound(Ollama(responses=["x"]), {}, 50)
     assert (google.max_output_tokens, ollama.num_predict) == (50, 50)
     plain = FakeListChatModel(responses=["x"])
-    assert wrapped.with_bound(plain, {"stop": ["."]}, 50) == (plain, {"stop": ["."]}, None)
+    assert with_bound(plain, {"stop": ["."]}, 50) == (plain, {"stop": ["."]}, None)
 
 
 @pytest.mark.parametrize("prompt", [
