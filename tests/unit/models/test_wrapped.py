@@ -65,6 +65,13 @@ def openai(server: OpenAIServer, **settings: Any) -> ChatOpenAI:
     return ChatOpenAI(model="test", base_url=server.url, api_key="sk-x", **settings)
 
 
+def structured(asynchronous: bool, model: Any, **limits: Any) -> Any:
+    """The structured call, in one form or the other."""
+    if asynchronous:
+        return asyncio.run(astructured_call(model, PROMPT, VALUES, **limits))
+    return structured_call(model, PROMPT, VALUES, **limits)
+
+
 def bound_of(request: Recorded) -> Any:
     """The bound that a request sent."""
     return request.body.get("max_tokens")
@@ -79,10 +86,7 @@ def test_a_wrapped_model_keeps_its_methods(
     """Whatever is around a model, it is asked by the first method that its endpoint serves, within the bound."""
     with OpenAIServer([GOOD], refuse=refused) as server:
         model = WRAPPERS[wrapper](openai(server, max_retries=0))
-        if asynchronous:
-            found = asyncio.run(astructured_call(model, PROMPT, VALUES))
-        else:
-            found = structured_call(model, PROMPT, VALUES)
+        found = structured(asynchronous, model)
         last = server.chats[-1]
         assert found == Queries(queries=["a", "b"])
         assert last.asks == method
@@ -103,10 +107,7 @@ def test_a_fallback_without_methods_gets_the_form_in_words(asynchronous: bool) -
 
     with OpenAIServer([error(500)]) as server:
         model = openai(server).with_fallbacks([Plain(responses=['{"queries": ["c"]}'])])
-        if asynchronous:
-            found = asyncio.run(astructured_call(model, PROMPT, VALUES))
-        else:
-            found = structured_call(model, PROMPT, VALUES)
+        found = structured(asynchronous, model)
     assert found.queries == ["c"]
     assert "Queries" in asked[0] and "JSON" in asked[0]
 
@@ -154,11 +155,7 @@ def test_a_model_that_stands_by_may_refuse_a_form_too(asynchronous: bool) -> Non
     with OpenAIServer([error(500)]) as server, OpenAIServer([answer], refuse=every) as other:
         model = openai(server).with_fallbacks([openai(other)])
         for _ in range(2):
-            if asynchronous:
-                found = asyncio.run(astructured_call(model, PROMPT, VALUES, max_retries=0))
-            else:
-                found = structured_call(model, PROMPT, VALUES, max_retries=0)
-            assert found == Queries(queries=["a", "b"])
+            assert structured(asynchronous, model, max_retries=0) == Queries(queries=["a", "b"])
         assert [(chat.asks, bound_of(chat) is None) for chat in other.chats] == [
             ("json_schema", False),
             ("text", False),
@@ -203,7 +200,10 @@ def test_a_reply_that_never_ends_is_an_error_after_a_repair_in_the_same_method()
 
 @pytest.mark.parametrize("bound_by", ["constructor", "bind"])
 def test_a_lower_bound_of_ones_own_wins(bound_by: str) -> None:
-    """It is not doubled either."""
+    """It is not doubled either; in place of a higher one the prompt's is sent."""
+    with OpenAIServer([GOOD]) as server:
+        structured_call(openai(server).bind(max_tokens=99_999), PROMPT, VALUES)
+        assert bound_of(server.chats[0]) == PROMPT.max_tokens
     with OpenAIServer([truncated("A long answ")]) as server:
         model = (
             openai(server, max_tokens=7) if bound_by == "constructor" else openai(server).bind(max_tokens=7)
@@ -212,13 +212,6 @@ def test_a_lower_bound_of_ones_own_wins(bound_by: str) -> None:
             assert text_call(model, PROMPT, VALUES) == "A long answ"
         assert [bound_of(chat) for chat in server.chats] == [7]
     assert "token limit" in notes.texts[0]
-
-
-def test_a_higher_bound_of_ones_own_does_not_hold() -> None:
-    """The prompt's is sent."""
-    with OpenAIServer([GOOD]) as server:
-        structured_call(openai(server).bind(max_tokens=99_999), PROMPT, VALUES)
-        assert bound_of(server.chats[0]) == PROMPT.max_tokens
 
 
 def test_a_text_that_is_cut_off_twice_says_so() -> None:
@@ -352,6 +345,29 @@ def test_a_graph_leaves_passages_out_where_the_context_is_too_small() -> None:
             assert len(server.chats) == requests
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_what_a_model_without_a_name_says_of_its_context_holds_for_the_call(asynchronous: bool) -> None:
+    """Nothing is kept of it for the next call, but this one is made again with fewer passages."""
+    sizes: list[int] = []
+
+    class TooLongError(Exception):
+        status_code = 400
+
+    class Small(FakeListChatModel):
+        def _call(self, messages: Any, *arguments: Any, **more: Any) -> str:
+            sizes.append(sum(len(str(message.content)) for message in messages) // 4)
+            if sizes[-1] > 1_000:
+                raise TooLongError(
+                    f"request ({sizes[-1]} tokens) exceeds the available context size (1000 tokens)"
+                )
+            return "The pump starts at 40 degrees [1]."
+
+    values = {"question": "Q", "passages": render_passages(["word " * 700, "other " * 700])}
+    asked = Small(responses=[""]), load_prompt("answer"), values
+    answer = asyncio.run(atext_call(*asked)) if asynchronous else text_call(*asked)
+    assert answer.startswith("The pump") and len(sizes) == 2
+
+
 def test_a_known_context_is_kept_without_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     """``context_tokens`` and its variable; the reply has a quarter of it."""
     passages = render_passages(["word " * 700, "other " * 700])
@@ -379,11 +395,7 @@ def test_requests_that_wrappers_add_are_charged(asynchronous: bool) -> None:
 
     def run(**caps: int) -> Any:
         model = openai(server, max_retries=0).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
-        call = structured_call, astructured_call
-        found = call[asynchronous](
-            model.with_fallbacks([openai(other)]), PROMPT, VALUES, max_retries=0, **caps
-        )
-        return asyncio.run(found) if asynchronous else found
+        return structured(asynchronous, model.with_fallbacks([openai(other)]), max_retries=0, **caps)
 
     with OpenAIServer([error(500)]) as server, OpenAIServer([GOOD]) as other:
         with use_budget(Budget()) as budget:
@@ -401,7 +413,11 @@ def test_a_model_that_stands_in_for_an_object_is_noted_once() -> None:
         assert structured_call(model, PROMPT, VALUES).queries == ["a", "b"]
         assert server.asked == ["json_schema"]
     (note,) = notes.texts
-    assert "test failed: ModelUnreachableError" in note and note.endswith("test was asked")
+    assert (
+        "test failed: ModelUnreachableError" in note
+        and "HTTP 500" in note
+        and note.endswith("test was asked")
+    )
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -418,8 +434,3 @@ def test_a_model_that_stands_in_is_noted(asynchronous: bool, caplog: pytest.LogC
             told = [note for note in result["notes"] if "; extractive was asked" in note]
             assert len(told) == degraded
         assert told == [] and len([line for line in caplog.messages if "; extractive was asked" in line]) == 1
-        with use_notes() as notes:
-            structured_call(
-                openai(down).with_fallbacks([openai(server, name="b")]), PROMPT, VALUES, fallback=None
-            )
-    assert "test failed: ModelUnreachableError" in notes.texts[0] and "HTTP 500" in notes.texts[0]
