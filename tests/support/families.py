@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -23,6 +24,15 @@ def lettered(name: str, letters: str, **metadata: Any) -> Document:
 def _sentences(name: str, ends: Iterable[str], metadata: dict[str, Any]) -> Document:
     text = " ".join(f"Here {name}{end} is told of by {name}." for end in ends)
     return Document(text, id=name, metadata=metadata)
+
+
+async def both(retriever: Any, query: str, **call: Any) -> list[Document]:
+    """What a retriever finds, checked to be the same sync and async, and plain JSON."""
+    found: list[Document] = retriever.invoke(query, None, **call)
+    assert await retriever.ainvoke(query, None, **call) == found
+    for document in found:
+        json.dumps(document.metadata, allow_nan=False)
+    return found
 
 
 def children(document: Document) -> list[dict[str, Any]]:

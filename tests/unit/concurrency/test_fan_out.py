@@ -1,5 +1,9 @@
+"""fan_out and afan_out: branches side by side, and what came out of them."""
+
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -7,17 +11,39 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
+from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
+from support.rewriters import pause
 
-from rag_kit.concurrency import Budget, fan_out, fan_out_map, pool, use_budget
+from rag_kit.concurrency import Budget, afan_out, afan_out_map, fan_out, fan_out_map, pool, use_budget
+from rag_kit.concurrency.branches import FanOut
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.budget import charge_call
+from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 colour: ContextVar[str] = ContextVar("colour", default="none")
+Task = Callable[
+    [], Any
+]  # a coroutine function that awaits steps alone, so that it runs on threads and on a loop
+each_way = pytest.mark.parametrize("way", ["threads", "event loop"])
+
+
+def fan(way: str, tasks: Iterable[Task], **options: Any) -> FanOut[Any]:
+    """Run the tasks side by side, on threads or on an event loop."""
+    if way == "threads":
+        return fan_out([partial(lambda task: run(task()), task) for task in tasks], **options)
+
+    async def main() -> FanOut[Any]:
+        return await afan_out([partial(lambda task: arun(task()), task) for task in tasks], **options)
+
+    return asyncio.run(main())
 
 
 def wait(seconds: float, value: object = None) -> object:
@@ -25,49 +51,81 @@ def wait(seconds: float, value: object = None) -> object:
     return value
 
 
-def test_results_are_in_order_and_side_by_side() -> None:
+def waiting(seconds: float, value: object = None) -> Task:
+    """A task that waits, and returns the value."""
+
+    async def task() -> object:
+        await pause(seconds)
+        return value
+
+    return task
+
+
+def until(event: threading.Event) -> Task:
+    """A task that waits for an event."""
+
+    async def task() -> None:
+        while not event.is_set():
+            await pause(0.01)
+
+    return task
+
+
+@each_way
+def test_results_are_in_order_and_side_by_side(way: str) -> None:
     """Values come in the order of the tasks, whichever ends first; all run at once."""
-    together = threading.Barrier(8)
+    running: list[int] = []
 
-    def task(n: int) -> int:
-        together.wait(30)  # passed only when all eight run
-        return wait(0.3 - 0.03 * n, n)
+    async def task(n: int) -> int:
+        running.append(n)
+        while len(running) < 8:  # passed only when all eight run
+            await pause(0.01)
+        await pause(0.3 - 0.03 * n)
+        return n
 
-    result = fan_out([lambda n=n: task(n) for n in range(8)])
-    assert result.values == list(range(8))
-    assert all(outcome.ok for outcome in result.outcomes)
+    result = fan(way, [partial(task, n) for n in range(8)])
+    assert result.values == list(range(8)) and all(outcome.ok for outcome in result.outcomes)
+    assert fan(way, []).outcomes == []
 
 
+async def test_maps() -> None:
+    """Each item is bound to a call."""
+    assert fan_out_map(lambda n: n * 2, range(5)).values == [0, 2, 4, 6, 8]
+    assert (await afan_out_map(asyncio.sleep, [0, 0])).values == [None, None]
+
+
+@each_way
 @pytest.mark.parametrize("limit", [1, 2, 5])
 @pytest.mark.parametrize("timeout", [None, 30])
-def test_max_concurrency_is_never_exceeded(limit: int, timeout: float | None) -> None:
+def test_max_concurrency_is_never_exceeded(way: str, limit: int, timeout: float | None) -> None:
     """At no moment do more branches run than allowed, and as many as allowed do."""
     lock, now, most = threading.Lock(), 0, 0
 
-    def task() -> None:
+    async def task() -> None:
         nonlocal now, most
         with lock:
             now += 1
             most = max(most, now)
-        time.sleep(0.02)
+        await pause(0.02)
         with lock:
             now -= 1
 
-    fan_out([task] * 15, max_concurrency=limit, timeout=timeout)
+    fan(way, [task] * 15, max_concurrency=limit, timeout=timeout)
     assert most == limit
 
 
-def test_context_variables_arrive_and_do_not_leak() -> None:
+@each_way
+@pytest.mark.parametrize("options", [{}, {"max_concurrency": 1}, {"max_concurrency": 1, "timeout": 30}])
+def test_context_variables_arrive_and_do_not_leak(way: str, options: dict[str, Any]) -> None:
     """A branch sees the caller's context variables; what it sets stays in it."""
     colour.set("red")
 
-    def task() -> str:
+    async def task() -> str:
         seen = colour.get()
         colour.set("blue")
         return seen
 
-    assert fan_out([task] * 4).values == ["red"] * 4
-    assert fan_out([task] * 4, max_concurrency=1).values == ["red"] * 4
+    assert fan(way, [task] * 4, **options).values == ["red"] * 4
     assert colour.get() == "red"
 
 
@@ -112,13 +170,38 @@ def test_raise_stops_at_once_and_names_the_branch() -> None:
     assert len(started_tasks) <= 3
 
 
-def test_skip_reports_what_failed() -> None:
+async def test_raise_cancels_the_others() -> None:
+    """On an event loop the other branches are cancelled and have cleaned up when the call returns."""
+    cleaned = []
+
+    async def other() -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            await asyncio.sleep(0.05)
+            cleaned.append(1)
+
+    async def bad() -> None:
+        await asyncio.sleep(0.05)
+        raise KeyError("lost")
+
+    begun = time.monotonic()
+    with pytest.raises(BranchError, match="'b' failed: KeyError") as caught:
+        await afan_out([other, bad, other], names=["a", "b", "c"])
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert cleaned == [1, 1] and time.monotonic() - begun < 3
+    assert len(asyncio.all_tasks()) == 1
+
+
+@each_way
+def test_skip_reports_what_failed(way: str) -> None:
     """With on_error="skip" the others' values come, and each failure is one line without keys."""
 
-    def bad() -> None:
+    async def bad() -> None:
         raise ValueError("no\nluck with api_key=sk-canary123456")
 
-    result = fan_out([lambda: 1, bad, lambda: 3], on_error="skip", names=["a", "b", "c"])
+    tasks = [waiting(0, 1), bad, waiting(0, 3)]
+    result = fan(way, tasks, on_error="skip", names=["a", "b", "c"])
     assert result.values == [1, 3]
     assert [outcome.ok for outcome in result.outcomes] == [True, False, True]
     assert len(result.degradations) == 1
@@ -126,18 +209,19 @@ def test_skip_reports_what_failed() -> None:
     assert "canary" not in result.degradations[0] and "\n" not in result.degradations[0]
 
 
+@each_way
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
-def test_a_hanging_branch_is_abandoned(on_error: str) -> None:
+def test_a_hanging_branch_is_given_up(way: str, on_error: str) -> None:
     """A branch that hangs costs its time-out, not more; time-outs count from the branch's own start."""
     release = threading.Event()
-    tasks = [lambda: wait(0.15, "slow but fine"), lambda: release.wait(30), lambda: wait(0.15, "last")]
+    tasks = [waiting(0.15, "slow but fine"), until(release), waiting(0.15, "last")]
     begun = time.monotonic()
     try:
         if on_error == "raise":
             with pytest.raises(BranchTimeoutError, match=r"timeout=0\.4"):
-                fan_out(tasks, timeout=0.4)
+                fan(way, tasks, timeout=0.4)
         else:
-            result = fan_out(tasks, timeout=0.4, on_error="skip", max_concurrency=1)
+            result = fan(way, tasks, timeout=0.4, on_error="skip", max_concurrency=1)
             assert result.values == ["slow but fine", "last"]
             assert isinstance(result.outcomes[1].error, BranchTimeoutError)
         assert time.monotonic() - begun < 3
@@ -145,13 +229,142 @@ def test_a_hanging_branch_is_abandoned(on_error: str) -> None:
         release.set()
 
 
-def test_a_deadline_keeps_the_values_that_were_ready() -> None:
-    """The deadline of an active budget ends the call."""
+@each_way
+def test_deadlines(way: str) -> None:
+    """The deadline of an active budget ends the wait; a budget that is over lets nothing start."""
+    release, ran = threading.Event(), list[int]()
+
+    async def task() -> None:
+        ran.append(1)
+
     begun = time.monotonic()
-    with use_budget(Budget(deadline=0.3)):
-        result = fan_out([lambda: 1, lambda: wait(5), lambda: wait(5)], on_error="skip", max_concurrency=2)
-    assert result.values == [1] and len(result.degradations) == 2
-    assert time.monotonic() - begun < 2
+    try:
+        with use_budget(Budget(deadline=0.3)):
+            result = fan(way, [waiting(0, 1), until(release)], on_error="skip", max_concurrency=2)
+        assert result.values == [1] and isinstance(result.outcomes[1].error, BudgetExceededError)
+        with use_budget(Budget(deadline=0.3)):
+            with pytest.raises(BudgetExceededError, match="deadline"):
+                fan(way, [until(release), waiting(0)])
+            assert time.monotonic() - begun < 3
+            with pytest.raises(BudgetExceededError, match="deadline"):
+                fan(way, [task])
+        assert ran == []
+    finally:
+        release.set()
+
+
+def test_many_quick_branches_do_not_outrun_the_deadline() -> None:
+    """The clock is watched between them too."""
+    with use_budget(Budget(deadline=0.5)):
+        result = fan_out([lambda: wait(0.001, 1)] * 5000, on_error="skip", max_concurrency=2)
+    assert 0 < len(result.values) < 2500
+
+
+@each_way
+def test_budgets_are_charged_from_branches(way: str) -> None:
+    """Branches charge the caller's budget together, exactly to its cap."""
+
+    async def task() -> int:
+        charge_call()
+        return 1
+
+    with use_budget(Budget(max_calls=5)) as budget:
+        result = fan(way, [task] * 20, on_error="skip")
+        assert len(result.values) == 5 and budget.calls == 5
+        with pytest.raises(BudgetExceededError):
+            fan(way, [task] * 2)
+
+
+def test_no_lost_errors_are_reported(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """asyncio has nothing to say about errors that nobody fetched."""
+
+    async def bad() -> None:
+        raise KeyError("lost")
+
+    async def main() -> None:
+        for timeout in (None, 5):
+            with pytest.raises(BranchError):
+                await afan_out([bad, bad, lambda: asyncio.sleep(0.1)], timeout=timeout)
+            await afan_out([bad, bad], timeout=timeout, on_error="skip")
+
+    asyncio.run(main())
+    gc.collect()
+    assert "never retrieved" not in capfd.readouterr().err + caplog.text
+
+
+@pytest.mark.parametrize("timeout", [None, 5])
+async def test_cancelling_the_caller_cancels_the_branches(timeout: float | None) -> None:
+    """Nothing outlives a cancelled call."""
+    cancelled = []
+
+    async def branch() -> None:
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            cancelled.append(1)
+            raise
+
+    call = asyncio.create_task(afan_out([branch] * 3, timeout=timeout, on_error="skip"))
+    await asyncio.sleep(0.05)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert cancelled == [1, 1, 1] and len(asyncio.all_tasks()) == 1
+
+
+async def test_cancelling_the_caller_of_one_branch() -> None:
+    """The caller's cancellation reaches a single branch, and is not lost if the branch swallows it."""
+    seen: list[str] = []
+
+    async def polite() -> None:
+        try:
+            await asyncio.sleep(9)
+        except asyncio.CancelledError:
+            seen.append("told")
+            raise
+
+    async def greedy() -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(9)
+        return "done all the same"
+
+    for branch in (polite, greedy):
+        caller = asyncio.create_task(afan_out([branch], on_error="skip"))
+        await asyncio.sleep(0.02)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+    assert seen == ["told"]
+
+
+async def test_a_branch_that_refuses_to_end_is_left() -> None:
+    """A branch that swallows its cancellation delays the call by a second at most."""
+    stop = asyncio.Event()
+
+    async def stubborn() -> None:
+        while not stop.is_set():
+            try:
+                await asyncio.wait_for(stop.wait(), 30)
+            except asyncio.CancelledError:
+                continue
+
+    begun = time.monotonic()
+    result = await afan_out([stubborn, lambda: asyncio.sleep(0, 1)], timeout=0.1, on_error="skip")
+    assert result.values == [1] and time.monotonic() - begun < 4
+    stop.set()
+    await asyncio.sleep(0.05)
+
+
+async def test_a_branch_that_cancels_itself_is_a_failure() -> None:
+    """A CancelledError that nobody outside asked for follows on_error."""
+
+    async def odd() -> None:
+        raise asyncio.CancelledError
+
+    result = await afan_out([odd, lambda: asyncio.sleep(0, 1)], on_error="skip")
+    assert result.values == [1] and not result.outcomes[0].ok
 
 
 def all_ended() -> bool:
@@ -211,18 +424,6 @@ def test_nested_fan_outs_do_not_deadlock(monkeypatch: pytest.MonkeyPatch, option
     monkeypatch.setattr(pool, "MAX_THREADS", 4)
     assert nested(4, 4, count, **options) == 4**4
     assert most <= 4 * 5 + 1
-
-
-def test_four_levels_of_32() -> None:
-    """32 branches a level, four levels deep, on the shared pool."""
-
-    def level(depth: int) -> int:
-        if not depth:
-            return 1
-        return sum(fan_out([lambda: level(depth - 1), *[lambda: wait(0.001, 1)] * 31]).values)  # type: ignore[list-item]
-
-    assert level(4) == 4 * 31 + 1
-    assert nested(2, 32) == 1024
 
 
 def test_an_abandoned_branch_ends_at_its_next_call() -> None:
@@ -307,31 +508,15 @@ def test_the_interpreter_exits_with_a_hung_thread() -> None:
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[1]", "")
 
 
-def test_budget_deadline_bounds_waiting() -> None:
-    """The deadline of an active budget ends the wait; a budget that is over lets nothing start."""
-    begun = time.monotonic()
-    with use_budget(Budget(deadline=0.3)):
-        with pytest.raises(BudgetExceededError, match="deadline"):
-            fan_out([lambda: wait(5), lambda: 1])
-        assert time.monotonic() - begun < 2
-        ran: list[int] = []
-        with pytest.raises(BudgetExceededError, match="deadline"):
-            fan_out([lambda: ran.append(1)])
-        assert ran == []
+async def test_nested() -> None:
+    """Fan-outs nest, also async in async with limits."""
 
+    async def level(depth: int) -> int:
+        if not depth:
+            return 1
+        return sum((await afan_out([lambda: level(depth - 1)] * 4, max_concurrency=2)).values)
 
-def test_budgets_are_charged_from_branches() -> None:
-    """Branches charge the caller's budget together, exactly to its cap."""
-
-    def task() -> int:
-        charge_call()
-        return 1
-
-    with use_budget(Budget(max_calls=5)) as budget:
-        result = fan_out([task] * 20, on_error="skip")
-        assert len(result.values) == 5 and budget.calls == 5
-        with pytest.raises(BudgetExceededError):
-            fan_out([task] * 2)
+    assert await level(4) == 4**4
 
 
 @pytest.mark.parametrize(
@@ -368,10 +553,12 @@ def test_the_longest_time_that_is_allowed_can_be_waited_for() -> None:
         assert fan_out([lambda: 1, lambda: 2]).values == [1, 2]
 
 
-def test_map_and_nothing() -> None:
-    """fan_out_map binds each item; no tasks give no outcomes."""
-    assert fan_out_map(lambda n: n * 2, range(5)).values == [0, 2, 4, 6, 8]
-    assert fan_out([]).outcomes == []
+async def test_a_coroutine_is_no_task() -> None:
+    """The message says to give the function; so it does in the asynchronous form, which checks as the other one."""
+    coroutine = asyncio.sleep(0)
+    with pytest.raises(InvalidInputError, match="give the function"):
+        await afan_out([coroutine])  # type: ignore[list-item]
+    coroutine.close()
 
 
 def test_idle_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,8 +585,38 @@ def test_a_system_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         fan_out([lambda: 1, lambda: 2])
 
 
-def test_many_quick_branches_do_not_outrun_the_deadline() -> None:
-    """The clock is watched between them too."""
-    with use_budget(Budget(deadline=0.5)):
-        result = fan_out([lambda: wait(0.001, 1)] * 5000, on_error="skip", max_concurrency=2)
-    assert 0 < len(result.values) < 2500
+async def test_run_in_thread_carries_context_and_errors() -> None:
+    """Blocking code runs elsewhere, with the caller's context, and its errors come back."""
+    colour.set("green")
+    assert await run_in_thread(lambda: (colour.get(), threading.current_thread().name[:7])) == (
+        "green",
+        "rag_kit",
+    )
+    with pytest.raises(KeyError):
+        await run_in_thread({}.__getitem__, "x")
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await run_in_thread(next, iter([]))
+
+
+async def test_run_in_thread_is_wide() -> None:
+    """Many more blocking calls than asyncio's default pool has threads run side by side."""
+    together = threading.Barrier(40)
+    result = await afan_out([lambda: run_in_thread(together.wait, 30.0)] * 40)
+    assert sorted(result.values) == list(range(40))
+
+
+async def test_cancelled_thread_is_abandoned() -> None:
+    """A time-out does not wait for the blocking call."""
+    begun = time.monotonic()
+    result = await afan_out([lambda: run_in_thread(time.sleep, 3)], timeout=0.1, on_error="skip")
+    assert not result.outcomes[0].ok and time.monotonic() - begun < 2
+
+
+def test_sync_in_async_in_sync_does_not_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that wait for an event loop that waits for threads do not block a small pool."""
+    monkeypatch.setattr("rag_kit.concurrency.pool.MAX_THREADS", 2)
+
+    async def inner() -> int:
+        return len((await afan_out([lambda: run_in_thread(time.sleep, 0.01)] * 3)).values)
+
+    assert fan_out([lambda: asyncio.run(inner())] * 6, timeout=30).values == [3] * 6

@@ -66,16 +66,6 @@ async def test_a_models_own_callbacks_are_told_which_prompt_ran() -> None:
         assert parent is not None
 
 
-async def test_collected_runs_hold_the_retrievers() -> None:
-    """``collect_runs`` is a listener without callbacks in the config."""
-    with collect_runs() as collected:
-        hyde().invoke("honey?")
-        await hyde().ainvoke("honey?")
-    assert [run.run_type for run in collected.traced_runs if run.parent_run_id is None].count(
-        "retriever"
-    ) == 2
-
-
 @pytest.mark.parametrize(
     "kind", ["nothing", "empty manager", "callbacks", "manager", "debug", "tracing", "collector"]
 )

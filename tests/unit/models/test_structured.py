@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from langchain_core.caches import InMemoryCache
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -299,18 +298,6 @@ def test_caps_on_calls_and_tokens(call: Any) -> None:
         assert call(server, max_calls=1, fallback="instead").value == "instead"
 
 
-def test_active_budgets_are_charged_and_checked(call: Any) -> None:
-    """A budget around the call counts its requests and tokens, and stops it."""
-    with OpenAIServer(["prose", GOOD]) as server:
-        with use_budget(Budget(max_calls=3)) as budget:
-            result = call(server)
-            assert budget.calls == 2
-            assert budget.tokens == result.tokens > 0
-            call(server)
-            with pytest.raises(BudgetExceededError):
-                call(server)
-
-
 def test_answers_of_langchains_cache_cost_nothing(call: Any) -> None:
     """No request is sent, so neither calls nor tokens are counted, whatever the kept answer once cost."""
     set_llm_cache(InMemoryCache())
@@ -323,19 +310,6 @@ def test_answers_of_langchains_cache_cost_nothing(call: Any) -> None:
         set_llm_cache(None)
     assert (first.calls, second.calls) == (1, 0) and second.value == first.value
     assert first.tokens > 0 and (budget.calls, budget.tokens) == (0, 0)
-
-
-def test_config_is_passed_down(call: Any) -> None:
-    """Callbacks, tags and metadata arrive at the model; the prompt's identity is added."""
-    seen: list[Any] = []
-
-    class Watch(BaseCallbackHandler):
-        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-            seen.append(kwargs)
-
-    with OpenAIServer([GOOD]) as server:
-        call(server, config={"callbacks": [Watch()], "tags": ["mine"], "metadata": {"user": 7}})
-    assert "mine" in seen[0]["tags"] and seen[0]["metadata"]["user"] == 7
 
 
 async def test_cancelling_stops_at_once() -> None:
@@ -354,17 +328,6 @@ async def test_cancelling_stops_at_once() -> None:
         assert len(server.chats) == 1
 
 
-async def test_async_calls_overlap() -> None:
-    """The async face does not block the loop: eight questions are asked before the first answer comes."""
-    with OpenAIServer([text('{"queries": ["a"]}', delay=3)]) as server:
-        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-x")
-        calls = [asyncio.create_task(astructured_call(model, PROMPT, VALUES, Queries)) for _ in range(8)]
-        while len(server.chats) < 8:
-            await asyncio.sleep(0.01)
-            assert not any(call.done() for call in calls), "an answer came before all had been asked"
-        await asyncio.gather(*calls)
-
-
 async def test_nothing_blocks_the_event_loop() -> None:
     """No file is read and nothing sleeps on the loop: down the ladder, text, repair, retry, unknown failure."""
     script = [error(500), "prose", "more prose", GOOD]
@@ -378,14 +341,6 @@ async def test_nothing_blocks_the_event_loop() -> None:
             broken = Native(responses=["x"], given=RuntimeError("broken"))
             with pytest.raises(ModelError):
                 await astructured_call(broken, PROMPT, VALUES, Queries)
-
-
-def test_fake_models_take_the_text_path() -> None:
-    """A model without structured output is asked in text, with the schema in the prompt, and repaired once."""
-    model = FakeListChatModel(responses=["Sure!", '{"queries": ["a"]}'])
-    with use_budget(Budget()) as budget:
-        assert structured_call(model, PROMPT, VALUES, Queries).queries == ["a"]
-    assert budget.calls == 2 and budget.tokens > 8
 
 
 def test_any_runnable_can_answer() -> None:

@@ -46,13 +46,6 @@ async def test_async_runs_on_the_shared_pool() -> None:
     assert retriever.seen[0][2] == "rag_kit"
 
 
-def test_filters_are_anded() -> None:
-    """A per-call filter narrows the constructor's, it does not replace it."""
-    retriever = Ranked(filter={"tenant": "a"}, seen=[])
-    retriever.invoke("q", None, filter={"tenant": "b"})
-    assert retriever.seen[0][1].filter == {"$and": [{"tenant": "a"}, {"tenant": "b"}]}
-
-
 def test_row_2_whole_config_is_passed_down() -> None:
     """configurable, metadata, tags and max_concurrency are there for the parts, callbacks as child runs."""
     retriever = Ranked(seen=[])

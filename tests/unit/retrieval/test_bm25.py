@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.documents import get_provenance, with_provenance
-from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.retrieval import BM25Retriever
 
@@ -29,20 +27,6 @@ def test_row_7_finds_by_word_form_and_in_chinese(retriever: BM25Retriever) -> No
     assert retriever.invoke("") == []
 
 
-def test_k_and_filter_of_the_call(retriever: BM25Retriever) -> None:
-    """k overrides; a filter is ANDed with the retriever's own."""
-    assert len(retriever.invoke("cat", k=1)) == 1
-    assert [doc.metadata["n"] for doc in retriever.invoke("cat", filter={"n": {"$gte": 2}})] == [4]
-    static = BM25Retriever(index=retriever.index, filter={"even": True})
-    assert {doc.metadata["n"] for doc in static.invoke("cat")} == {0, 4}
-    assert [doc.metadata["n"] for doc in static.invoke("cat", filter={"n": {"$lt": 2}})] == [0]
-    assert static.invoke("cat", filter={"n": 1}) == []
-    with pytest.raises(FilterError):
-        retriever.invoke("cat", filter={"n": {"$near": 1}})
-    with pytest.raises(InvalidInputError):
-        BM25Retriever(index=retriever.index, k=0)
-
-
 def test_provenance_is_that_of_with_provenance(retriever: BM25Retriever) -> None:
     """The stage, set without a further copy, has the common shape and is plain JSON."""
     for rank, doc in enumerate(retriever.invoke("sleeping cats"), start=1):
@@ -61,16 +45,6 @@ def test_provenance_is_that_of_with_provenance(retriever: BM25Retriever) -> None
         assert type(found["score"]) is float
         assert found["score"] > 0
         json.dumps(doc.metadata)
-
-
-async def test_async_equals_sync_and_does_not_block(retriever: BM25Retriever) -> None:
-    """ainvoke gives the same, makes no blocking call, and many run at once."""
-    from support.blocking import blockbuster_ctx
-
-    expected = retriever.invoke("cats and dogs 猫")
-    with blockbuster_ctx():
-        results = await asyncio.gather(*(retriever.ainvoke("cats and dogs 猫") for _ in range(20)))
-    assert all(result == expected for result in results)
 
 
 def test_settings_reach_the_index(tmp_path: Path) -> None:

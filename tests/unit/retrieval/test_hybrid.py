@@ -122,15 +122,6 @@ def test_a_question_that_the_model_does_not_read_is_searched_by_keyword(hybrid):
     assert any("English only" in note for note in get_provenance(found[0])["notes"])
 
 
-def test_a_failing_model_leaves_keyword_search(tmp_path):
-    """As in any ensemble: the branch that fails is named, the rest answers."""
-    model = WordVectors()
-    halves = [BM25Retriever.from_documents(DOCUMENTS), ExactVectorRetriever.from_documents(DOCUMENTS, model)]
-    model.embed_query = lambda text: 1 / 0  # type: ignore[method-assign]
-    (first, *_) = HybridRetriever(retrievers=halves, k=2).invoke("pump")
-    assert any("degraded" in note for note in get_provenance(first)["notes"])
-
-
 def test_a_fusion_of_ones_own_has_no_feedback(tmp_path):
     """Who names weights or a fusion gets an ordinary ensemble of the two halves."""
     with DocumentIndex.create(tmp_path / "index", embeddings=WordVectors()) as index:

@@ -86,18 +86,6 @@ async def test_some_passages_fail() -> None:
     assert not any("question alone" in note for note in notes(found))
 
 
-@pytest.mark.parametrize(
-    "written", ["", "I'm sorry, I can't help with that.", reply(QUESTION), reply("昆虫传粉")]
-)
-async def test_useless_passages(written: str) -> None:
-    """No answer, a refusal, the question repeated, or another language: the plain search, and a note."""
-    for retriever in (made(written), made(written, include_original=False)):
-        found = await both(retriever, QUESTION)
-        assert ids(found) == ids(retriever.retriever.invoke(QUESTION))
-        assert sent(found) == [QUESTION]
-        assert "degraded: hyde: searched with the question alone" in notes(found)
-
-
 async def test_row_21_vector_mode_searches_with_the_mean() -> None:
     """One search with the mean of the vectors of question and passages; the score is that vector's."""
     embeddings = WordEmbeddings()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
-from support.families import children, lines, numbered
+from support.families import both, children, lines, numbered
+from support.rewriters import ids
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
@@ -21,26 +21,12 @@ from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.indexing.document_index.views import KeywordView
 from rag_kit.retrieval import ParentDocumentRetriever, SentenceWindowRetriever, index_retriever
-from rag_kit.retrieval.parents.base import FamilyRetriever
 
 SIZES: dict[str, Any] = {"child_size": 40}
 
 
-def ids(documents: list[Document]) -> list[str | None]:
-    return [document.id for document in documents]
-
-
 def make(*documents: Document, **fields: Any) -> ParentDocumentRetriever:
     return ParentDocumentRetriever.from_documents(list(documents), **{**SIZES, **fields})
-
-
-async def both(retriever: FamilyRetriever, query: str, **call: Any) -> list[Document]:
-    """The result, checked to be the same sync and async, and plain JSON."""
-    found = retriever.invoke(query, None, **call)
-    assert await retriever.ainvoke(query, None, **call) == found
-    for document in found:
-        json.dumps(document.metadata, allow_nan=False)
-    return found
 
 
 @pytest.fixture

@@ -43,11 +43,6 @@ async def test_sparse_form_repeats_the_question_five_times() -> None:
     json.dumps([get_provenance(doc) for doc in found], allow_nan=False)
 
 
-async def test_repeat() -> None:
-    """repeat says how often the question stands before the passage."""
-    assert sent(await both(made(reply(PASSAGE), repeat=1), QUESTION)) == [f"{QUESTION} {PASSAGE}"]
-
-
 def test_repeats_keep_the_question_from_drowning() -> None:
     """BM25 ranks by the question again when it is repeated; once, the passage decides."""
     texts = ["plants plants water", "insects insects flowers", *(f"filler {n}" for n in range(20))]

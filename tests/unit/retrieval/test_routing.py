@@ -69,10 +69,16 @@ each = pytest.mark.parametrize("way", WAYS)
 
 @each
 async def test_only_the_source_that_fits_is_asked(way: str) -> None:
-    """Each way picks the right source; the others are not searched, though they hold words of the question."""
-    asked: list[str] = []
+    """Each way picks the right source; the others are not searched, though they hold words of the question.
+
+    ``route`` and ``aroute`` give the same decision, and search nothing.
+    """
     words = {n: Words(docs=d) for n, d in (("tea", TEA), ("cars", CARS), ("laws", LAWS))}
     retriever = WAYS[way](words=words)
+    route = retriever.route(QUESTION)
+    assert await retriever.aroute(QUESTION) == route
+    assert route and route.outcome == "chosen" and route.names == ("cars",)
+    assert not any(source.asked for source in words.values())
     found = await both(retriever, QUESTION)
     asked = [name for name, source in words.items() if source.asked]
     assert asked == ["cars"] and set(ids(found)) == {"c1", "c2"}
@@ -83,17 +89,6 @@ async def test_only_the_source_that_fits_is_asked(way: str) -> None:
     assert isinstance(stage["reason"], str) and (stage["reason"] or way == "function")
     assert (stage["source_score"] is None) == (how in ("model", "function"))
     json.dumps(get_provenance(found[0]))
-
-
-@each
-async def test_route_says_what_invoke_does(way: str) -> None:
-    """route and aroute give the same decision, and search nothing."""
-    words = {n: Words(docs=d) for n, d in (("tea", TEA), ("cars", CARS), ("laws", LAWS))}
-    retriever = WAYS[way](words=words)
-    route = retriever.route(QUESTION)
-    assert await retriever.aroute(QUESTION) == route
-    assert route and route.outcome == "chosen" and route.names == ("cars",)
-    assert not any(source.asked for source in words.values())
 
 
 @each

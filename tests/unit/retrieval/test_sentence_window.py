@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from support.embedding import WordEmbeddings
-from support.families import children, lettered, numbered
+from support.families import both, children, lettered, numbered
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
@@ -21,15 +20,6 @@ from rag_kit.retrieval import SentenceWindowRetriever, index_retriever
 
 def make(*documents: Document, **fields: Any) -> SentenceWindowRetriever:
     return SentenceWindowRetriever.from_documents(list(documents), **fields)
-
-
-async def both(retriever: SentenceWindowRetriever, query: str, **call: Any) -> list[Document]:
-    """The result, checked to be the same sync and async, and plain JSON."""
-    found = retriever.invoke(query, None, **call)
-    assert await retriever.ainvoke(query, None, **call) == found
-    for document in found:
-        json.dumps(document.metadata, allow_nan=False)
-    return found
 
 
 @pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])

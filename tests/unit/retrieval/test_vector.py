@@ -12,7 +12,6 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.documents import get_provenance
 from rag_kit.retrieval import VectorRetriever
-from rag_kit.retrieval.inner import call_retriever
 
 EMBEDDING = DeterministicFakeEmbedding(size=8)
 DOCS = [Document(f"text {n}", id=str(n), metadata={"n": n, "odd": bool(n % 2)}) for n in range(30)]
@@ -48,19 +47,6 @@ async def test_scores_and_ids(chroma: Chroma, memory: InMemoryVectorStore) -> No
     assert get_provenance(VectorRetriever(vectorstore=chroma).invoke("text 7")[0])["stages"][0][
         "store_score"
     ] == pytest.approx(0.0, abs=1e-4)
-
-
-def test_what_chroma_cannot_say_is_filtered_here(chroma: Chroma) -> None:
-    """A condition that its language lacks is decided on more results."""
-    where = {"n": {"$in": [4]}, "odd": {"$exists": True}}
-    assert [doc.id for doc in VectorRetriever(vectorstore=chroma, k=5).invoke("text", filter=where)] == ["4"]
-
-
-def test_chroma_retriever_keeps_its_static_filter(chroma: Chroma) -> None:
-    """A filter set on LangChain's own retriever is not lost to the call's."""
-    leaf = chroma.as_retriever(search_kwargs={"k": 9, "filter": {"odd": True}})
-    found = call_retriever(leaf, "text", k=9, filter={"n": {"$lt": 5}})
-    assert {doc.id for doc in found} == {"1", "3"}
 
 
 async def test_a_store_without_scores() -> None:

@@ -253,16 +253,6 @@ async def test_repeated_documents() -> None:
     assert ids(found) == ["b", "d", "c", "e", "a"] and "1 repeated passage" in notes(found)[0]
 
 
-async def test_async_functions() -> None:
-    """An asynchronous function works with ainvoke and with invoke."""
-
-    async def later(query: str, documents: list[Document]) -> list[float]:
-        await asyncio.sleep(0)
-        return scores(query, documents)
-
-    assert ids(await both(made(later), QUESTION)) == ["b", "d", "c", "e"]
-
-
 async def test_budgets() -> None:
     """Caps on calls, and a deadline, end the reranking and are told; the documents still come."""
     reply = '{"relevant": true, "score": 1, "reason": "r"}'
@@ -295,6 +285,8 @@ def test_wrong_arguments() -> None:
         ({"score_gap": 3}, "score_gap"),
         ({"reranker": ListwiseReranker(model), "score_threshold": 0.5}, "without scores"),
         ({"reranker": ListwiseReranker(model), "score_gap": True}, "without scores"),
+        ({"reranker": ListwiseReranker(model), "blend": 0.5}, "gives no scores"),
+        *(({"blend": share}, "blend") for share in (0.0, -0.5, 1.5, float("nan"), "half")),
     ):
         with pytest.raises(InvalidInputError, match=says):
             made(**settings)
@@ -350,19 +342,6 @@ async def test_blending_without_first_scores_uses_the_ranks_and_says_so() -> Non
         made(by_table(a=1.0, b=1.0, c=1.0), first_scores(a=None, b=None, c=None), blend=0.5), QUESTION
     )
     assert ids(found) == ["a", "b", "c"] and any("ranks" in note for note in notes(found))
-
-
-@pytest.mark.parametrize("blend", [0.0, -0.5, 1.5, float("nan"), "half"])
-def test_a_share_that_is_none_is_refused(blend: Any) -> None:
-    """A share is above 0, to 1."""
-    with pytest.raises(InvalidInputError, match="blend"):
-        made(blend=blend)
-
-
-def test_an_order_without_scores_cannot_be_blended() -> None:
-    """A listwise reranker is refused where it is made, by name."""
-    with pytest.raises(InvalidInputError, match="gives no scores"):
-        made(ListwiseReranker(Scripted(script="[1]")), blend=0.5)
 
 
 async def test_a_very_long_question_is_not_reranked() -> None:
