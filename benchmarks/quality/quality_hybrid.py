@@ -25,8 +25,7 @@ from shared import ndcg, sample
 
 from rag_kit.documents.provenance import peek_score
 from rag_kit.evaluation.ranking.pipelines import Parts
-from rag_kit.models.wheels.embeddings import WheelEmbeddings
-from rag_kit.models.wheels.rerankers import wheel_reranker
+from rag_kit.models.wheels.models import WheelEmbeddings, wheel_reranker
 from rag_kit.retrieval.convex import standardise
 from rag_kit.retrieval.hybrid import HybridRetriever
 

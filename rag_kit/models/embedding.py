@@ -56,7 +56,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
     if name == NONE:
         return None
     if name in EMBEDDINGS:
-        from rag_kit.models.wheels.embeddings import WheelEmbeddings
+        from rag_kit.models.wheels.models import WheelEmbeddings
 
         return make(name, lambda: WheelEmbeddings(name, **settings))
     provider, model = split_name(name)

@@ -8,15 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 from support.openai_server import OpenAIServer, redirect, short, text
 
-from rag_kit.cli import exits
-from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, ModelError, ModelUnreachableError
 from rag_kit.graphs import build_plain_rag
 from rag_kit.models import atext_call, chat_model, embedding_model, http, structured_call, text_call
@@ -201,27 +197,3 @@ async def test_a_stream_without_its_end_mark_is_no_answer() -> None:
             list(model(server).stream("Hi"))
         with pytest.raises(Exception, match="broke off"):
             await stream_of(model(server))
-
-
-def test_the_command_line_reports_a_stream_that_broke_off(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``rag-kit ask`` says so on stderr and with its exit code, and prints no sources."""
-    from rag_kit.indexing import DocumentIndex
-
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-12345")
-    with DocumentIndex.create(tmp_path / "index") as index:
-        index.upsert([Document("The pump starts at 40 degrees.", id="1", metadata={"source": "pump.md"})])
-    with OpenAIServer([short(ANSWER)]) as server:
-        ask = [
-            "ask",
-            DOUBT["question"],
-            "--index",
-            str(tmp_path / "index"),
-            "--model",
-            "openai:m",
-            "--base-url",
-        ]
-        assert main([*ask, server.url]) == exits.UNREACHABLE
-        out, err = capsys.readouterr()
-        assert "broke off" in err and "Sources" not in out

@@ -162,14 +162,6 @@ def test_prose_sends_only_this_call_to_text(call: Any) -> None:
         assert server.asked == ["json_schema", "text", "json_schema"]
 
 
-def test_thinking_and_a_fence_need_no_second_request(call: Any) -> None:
-    """Reasoning before fenced JSON is read as it is."""
-    answer = '<think>maybe {"queries": ["x"]}</think>\n```json\n{"queries": ["a"]}\n```'
-    with OpenAIServer([answer]) as server:
-        result = call(server)
-    assert result.value.queries == ["a"] and result.calls == 1
-
-
 def test_the_arguments_of_an_unknown_tool_are_no_answer(call: Any) -> None:
     """A call of a tool that was not offered is no value, whatever its arguments are; the model is asked again."""
     unknown = tool({"queries": ["rm -rf"]}, tool_name="run_command")

@@ -26,10 +26,9 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraEr
 from rag_kit.models import embedding_model
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.wheels import files, table
-from rag_kit.models.wheels.embeddings import WheelEmbeddings
 from rag_kit.models.wheels.engine import batches
 from rag_kit.models.wheels.files import GRAPH
-from rag_kit.models.wheels.rerankers import wheel_reranker
+from rag_kit.models.wheels.models import WheelEmbeddings, wheel_reranker
 from rag_kit.models.wheels.table import EMBEDDINGS, MODELS, RERANKERS
 
 REFERENCE = Path(__file__).parent / "data" / "minilm_reference.json"
@@ -406,7 +405,7 @@ def test_no_network_is_needed_after_the_install(name: str) -> None:
         "    from rag_kit.models import embedding_model\n"
         "    print(len(embedding_model(name).embed_query('x')))\n"
         "else:\n"
-        "    from rag_kit.models.wheels.rerankers import wheel_reranker\n"
+        "    from rag_kit.models.wheels.models import wheel_reranker\n"
         "    print(len(wheel_reranker(name).score([('x', 'y')])))\n"
     )
     isolated = ["unshare", "-rn"]
