@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -143,14 +144,9 @@ async def afan_out(
     """
     branches = _make_branches(tasks, max_concurrency, timeout, on_error, names)
     if len(branches) == 1:  # a task for it would take longer than it
-        return FanOut([await branches[0].acall()])
+        return FanOut([await branches[0].acall(nullcontext())])
     slots = asyncio.Semaphore(max_concurrency or max(1, len(branches)))
-
-    async def acall_in_slot(branch: _Branch[Awaitable[T]]) -> Outcome[T]:
-        async with slots:
-            return await branch.acall()
-
-    running = [asyncio.create_task(acall_in_slot(branch)) for branch in branches]
+    running = [asyncio.create_task(branch.acall(slots)) for branch in branches]
     done: set[asyncio.Task[Outcome[T]]] = set()
     try:
         if running:
@@ -192,15 +188,16 @@ class _Branch(Generic[T]):
         except Exception as error:  # noqa: BLE001 - the caller's policy decides
             return self.fail(error)
 
-    async def acall(self: _Branch[Awaitable[S]]) -> Outcome[S]:
-        """Await the task, and return its outcome; cancelling the caller is not a failure of the task."""
+    async def acall(self: _Branch[Awaitable[S]], slot: AbstractAsyncContextManager[None]) -> Outcome[S]:
+        """Await the task in a slot, and return its outcome; cancelling the caller is not a failure of the task."""
         caller = cast("asyncio.Task[Any]", asyncio.current_task())
         cancelled_before = caller.cancelling()
         value, failure = None, None
-        try:
-            value = await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller's policy decides
-            failure = error
+        async with slot:
+            try:
+                value = await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller's policy decides
+                failure = error
         if caller.cancelling() > cancelled_before:
             raise asyncio.CancelledError  # also if the task swallowed it
         return Outcome(self.name, value) if failure is None else self.fail(failure)

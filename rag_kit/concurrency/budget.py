@@ -80,7 +80,7 @@ class Budget:
             raise BudgetExceededError("calls", self.max_calls)
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             raise BudgetExceededError("tokens", self.max_tokens)
-        if self.remaining_seconds() == 0:
+        if time.monotonic() >= self.ends:
             raise BudgetExceededError("deadline", self.deadline or 0)
 
 

@@ -63,7 +63,8 @@ def used_tokens(value: Any, messages: Iterable[Any]) -> int:
 
 def count_tokens(messages: Iterable[Any]) -> int:
     """Estimate the tokens of messages."""
-    return sum(estimate_tokens(text_of(message)) + _MESSAGE_OVERHEAD for message in messages)
+    texts = list(map(text_of, messages))
+    return sum(map(estimate_tokens, texts)) + _MESSAGE_OVERHEAD * len(texts)
 
 
 def was_cached(value: Any) -> bool:
