@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.hybrid import HybridRetriever as HybridRetriever
     from rag_kit.retrieval.hyde import HyDERetriever as HyDERetriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever as MultiQueryRetriever
+    from rag_kit.retrieval.multi_query import StepBackRetriever as StepBackRetriever
     from rag_kit.retrieval.over_index import index_retriever as index_retriever
     from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever as ParentDocumentRetriever
     from rag_kit.retrieval.parents.sentence_window import SentenceWindowRetriever as SentenceWindowRetriever
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.routing.retriever import RoutingRetriever as RoutingRetriever
     from rag_kit.retrieval.routing.source import Source as Source
     from rag_kit.retrieval.sparse import SparseRetriever as SparseRetriever
-    from rag_kit.retrieval.step_back import StepBackRetriever as StepBackRetriever
-    from rag_kit.retrieval.trigram import TrigramRetriever as TrigramRetriever
+    from rag_kit.retrieval.sparse import TrigramRetriever as TrigramRetriever
     from rag_kit.retrieval.vector import VectorRetriever as VectorRetriever
 
 # retrievers of a package above, where a reader looks first

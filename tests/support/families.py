@@ -27,7 +27,7 @@ def _sentences(name: str, ends: Iterable[str], metadata: dict[str, Any]) -> Docu
 
 
 async def both(retriever: Any, query: str, **call: Any) -> list[Document]:
-    """What a retriever finds, checked to be the same sync and async, and plain JSON."""
+    """Return what a retriever finds, checked to be the same sync and async, and plain JSON."""
     found: list[Document] = retriever.invoke(query, None, **call)
     assert await retriever.ainvoke(query, None, **call) == found
     for document in found:

@@ -1,4 +1,4 @@
-"""MultiQueryRetriever: versions of a question, their checks, their fusion."""
+"""MultiQueryRetriever and StepBackRetriever: other questions beside a question, their checks, their fusion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
-from rag_kit.retrieval import MultiQueryRetriever, explain
+from rag_kit.retrieval import MultiQueryRetriever, StepBackRetriever, explain
 from rag_kit.text.comparisons import entity_queries
 
 QUESTION = "Why is the blower loud?"
@@ -177,3 +177,22 @@ def test_wrong_arguments(kwargs: dict[str, Any]) -> None:
     """A wrong argument is refused at construction, by name."""
     with pytest.raises(InvalidInputError, match=next(iter(kwargs)) + "|-1"):
         made("", **kwargs)
+
+
+async def test_the_more_general_question_finds_the_background() -> None:
+    """Results of the general question stand beside those of the question; both are in the provenance."""
+    question, general = "Why does my bottle bulge?", "How are pressure and volume related?"
+    docs = corpus(law="Pressure times volume is constant.", bottle="A bottle may bulge.", tea="Tea is hot.")
+
+    def step_back(**settings: Any) -> StepBackRetriever:
+        model = Scripted(script=json.dumps({"query": general}))
+        return StepBackRetriever.from_llm(model, Words(docs=docs), **settings)
+
+    retriever = step_back()
+    assert ids(retriever.retriever.invoke(question)) == ["bottle"]
+    found = await both(retriever, question)
+    assert ids(found) == ["bottle", "law"] and sent(found) == [question, general]
+    stage = get_provenance(found[1])["stages"][0]
+    assert (stage["query"], stage["role"], stage["rank"]) == (general, "step_back", 1)
+    assert ids(await both(step_back(weights=[1, 2]), question)) == ["law", "bottle"]
+    assert sent(await both(step_back(include_original=False), question)) == [general]
