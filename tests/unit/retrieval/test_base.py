@@ -57,9 +57,10 @@ def test_row_2_whole_config_is_passed_down() -> None:
 
 
 def test_configurable_fields() -> None:
-    """k can be made configurable like any LangChain field."""
+    """k can be made configurable like any LangChain field; a retriever around it names the field too."""
     retriever = Ranked(seen=[]).configurable_fields(k=ConfigurableField(id="k"))
     assert len(retriever.invoke("q", {"configurable": {"k": 7}})) == 7
+    assert "k" in {spec.id for spec in EnsembleRetriever(retrievers=[retriever]).config_specs}
 
 
 @pytest.mark.parametrize("k", [0, -1, True, 1.5, "3", None])

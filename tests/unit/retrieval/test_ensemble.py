@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from support.rewriters import both, ids, pause
 
@@ -219,7 +219,7 @@ async def test_fetch_k() -> None:
 async def test_a_failing_branch_is_skipped_and_reported() -> None:
     """By default the others answer, and each result tells what is missing, without keys."""
     broken = Plain(docs=[], error="refused, api_key=sk-canary12345", name="broken")
-    found = await both(EnsembleRetriever(retrievers=[Plain(docs=docs("a")), broken]))
+    found = await both(EnsembleRetriever(retrievers=[Plain(docs=docs("a")), broken]), "q")
     notes = get_provenance(found[0])["notes"]
     assert ids(found) == ["a"] and len(notes) == 1
     assert notes[0].startswith("degraded: broken failed: ConnectionError: refused")
@@ -228,7 +228,9 @@ async def test_a_failing_branch_is_skipped_and_reported() -> None:
 
 async def test_a_branch_that_finds_nothing_is_told() -> None:
     """A branch that silently finds nothing is visible in the results."""
-    found = await both(EnsembleRetriever(retrievers=[Plain(docs=docs("a")), Plain(docs=[], name="idle")]))
+    found = await both(
+        EnsembleRetriever(retrievers=[Plain(docs=docs("a")), Plain(docs=[], name="idle")]), "q"
+    )
     assert get_provenance(found[0])["notes"] == ["idle found nothing"]
 
 
@@ -300,36 +302,6 @@ async def test_row_15_branches_run_side_by_side_within_limits() -> None:
         retriever.invoke("q", config)
         await retriever.ainvoke("q", config)
         assert most == 2
-
-
-async def test_whole_config_is_passed_down() -> None:
-    """configurable reaches the leaves, which appear as child runs of the ensemble."""
-
-    class Runs(BaseCallbackHandler):
-        def __init__(self) -> None:
-            self.runs: list[tuple[Any, Any, list[str]]] = []
-
-        def on_retriever_start(self, serialized, query, *, run_id, parent_run_id=None, tags=None, **kwargs):  # type: ignore[no-untyped-def]
-            self.runs.append((run_id, parent_run_id, tags or []))
-
-    leaf = Fixed(docs=docs(*"abcdef"), seen=[])
-    tuned = leaf.configurable_fields(filter=ConfigurableField(id="leaf_filter"))
-    retriever = EnsembleRetriever(retrievers=[tuned, Plain(docs=docs("z"))])
-    assert "leaf_filter" in {spec.id for spec in retriever.config_specs}
-    for call in ("sync", "async"):
-        runs = Runs()
-        leaf.seen.clear()
-        config: Any = {"callbacks": [runs], "configurable": {"leaf_filter": {"x": 1}, "other": 5}}
-        await (
-            retriever.ainvoke("q", config)
-            if call == "async"
-            else asyncio.to_thread(retriever.invoke, "q", config)
-        )
-        assert leaf.seen[0].filter == {"x": 1} and leaf.seen[0].config["configurable"]["other"] == 5
-        (root, parent, _), *children = runs.runs
-        assert parent is None and len(children) == 2
-        assert {p for _, p, _ in children} == {root}
-        assert {tag for _, _, tags in children for tag in tags} >= {"retriever_1", "retriever_2"}
 
 
 @pytest.mark.parametrize("wrap", [lambda r: r, lambda r: r.with_config(tags=["t"]), lambda r: r.bind()])

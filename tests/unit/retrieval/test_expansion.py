@@ -283,22 +283,6 @@ def test_parts_that_do_not_fit() -> None:
         ExpansionRetriever(retriever=bm25(), thesaurus=THESAURUS, feedback={"fb_docs": 10})
 
 
-async def test_all_sources_together() -> None:
-    """Model, thesaurus and templates in one call; nothing blocks the event loop."""
-    leg = bm25()
-    retriever = ExpansionRetriever(
-        retriever=leg,
-        llm=Scripted(script=reply("treatment")),
-        thesaurus=THESAURUS,
-        templates=True,
-    )
-    with blockbuster_ctx():
-        found = await retriever.ainvoke("heart attack")
-    assert found == retriever.invoke("heart attack")
-    assert {term["source"] for term in terms(found)} == {"model", "thesaurus"}
-    assert {"heart", "infarction"} <= set(ids(found))
-
-
 # Over the keyword leg of an index
 
 ASPIRIN = corpus(a="aspirin thins blood", b="aspirin thins blood well", c="warfarin thins blood", d="tea")
