@@ -119,6 +119,12 @@ def test_out_of_range_values_are_refused_not_bent() -> None:
         parse_text('{"relevant": true, "score": 2, "reason": "r"}', GRADE)
 
 
+def test_a_list_for_an_object_is_refused_with_the_names_of_its_fields() -> None:
+    """A list is an error that names the fields which were wanted."""
+    with pytest.raises(UnreadableError, match=r"expected an object with .*relevant.*, not list"):
+        parse_text("[1, 2]", GRADE)
+
+
 @pytest.mark.parametrize(
     "text", ["I'm sorry, but I can't help with that.", "抱歉，我无法回答这个问题。", "As an AI, I do not."]
 )
