@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--metric", action="append", metavar="NAME", dest="metrics", help=text)
     text = "print scores by type, language or any tag"
     add("--slice", action="append", metavar="TAG", dest="slices", help=text)
-    text = "of the diagnosis and the report (default: of the questions)"
+    text = "of what is printed and of the report (default: of the questions)"
     add("--language", choices=["en", "zh"], help=text)
     add_options(parser, "--json")
 
@@ -36,6 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rag_kit.evaluation import Results, compare, write_report
     from rag_kit.evaluation._files import check_target
     from rag_kit.evaluation.diagnosis import diagnose_all
+    from rag_kit.evaluation.wording import in_language
 
     check_target(arguments.report)
     results: dict[str, Results] = {}
@@ -50,6 +51,8 @@ def run(arguments: argparse.Namespace) -> None:
         results[name] = loaded
     language = arguments.language
     comparison = compare(results, **pick(arguments, "metrics", "baseline", "slices"))
+    if language:
+        comparison = comparison.in_language(language)
     diagnoses = diagnose_all(results, language or "auto")
     if arguments.report is not None:
         parts: dict[str, Any] = {"comparison": comparison, "diagnosis": diagnoses or None}
@@ -62,6 +65,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.slices is not None:  # longer than all other tables
         slices = comparison.slices_table()
         one_part = f"all questions are in one part by {', '.join(comparison.sliced_by)}"
-        say("\n" + (slices.text().strip() if slices.rows else one_part))
+        say("\n" + (slices.text().strip() if slices.rows else in_language(one_part, comparison.language)))
     for diagnosis in diagnoses.values():
         say(f"\n{diagnosis}")

@@ -29,12 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Ask for a verdict on one case after the other, until the input ends; then print the results with the labels."""
     from rag_kit.evaluation import Results, wording
-    from rag_kit.evaluation.diagnosis import main_language
     from rag_kit.evaluation.labelling import label, to_label
 
     results = Results.load(arguments.run)
     cases = to_label(results, arguments.metric, arguments.n)
-    hint(wording.say("label_start" if cases else "label_done", main_language(results), n=arguments.n))
+    hint(
+        wording.say(
+            "label_start" if cases else "label_done",
+            wording.main_language(row.example.question for row in results.rows),
+            n=arguments.n,
+        )
+    )
     for number, case in enumerate(cases, start=1):
         say(f"\n--- {number} / {len(cases)}\n{case}")
         if (verdict := _ask(case)) is None:

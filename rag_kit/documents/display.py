@@ -19,6 +19,8 @@ UNSAFE = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 
+MORE = "... and {0} more rows: to_pandas() has them all"
+
 
 def clean_text(text: str) -> str:
     r"""Make a text safe to show: nothing in it can move the cursor, hide, or turn the reading order.
@@ -56,7 +58,7 @@ class Table:
     right: Sequence[int] = ()
     width: int = 60
     limit: int | None = None
-    more: str = "... and {0} more rows: to_pandas() has them all"
+    more: str = MORE
 
     def text(self) -> str:
         """Write the table with two blanks between columns; Chinese characters count as two columns."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from rag_kit.documents.display import Table, TabularResult, one_line
+from rag_kit.documents.display import MORE, Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation import comparison_scores as scoring
@@ -22,6 +22,7 @@ from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Sli
 from rag_kit.evaluation.runs.labels import caveats
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.statistics import bootstrap_intervals, check_level
+from rag_kit.evaluation.wording import in_language, main_language
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,7 @@ class Comparison(TabularResult):
         table: A score for each pipeline and metric.
         pairs: A test for each two of them; ``tests`` p-values were corrected for, by Holm's method.
         notes: What a reader should know before believing a difference.
+        language: That of its texts where it is printed; by default that of most questions.
     """
 
     _matched: MatchedRuns
@@ -53,6 +55,7 @@ class Comparison(TabularResult):
     table: list[Score]
     pairs: list[Pair]
     tests: int
+    language: Literal["en", "zh"]
 
     def __post_init__(self) -> None:
         matched = self._matched
@@ -62,6 +65,10 @@ class Comparison(TabularResult):
         against = f", against {self.baseline}" if self.baseline else ""
         self._title = f"{len(self.pipelines)} pipelines on {self.questions} questions{against}"
         self._interval = f"{100 * self.level:g}% interval"
+
+    def in_language(self, language: Literal["en", "zh"]) -> Comparison:
+        """Copy this comparison with its texts in another language."""
+        return replace(self, language=language)
 
     @cached_property
     def complementarity(self) -> dict[str, Complementarity]:
@@ -113,14 +120,22 @@ class Comparison(TabularResult):
              f"{part.n} / {part.total}"]
             for part in self.slices if len(values[part.by]) > 1
         ]  # fmt: skip
-        header = ["by", "part", "metric", "pipeline", "mean", self._interval, "n / total"]
-        return Table(header, rows, "Slices", right=[4, 6], limit=60)
+        header = f"by|part|metric|pipeline|mean|{self._interval}|n / total"
+        return self._make_table("Slices", header, rows, [4, 6])
+
+    def _make_table(self, heading: str, header: str, rows: list[list[Any]], right: list[int]) -> Table:
+        """Make a table with its heading and the names of its columns in the language."""
+        names = self._say(header).split("|")
+        return Table(names, rows, self._say(heading), right, limit=60, more=self._say(MORE))
+
+    def _say(self, text: str) -> str:
+        return in_language(text, self.language)
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
         lines = ["", *self._explanations()]
         if by := ", ".join(self.sliced_by):
             lines.append(f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.')
-        return self._title, self._tables(), lines
+        return self._say(self._title), self._tables(), list(map(self._say, lines))
 
     def __repr__(self) -> str:
         return f"<Comparison of {self._title}>"
@@ -147,7 +162,7 @@ class Comparison(TabularResult):
         differences = [
             [row.metric, row.pipeline, row.other, "-" if row.difference is None else f"{row.difference:+.3f}",
              interval_text(row.low, row.high), row.n, *map(_format_p, (row.p, row.p_adjusted, row.mcnemar_p_adjusted)),
-             row.better or ("not significant" if row.n else "no common questions")]
+             row.better or self._say("not significant" if row.n else "no common questions")]
             for row in self.pairs if row.metric not in empty
         ]  # fmt: skip
         complements = [
@@ -162,7 +177,7 @@ class Comparison(TabularResult):
             ("Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
              complements, [2, 3, 4, 5, 6, 7, 8]),
         ]  # fmt: skip
-        return [Table(header.split("|"), rows, name, right, limit=60) for name, header, rows, right in tables]
+        return [self._make_table(*table) for table in tables]
 
     def _explanations(self) -> list[str]:
         """Explain how to read the tables."""
@@ -170,15 +185,15 @@ class Comparison(TabularResult):
         lines = list(self.notes)
         for row in self.table:
             if row.labelled:
-                estimate = self._with_caveats(row, row.pipeline)
-                source = self._matched.runs[row.pipeline].source(row.metric)
-                lines.append(f"{row.metric} of {row.pipeline}: {source} {row.mean:.3f}; {estimate}.")
+                is_chinese = self.language == "zh"
+                what = f"{row.pipeline} 的 {row.metric}" if is_chinese else f"{row.metric} of {row.pipeline}"
+                lines.append(self._labelled_line(what, f"{row.mean:.3f}", row, row.pipeline))
         for pair in self.pairs:
             if pair.labelled:
-                estimate = self._with_caveats(pair, pair.pipeline, pair.other)
-                source = self._matched.runs[pair.pipeline].source(pair.metric)
-                difference = f"{pair.pipeline} minus {pair.other}: {source} {pair.difference:+.3f}"
-                lines.append(f"{pair.metric}, {difference}; {estimate}.")
+                what = f"{pair.metric}, {pair.pipeline} {self._say('minus')} {pair.other}"
+                lines.append(
+                    self._labelled_line(what, f"{pair.difference:+.3f}", pair, pair.pipeline, pair.other)
+                )
         lines += [
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
@@ -190,14 +205,16 @@ class Comparison(TabularResult):
             lines.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
         return lines
 
-    def _with_caveats(self, row: Score | Pair, *pipelines: str) -> str:
-        """Describe the mean, or the difference, by people's labels, and the limits of its interval."""
+    def _labelled_line(self, what: str, value: str, row: Score | Pair, *pipelines: str) -> str:
+        """Describe a mean, or a difference, by the judge and by people's labels, with the limits of its interval."""
         runs = [self._matched.runs[name] for name in pipelines]
         scored = set.intersection(*(set(run.values(row.metric)) for run in runs))
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
         labelled = scored.intersection(*verdicts)
         unclear = sum(any(by_id[key] is None for by_id in verdicts) for key in labelled)
-        return "; ".join([str(row.labelled), *caveats(labelled, unclear, scored)])
+        estimate = self._say("; ".join([str(row.labelled), *caveats(labelled, unclear, scored)]))
+        colon, semicolon, stop = ("：", "；", "。") if self.language == "zh" else (": ", "; ", ".")
+        return f"{what}{colon}{self._say(runs[0].source(row.metric))} {value}{semicolon}{estimate}{stop}"
 
     def _metrics_without_value(self) -> list[str]:
         with_value = {score.metric for score in self.table if score.n}
@@ -265,8 +282,9 @@ def compare(
     table = scoring.scores(matched, intervals, prices, level=level)
     pair_intervals = intervals[len(table) :]
     pairs, tests = paired.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
+    language = main_language(example.question for example in matched.examples.values())
     all_thresholds = {metric: limits.get(metric, 0.5) for metric in matched.values}
-    return Comparison(matched, baseline, level, sliced_by, all_thresholds, table, pairs, tests)
+    return Comparison(matched, baseline, level, sliced_by, all_thresholds, table, pairs, tests, language)
 
 
 def _find_row(rows: Mapping[Any, _Row], *key: str) -> _Row:

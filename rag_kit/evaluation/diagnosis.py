@@ -14,7 +14,7 @@ from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first
 from rag_kit.evaluation.remedies import CASES, TABLE, CaseName, Cause, Level, Text, case_of, text_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
-from rag_kit.evaluation.wording import in_chinese
+from rag_kit.evaluation.wording import in_chinese, main_language
 
 Role = Literal["answer", "recall", "precision"]
 
@@ -217,7 +217,9 @@ def diagnose(
     limits = _read_thresholds(thresholds)
     rows = [_diagnose_row(row, metrics, limits) for row in run.rows]
     outcomes = count_outcomes(run, metrics["answer"], limits["answer"])
-    shown = _check_language(main_language(run) if language == "auto" else language)
+    shown = _check_language(
+        main_language(row.example.question for row in run.rows) if language == "auto" else language
+    )
     return Diagnosis(run.name, rows, limits, metrics, shown, outcomes)
 
 
@@ -293,11 +295,3 @@ def _check_language(language: Any) -> str:
     if language not in ("en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en, zh")
     return str(language)
-
-
-def main_language(results: Results) -> Literal["en", "zh"]:
-    """Return the language of most questions."""
-    from rag_kit.text import detect_language
-
-    chinese = sum(detect_language(row.example.question) == "zh" for row in results.rows)
-    return "zh" if 2 * chinese > len(results.rows) else "en"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
+
+from rag_kit.text.language import detect_language
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _MAX_SENTENCE = 2_000  # characters; what is longer is no sentence of the kit
@@ -30,6 +32,17 @@ def say(key: str, language: str, **values: Any) -> str:
     """
     singular, _, plural = texts()[language][key].partition("|")
     return _fill(plural if plural and values.get("n") != 1 else singular, values)
+
+
+def main_language(questions: Iterable[str]) -> Literal["en", "zh"]:
+    """Return the language of most questions."""
+    is_chinese = [detect_language(question) == "zh" for question in questions]
+    return "zh" if 2 * sum(is_chinese) > len(is_chinese) else "en"
+
+
+def in_language(text: str, language: str) -> str:
+    """Return a sentence of the kit in a language; see `in_chinese`."""
+    return in_chinese(text) if language == "zh" else text
 
 
 @lru_cache(maxsize=4096)  # usual reasons come thousands of times

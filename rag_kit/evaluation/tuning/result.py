@@ -18,6 +18,7 @@ from rag_kit.evaluation._files import write_json
 from rag_kit.evaluation.comparison import Comparison, compare
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.tuning.space import label, quiet
+from rag_kit.evaluation.wording import in_language
 
 FILE = "study.log"
 _STUDY_NAME = "rag_kit"
@@ -137,6 +138,13 @@ class TuningResult(TabularResult):
     @property
     def verdict(self) -> str:
         """One sentence: what was gained, and whether it can be distinguished from noise."""
+        return self._say(self._english_verdict())
+
+    def _say(self, text: str) -> str:
+        """Put a text into the language of most questions."""
+        return in_language(text, self.setup["language"])
+
+    def _english_verdict(self) -> str:
         metric = self.setup["metric"]
         if self.trials[0].state != "complete":
             return "The search ended before the default setting had answered every question: nothing is compared."
@@ -166,7 +174,7 @@ class TuningResult(TabularResult):
                 f"{counts['search']} questions to search with and {counts['set_aside']} set aside are few: only great "
                 "differences can be distinguished from noise."
             )
-        return notes
+        return list(map(self._say, notes))
 
     def to_json(self) -> dict[str, Any]:
         """Return settings, verdict, trials and usage as plain JSON."""
@@ -185,7 +193,7 @@ class TuningResult(TabularResult):
     def _contents(self) -> tuple[str, list[Table], list[str]]:
         took = f"{self.usage['calls']} model calls, {self.usage['seconds']:.0f} s"
         ending = f"ended: {self.stopped}; {len(self.trials)} settings; {took}"
-        return self.verdict, [self._trials_table()], [ending, *self.notes]
+        return self.verdict, [self._trials_table()], [self._say(ending), *self.notes]
 
     def _trials_table(self) -> Table:
         """Make a table of the best settings, complete ones first, with the default setting always among them."""
@@ -194,8 +202,12 @@ class TuningResult(TabularResult):
         listed = ranked[:_MAX_LISTED]
         if self.trials[0] not in listed:
             listed[-1] = self.trials[0]
-        rows = [[t.number or "default", t.value, t.state, label(dict(t.settings))] for t in listed]
-        return Table(["setting", self.setup["metric"], "state", "values"], rows, right=[0, 1], width=120)
+        rows = [
+            [t.number or self._say("default"), t.value, self._say(t.state), label(dict(t.settings))]
+            for t in listed
+        ]
+        header = self._say(f"setting|{self.setup['metric']}|state|values").split("|")
+        return Table(header, rows, right=[0, 1], width=120)
 
 
 def open_study(path: Path, direction: str | None = None) -> Any:

@@ -22,6 +22,7 @@ from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.tuning.result import FILE, TuningResult, open_study
 from rag_kit.evaluation.tuning.sitting import Sitting
 from rag_kit.evaluation.tuning.space import SearchSpace
+from rag_kit.evaluation.wording import main_language
 from rag_kit.models.clients import keep_query_vectors
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ async def atune(
     left_out = len(all_examples) - len(examples)
     counts = {"search": len(parts[0]), "set_aside": len(parts[1]), "left_out": left_out}
     header = {  # what must be the same for a search to be resumed
-        "version": 5, "metric": the_metric.name, "metric_settings": to_plain(the_metric.settings()),
+        "version": 6, "metric": the_metric.name, "metric_settings": to_plain(the_metric.settings()),
+        "language": main_language(example.question for example in examples),
         "higher_is_better": the_metric.higher_is_better,
         "judge": None if judge is None else to_plain(judge.fingerprint()),
         "space": the_space.parameters, "default": the_space.default,

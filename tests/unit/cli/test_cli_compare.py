@@ -76,7 +76,7 @@ def test_names_and_language(two: Path, capsys: pytest.CaptureFixture[str]) -> No
     """NAME=FOLDER renames, the diagnosis speaks Chinese."""
     assert main(["compare", "before=one", "after=two", "--language", "zh"]) == exits.OK
     out = capsys.readouterr().out
-    assert "before" in out and "干扰过多" in out
+    assert "before" in out and "干扰过多" in out and "2 个流程" in out
 
 
 def test_slices_are_shown_where_they_are_asked_for(two: Path, capsys: pytest.CaptureFixture[str]) -> None:

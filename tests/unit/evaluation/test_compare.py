@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -164,6 +165,36 @@ def test_a_tie_of_the_greedy_set_goes_to_the_quicker_one() -> None:
     """Two that add as much: the one with the lower p50 is taken."""
     slow, quick = run("slow", hit=[1, 0], seconds=3.0), run("quick", hit=[0, 1], seconds=0.1)
     assert compare([slow, quick]).complementarity["hit"].greedy[0].pipeline == "quick"
+
+
+def test_a_comparison_of_chinese_questions_is_printed_in_chinese() -> None:
+    """Titles, columns, notes and limits; numbers, names of parts and code stay, and English is one call away."""
+    examples = [Example(f"q{i}", f"第{i}台水泵的价格是多少？", tags={"topic": str(i % 2)}) for i in range(12)]
+    first, second = ([n % 2 for n in range(12)], [n % 3 == 0 for n in range(12)])
+    made = [
+        run(name, examples=examples, hit=[float(value) for value in values], faithfulness=["down"] * 12)
+        for name, values in (("甲", first), ("乙", second))
+    ]
+    made[0].labels.verdicts["hit"] = {f"q{i}": 1.0 for i in range(11)} | {"q11": None}
+    found = compare(made, baseline="乙", slices="topic")
+    shown = f"{found}\n{found.slices_table().text()}"
+    left = re.findall(r"[A-Za-z]{2,}(?: [A-Za-z]{2,})+", shown)  # two English words or more in a row
+    assert set(left) <= {"kit compare", "kit label", "slice TAG"}, left
+    for word in (
+        "2 个流程",
+        "流程",
+        "均值",
+        "95% 区间",
+        "不显著",
+        "有值 / 总数",
+        "校正",
+        "人工标注",
+        "无法判断",
+    ):
+        assert word in shown
+    assert "pipelines" not in found._repr_html_()
+    assert found.in_language("en").slices_table().header[2] == "metric"
+    assert str(found.in_language("en")).startswith("2 pipelines on 12 questions, against 乙")
 
 
 def test_slices_by_language_type_and_tag() -> None:
