@@ -283,7 +283,7 @@ def test_one_query_and_blank_ones_are_embedded_as_alone() -> None:
 
 
 def test_queries_that_were_asked_before_are_not_embedded_again() -> None:
-    """Of several queries the new ones go into one request; one alone is embedded by its search."""
+    """New queries go into one request; a single one is embedded by its search."""
     model = Native()
     retriever = ExactVectorRetriever.from_documents(DOCS, model)
     found = retriever.search_many(QUERIES)
