@@ -38,6 +38,7 @@ _ORDINAL = "|".join(_ORDINALS)
 _NAMED = "|".join(sorted(MONTHS, key=len, reverse=True))
 _CAPITAL = "|".join(sorted(map(str.capitalize, MONTHS), key=len, reverse=True))
 _LONG = "|".join(name.capitalize() for name in MONTHS if len(name) > 5)
+LETTERED = "[区座栋幢楼组类级班型款段轮标包线方]"  # that a letter names, as in B区
 _H = "〇零一二两三四五六七八九十"
 _N = rf"(?:\d{{1,2}}|[{_H}]{{1,3}})"  # up to two figures, as in days and hours
 _Y = r"(?:1[0-9]|20|21)\d\d"

@@ -11,6 +11,7 @@ from rag_kit.text.values.forms import (
     CODES,
     COINS_ZH,
     FORMS,
+    LETTERED,
     NUMBER,
     READERS,
     STARTS,
@@ -139,6 +140,8 @@ def _may_begin(text: str, word: str, end: int) -> bool:
     if word.lower() in TRIGGERS or word in CODES:
         return True
     following = text[end : end + 2]
+    if len(word) == 1 and re.match(f" ?{LETTERED}", following):  # B区
+        return word.isupper()
     if word in ("a", "A", "an", "An"):
         return AFTER_A.match(text, end) is not None
     return word[0].isupper() and following.removeprefix("-").removeprefix("/")[:1].isdigit()
@@ -177,7 +180,9 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         end = again.end()
     coin = unit_at(coin_name, 0) if coin_name else None
     unit = unit_at(text, end)
-    if coin and not (unit and dimensions_agree(coin.unit.dimension, unit.unit.dimension)):
+    if coin and unit and text.startswith("元", unit.end - 1):
+        unit = unit._replace(unit=coin.unit)  # 港币60元 are no yuan
+    elif coin and not (unit and dimensions_agree(coin.unit.dimension, unit.unit.dimension)):
         unit = None
     if text.startswith("个半", end):  # 两个半小时, 三个半月
         after = end + len("个半")
@@ -203,6 +208,8 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         measured, units = rate[0], [rate[1]]
     else:
         units, end = _counting_units(text, start, end)
+    if not measured.dimension and numeral != "两" and text[end : end + 1] in (*"期届号级",):  # 一期, 三号
+        measured = Unit("", "ordinal", 1.0)
     bound, begin = _bound(text, start, end)
     about, _ = _about(text, begin, end)
     value = Value(

@@ -16,6 +16,7 @@ DELIMITER = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
 _LINE = re.compile(r"[^\n]+")
 _UNIT_NAME = re.compile(r"\s*(?:units?|currency|单位|币种|货币|einheit|währung)\s*", re.IGNORECASE)
 _ENTITY = re.compile(r".{2,40}(?:公司|集团|银行|大学|学院|医院|中心|研究所|厂|局|委员会)(?:[（(].*)?")
+_IN_HEADERS = ("date", "quarter", "ordinal", "weekday", "decade", "century")
 _CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,;)）]{1,24})", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"[(（\[]([^()（）\[\]]{1,24})[)）\]]")
 _NEGATIVE = re.compile(r"[(（][\d,.]+[)）]")  # as in accounts
@@ -179,10 +180,16 @@ def _is_price(measure: Measure | None) -> TypeGuard[Measure]:
 
 
 def _is_form(row: list[str]) -> bool:
-    """Tell whether the first row of a table has names of companies beside labels, and so is no header."""
+    """Tell whether the first row of a table has values or names beside labels, and so is no header."""
     labels, texts = row[::2], row[1::2]
-    is_paired = len(labels) == len(texts) and not any(map(find_values, labels))
-    return is_paired and any(map(_ENTITY.fullmatch, texts))
+    if len(labels) != len(texts) or any(map(find_values, labels)):
+        return False
+    for text in texts:
+        if _ENTITY.fullmatch(text):
+            return True
+        if any(value.dimension not in _IN_HEADERS for value in find_values(text)):
+            return True
+    return False
 
 
 def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[TableRow]:
