@@ -297,7 +297,14 @@ def _is_data(rows: Sequence[Sequence[Any]]) -> bool:
 def _own_rows(table: Any) -> list[Any]:
     """Return the rows of a table as they are shown, head first and foot last, without those of tables inside it."""
     rows = [row for row in table.iter("tr") if next(row.iterancestors("table"), None) is table]
-    return sorted(rows, key=lambda row: {"thead": 0, "tfoot": 2}.get(row.getparent().tag, 1))
+    groups = {
+        tag: [row.getparent() for row in rows if row.getparent().tag == tag][:1] for tag in ("thead", "tfoot")
+    }
+
+    def position(row: Any) -> int:
+        return (row.getparent() not in groups["thead"]) + (row.getparent() in groups["tfoot"])
+
+    return sorted(rows, key=position)  # of several heads, and feet, the first alone is moved
 
 
 def _is_hidden_row(row: Any) -> bool:

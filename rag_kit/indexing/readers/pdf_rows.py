@@ -17,6 +17,7 @@ ALIGNED = 0.15  # sizes of the font; edges of words that near are at one place
 _SHORT_CELL = 8  # characters; a shorter cell is seldom the first line of one
 _OPEN = re.compile(r"\b[a-zà-ÿ]{1,3}$")  # ends a name that goes on, such as "Ministry of"
 _PITCH = 1.6  # sizes of the font from one line of a cell to the next, at most
+_TIGHT = 0.85  # of the widest step between two lines of a table; those of one cell are nearer to each other
 Column: TypeAlias = tuple[float, float]  # its left and right edge
 
 
@@ -45,13 +46,13 @@ def join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
     """Join the rows that are the lines of one: cells of the first go on below, and all others are on one line."""
     cells = list(chain.from_iterable(rows))
     begun = {cell: first for cell in cells if (first := begun_above(cell, cells))}
-    most = max(map(len, rows))
+    pitches = [upper[0].bottom - row[0].bottom for upper, row in pairwise(rows)]
     groups: list[list[Word]] = []
-    for row in rows:
+    for row, pitch in zip(rows, [0.0, *pitches], strict=True):
         first = next((begun[cell] for cell in row if cell in begun), None)
         start = next((n for n, group in enumerate(groups) if first in group), len(groups))
         whole = [*chain.from_iterable(groups[start:]), *row]
-        is_part = min(map(len, (row, *groups[start:]))) < most or begun.keys() >= set(row)
+        is_part = pitch < _TIGHT * max(pitches)  # else the line may as well be a row of its own
         others = set(whole) - begun.keys()
         has_room = not any(_is_below(cell, other) for cell, other in product(others, whole))
         if start == len(groups) or not is_part or not has_room:

@@ -123,7 +123,8 @@ def _read_cells(line: Line) -> list[Word]:
 
 def _word_runs(line: Line) -> list[list[Word]]:
     def goes_on(word: Word, after: Word) -> bool:
-        if word is line.words[0] and word.text in _BULLETS and after.text[0].isalpha():
+        is_bullet = word.text in _BULLETS and word.text != "-"  # which stands for an empty cell, too
+        if word is line.words[0] and is_bullet and after.text[0].isalpha():
             return True  # an item of a list, however far its text is indented
         return -0.5 * line.size < after.left - word.right < 0.9 * line.size
 

@@ -13,7 +13,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.numbers import join_runs, struck
-from rag_kit.indexing.readers.package import A, Package, R, xml_bytes
+from rag_kit.indexing.readers.package import MC, A, Package, R, xml_bytes
 from rag_kit.indexing.readers.parts import (
     LEFT_OUT,
     Context,
@@ -167,7 +167,9 @@ def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
             uncomputed += value is not None
         text = _cell_text(value, cell)
         text = text.strip() if keep_lines else " ".join(text.split())
-        if cell.has_style and cell.font.strike:
+        if (
+            cell.has_style and cell.font.strike and not isinstance(value, list)
+        ):  # runs have fonts of their own
             text = struck(text)
         if text:
             rows.setdefault(row, {})[column] = text
@@ -319,5 +321,7 @@ def _box_texts(package: Package, title: str) -> Iterator[str]:
         sheets = [node for node in package.xml(workbook).iter("{*}sheet") if node.get("name") == title]
         for drawing in package.all_related("drawing", parts.get(sheets[0].get(f"{R}id"), "")):
             for box in package.xml(drawing).iter("{*}txBody"):
+                if next(box.iterancestors(f"{MC}Fallback"), None) is not None:
+                    continue  # the same once more, for programs that do not know the box
                 lines = ("".join(paragraph.itertext(f"{A}t")) for paragraph in box.iter(f"{A}p"))
                 yield "\n".join(filter(str.strip, lines))

@@ -22,6 +22,7 @@ _KNOWN_AS = {  # elements that mammoth does not know, and those that it writes i
 _LETTERS = ("vanish", "strike", "dstrike", "vertAlign", "position")  # what a style may say of letters
 _RAISED_BY = 4  # half points; less moves a line, not a power
 _FEW_LETTERS = 4
+_OFF = ("0", "false", "off")  # values by which a mark says no
 
 
 def prepare(root: Any, styles: Styles) -> None:
@@ -37,10 +38,12 @@ def prepare(root: Any, styles: Styles) -> None:
 def _drop_hidden(document: Any) -> None:
     """Empty the runs of hidden text, and take out hidden rows; a note says how many."""
     for mark in list(document.iterfind(f".//{W}tr/{W}trPr/{W}hidden")):
+        if value_of(mark) in _OFF:
+            continue
         row = next(mark.iterancestors(f"{W}tr"))
         row.getparent().remove(row)
         write_note(f"a row of a table{LEFT_OUT}it is hidden")
-    hidden = [mark for mark in document.iter(f"{W}vanish") if value_of(mark) not in ("0", "false", "off")]
+    hidden = [mark for mark in document.iter(f"{W}vanish") if value_of(mark) not in _OFF]
     runs = {run for mark in hidden for run in mark.iterancestors(f"{W}r")}
     for run in runs:
         run.clear()

@@ -55,9 +55,7 @@ def find_change(
         in_place = (before and after) or (old_start == new_start == 0 and after >= _MIN_CONTEXT)
         one_for_one = bool(in_place) and max(len(old_words), len(new_words)) <= _MAX_THING
         alone = one_for_one and with_new_words == 1
-        if reason := _reason_of_replacement(
-            old_words, new_words, surplus, passage, titles, one_for_one, alone
-        ):
+        if reason := _reason_of_replacement(old_words, new_words, surplus, passage, one_for_one, alone):
             return reason
     share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
     is_shortened = all(
@@ -127,7 +125,6 @@ def _reason_of_replacement(
     new: list[Token],
     surplus: Counter[str],
     passage: Set[str],
-    titles: Set[str],
     one_for_one: bool,
     alone: bool,
 ) -> str:
@@ -154,7 +151,7 @@ def _reason_of_replacement(
     has_own_wording = any(
         (token.thing or has_name)
         and not token.value
-        and token.key not in passage | titles
+        and token.key not in passage
         and not has_alike(token.key, old_keys)
         for token in new
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import dropwhile, islice, pairwise, product
 
-from rag_kit.text.citations.placing import says
+from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource
 from rag_kit.text.citations.tokens import (
     Token,
@@ -135,6 +135,12 @@ def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
     """Return the reason why words that a quote lacks make a statement unsupported, or ""."""
     source = pair.source
+    quoted = [token.value for token in pair.quoted if token.value] if source.rows else []
+    amounts = {value.amount for value in quoted if not value.dimension}
+    measured = (token.value for token in unknown if token.value and token.value.unit)
+    kinds = {kind_of(value) for value in quoted}
+    if any(value.amount in amounts and kind_of(value) not in kinds for value in measured):
+        return "paraphrase"  # the row has the number without a unit, and no other that is measured so
     dimensions = {token.value.dimension for token in unknown if token.value}
     said = {place.value.dimension for place in source.places} if dimensions else set()
     if any(dimension not in _WEAK or dimension in said for dimension in dimensions):
@@ -199,10 +205,6 @@ def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
 
     "paraphrase" if the statement only has more negations, so that words do not tell.
     """
-    if _count_denials(stated) == _count_denials(quoted) and any(
-        token.key in _DENYING for token in (*stated, *quoted)
-    ):
-        return ""  # "exempt from" is "do not have to"
     for text, other in ((stated, quoted), (quoted, stated)):
         keys, denied_there = content_keys(other), [word for words in _denied(other) for word in words]
         denials = list(_denied(text))
@@ -217,11 +219,6 @@ def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
     if sum(is_negation(token.key) for token in stated) > sum(is_negation(token.key) for token in quoted):
         return "paraphrase"
     return ""
-
-
-def _count_denials(row: Sequence[Token]) -> int:
-    """Count the words that deny something, negations among them."""
-    return sum(is_negation(token.key) or token.key in _DENYING for token in row)
 
 
 def _denied(text: Sequence[Token]) -> Iterable[list[str]]:

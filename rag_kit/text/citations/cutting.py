@@ -28,6 +28,7 @@ _DEPENDENT = re.compile(
 _CLAUSE = re.compile(
     rf"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|(?<=[{HAN}%])[,;:](?=[{HAN}\d])|\s(?=(?:but|while|whereas|aber)\s)"
 )
+_LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
 _AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 
 Clause = list[Token]
@@ -63,11 +64,14 @@ def assertions(statement: str) -> list[str]:
 def clauses(text: str) -> list[Clause]:
     """Cut a sentence into clauses; "and" separates two only where both have a value.
 
-    No clause ends inside a value.
+    No clause ends inside a value, nor after a label such as "Price:" that stands before one.
     """
     placed = placed_tokens(text)
     value_spans = [(token.value.start, token.value.end) for _, token in placed if token.value]
     ends = {match.start() for match in _CLAUSE.finditer(text)}
+    for label in _LABEL.finditer(text):
+        if not any(label.start() <= start < label.end() for start, _ in value_spans):
+            ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
     ends = {end for end in ends if not any(first <= end < last for first, last in value_spans)}
     joints = [match.start() for match in _AND.finditer(text)]
     cuts = sorted([*((end, False) for end in ends), *((joint, True) for joint in joints)])

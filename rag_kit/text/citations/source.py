@@ -18,7 +18,6 @@ from rag_kit.text.values.units import unit_named
 from rag_kit.text.values.value import Value, counted_by
 
 _MAX_SENTENCES = 2000
-_MAX_CAPTION = 60  # tokens above a table that say what it is about
 _PART = re.compile(rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))")
 _LABELLED = re.compile(
     r"(?:^|[\u3000\t，；。]|  )\W{0,4}(?P<label>[^\s：:|，；。]{2,16})[：:] ?"
@@ -223,14 +222,14 @@ class PassageSource:
 
     @cached_property
     def captions(self) -> list[Sequence[Token]]:
-        """The tokens of the sentences above the table, for each row; none for a sentence."""
+        """The tokens of the sentence above the table, for each row; none for a sentence."""
         captions: list[Sequence[Token]] = []
-        above: list[Token] = []
+        above: Sequence[Token] = ()
         for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
             is_row = start in self.rows
             captions.append(above if is_row else ())
-            if not is_row:
-                above = (above + sentence)[-_MAX_CAPTION:]
+            if sentence and not is_row:  # a header has no tokens
+                above = sentence
         return captions
 
     def best_clause(self, number: int, stated: Sequence[Token]) -> Clause:

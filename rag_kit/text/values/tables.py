@@ -15,6 +15,7 @@ from rag_kit.text.values.value import Value, counted_by
 DELIMITER = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
 _LINE = re.compile(r"[^\n]+")
 _UNIT_NAME = re.compile(r"\s*(?:units?|currency|单位|币种|货币|einheit|währung)\s*", re.IGNORECASE)
+_COUNTS_ROWS = re.compile(r"(?:第.*|.*[期序批次轮号]|阶段|no\.?|#)\s*", re.IGNORECASE)
 _ENTITY = re.compile(r".{2,40}(?:公司|集团|银行|大学|学院|医院|中心|研究所|厂|局|委员会)(?:[（(].*)?")
 _IN_HEADERS = ("date", "quarter", "ordinal", "weekday", "decade", "century")
 _CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,;)）]{1,24})", re.IGNORECASE)
@@ -171,6 +172,8 @@ class _Columns:
             if len(values) == 1 and _is_price(measure) and _NEGATIVE.fullmatch(cell):
                 # a loss of 120 may be written so, and a balance of -120
                 values = (values[0], values[0]._replace(amount=-values[0].amount))
+            if not column and cell.isdecimal() and _COUNTS_ROWS.fullmatch(header):
+                values = tuple(value._replace(dimension="ordinal") for value in values)
             cells.append(TableCell(cell, header, values))
         return tuple(cells)
 

@@ -282,12 +282,13 @@ def test_docx_keeps_headings_merged_cells_and_equations(tmp_path, reader):
     table = "".join(f"<w:tr>{late}{''.join(map(_cell, texts))}</w:tr>" for late, texts in rows)
     table += "<w:tr>" + _cell("Bern | Aare", "<w:gridSpan w:val='2'/>") + "</w:tr>"
     table += f"<w:tr><w:trPr><w:hidden/></w:trPr>{_cell('secret')}</w:tr>"
+    table += f'<w:tr><w:trPr><w:hidden w:val="0"/></w:trPr>{_cell("open")}</w:tr>'
     body = make.paragraph("Top", "Heading1") + make.paragraph("Some text.") + make.paragraph("第二节", "a5")
     body += (
         f"<w:tbl>{table}</w:tbl><w:p>{_run('Energy: ')}<m:oMath><m:r><m:t>E=mc²</m:t></m:r></m:oMath></w:p>"
     )
     (document,) = reader.read(make.put(tmp_path, "a.docx", make.docx(body)))
-    shown = make.table(("City", "River"), ("", "甲"), ("Bern \\| Aare",) * 2)
+    shown = make.table(("City", "River"), ("", "甲"), ("Bern \\| Aare",) * 2, ("open", ""))
     assert document.page_content == f"# Top\n\nSome text.\n\n## 第二节\n\n{shown}\n\nEnergy: E=mc²"
     assert document.metadata["title"] == "Top"
 

@@ -488,6 +488,24 @@ def test_cells_of_several_lines_in_several_columns_are_rows(page_text, rows):
     )
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [
+            ("项目名称", "承办单位"),
+            ("城市道路改造工程", "市政建设工程公司"),
+            ("河道治理修缮工程", "水务局下属管理处"),
+        ],
+        [("Name", "Work"), ("anna lindqvist", "senior editor"), ("bo", "typist"), ("carl", "printer")],
+        [("Kept", "Item", "Where"), ("-", "Milk", "cold"), ("yes", "Tea", "dry"), ("-", "Bread", "warm")],
+    ],
+)
+def test_rows_as_near_as_lines_stay_rows(page_text, rows):
+    """Where all lines have one distance, nothing tells the lines of a cell from rows; a dash is an empty cell."""
+    places = (60.0, 200.0, 340.0)[: len(rows[0])]
+    assert page_text(cells(rows, places, 700.0, 12)) == make.table(*rows)
+
+
 def test_a_line_below_a_table_is_no_cell(page_text):
     """Though it begins in small letters, at the place of a column and right below it: the cell above has room."""
     rows = [

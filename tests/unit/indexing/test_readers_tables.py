@@ -247,6 +247,10 @@ def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
             [("Name", "Age"), ("Ann", "3"), ("Sum", "3")],
         ),
         (
+            "<thead><tr><th>A<th>B</thead><tr><td>x<td>1</tr><thead><tr><th>C<th>D</thead><tr><td>y<td>3",
+            [("A", "B"), ("x", "1"), ("C", "D"), ("y", "3")],
+        ),
+        (
             "<tr><td rowspan=2>A<td>1<tr hidden><td>2<tr><td>B<td>3<tr><td>C<td>4",
             [("A", "1"), ("B", "3"), ("C", "4")],
         ),
@@ -265,6 +269,7 @@ def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
         "alike of three",
         "values",
         "foot first",
+        "second head",
         "hidden",
         "hidden span",
     ],
@@ -388,6 +393,9 @@ def test_two_blank_lines_end_a_table_of_a_csv_file(tmp_path, reader):
     ]
 
 
+MC = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+
+
 def test_text_boxes_of_a_sheet_are_read_and_chart_sheets_noted(tmp_path, reader):
     """A box that is drawn on a sheet belongs to it."""
     import io
@@ -402,7 +410,10 @@ def test_text_boxes_of_a_sheet_are_read_and_chart_sheets_noted(tmp_path, reader)
     book.save(out)
     place = "<from><col>1</col><colOff>0</colOff><row>1</row><rowOff>0</rowOff></from><ext cx='1' cy='1'/>"
     body = "<a:bodyPr/><a:p><a:r><a:t>Without </a:t></a:r><a:r><a:t>tax</a:t></a:r></a:p>"
-    box = f"<oneCellAnchor>{place}<sp><spPr/><txBody>{body}</txBody></sp><clientData/></oneCellAnchor></wsDr>"
+    shape = f"<sp><spPr/><txBody>{body}</txBody></sp>"
+    shape = f"<mc:Choice>{shape}</mc:Choice><mc:Fallback>{shape}</mc:Fallback>"
+    shape = f"<mc:AlternateContent {MC}>{shape}</mc:AlternateContent>"
+    box = f"<oneCellAnchor>{place}{shape}<clientData/></oneCellAnchor></wsDr>"
     box = box.replace("<txBody>", '<txBody xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main">')
     changed = {"xl/drawings/drawing1.xml": (b"</wsDr>", box.encode())}
     data = make.edited(out.getvalue(), lambda name, part: part.replace(*changed.get(name, (b"\0\0", b""))))

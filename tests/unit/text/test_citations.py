@@ -342,6 +342,22 @@ def test_title_and_heading_count_as_said(answer: str, expected: str) -> None:
     assert asyncio.run(graph.ainvoke(question))["status"] == expected
 
 
+@pytest.mark.parametrize(
+    ("title", "passage", "statement"),
+    [
+        ("Rules for guests and members", "Refunds are granted to members.", "Refunds are granted to guests."),
+        ("成人与儿童用药指南", "成人每日剂量为5毫克。", "儿童每日剂量为5毫克。"),
+        ("", "The law forbids hunting without a licence.", "The law does not forbid hunting with a licence."),
+        ("", "The insurer does not exclude floods.", "The insurer excludes floods and does not cover them."),
+        ("", "| Item | Price |\n|---|---|\n| Tea | 3 |\n| Milk | 4 |", "Tea costs 3 euros."),
+    ],
+)
+def test_what_words_cannot_tell_is_undecided(title: str, passage: str, statement: str) -> None:
+    """A word of the title does not stand for another one of the sentence, and denials are not counted up."""
+    report = check_citations(f"{statement}[1]", [Document(passage, metadata={"title": title})])
+    assert report.status == "undecided"
+
+
 CASES = {
     f"{name}: {kind}": cases
     for name in ("contracts", "kinds")
