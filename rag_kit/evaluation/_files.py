@@ -98,8 +98,8 @@ def _read_parquet(path: Path) -> Iterator[Record]:
     """Yield the rows of a Parquet file, read by pandas."""
     try:
         frame = import_pandas(f"reading {path.name!r}").read_parquet(path)
-    except MissingExtraError:
-        raise
+    except ImportError as error:  # of pandas, or of pyarrow, by which it reads
+        raise MissingExtraError("eval", f"reading {path.name!r}") from error
     except Exception as error:  # those of pyarrow
         raise InvalidInputError(f"{path.name}: cannot be read as .parquet ({error})") from error
     return frame_records(frame, path.name)

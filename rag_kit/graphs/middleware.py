@@ -232,8 +232,10 @@ def _with_update(checked: _Checked) -> Any:
 def _with_unsearched(result: Any, notes: list[str]) -> Any:
     """Put notes into the metadata of a tool's result, which no model reads; also where a command holds it."""
     if notes and isinstance(result, Command) and isinstance(result.update, Mapping):
-        messages = [_with_unsearched(message, notes) for message in result.update.get("messages", ())]
-        return replace(result, update={**result.update, "messages": messages})
+        messages = result.update.get("messages")
+        if isinstance(messages, list):
+            noted = [_with_unsearched(message, notes) for message in messages]
+            return replace(result, update={**result.update, "messages": noted})
     if not notes or not isinstance(result, ToolMessage):
         return result
     return result.model_copy(update={"response_metadata": {**result.response_metadata, _UNSEARCHED: notes}})

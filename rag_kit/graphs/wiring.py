@@ -27,7 +27,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline, graph_node, run_graph
-from rag_kit.graphs.state import LASTING, QuestionInput, RagOutput, Update, empty_state
+from rag_kit.graphs.state import QuestionInput, RagOutput, Update, empty_state
 from rag_kit.graphs.turns import begin_turns, run_context
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
@@ -295,7 +295,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
     async def _run_inner_graph(self, state: Any, graph: Any) -> Update:
         """Run a graph of the kit that is a node, with the settings of the turn, which stay those of this graph."""
         result = await run_graph(graph, state, run_context(self._settings))
-        return {key: value for key, value in result.items() if key not in LASTING}
+        return {key: value for key, value in result.items() if key not in ("turn_settings", "history")}
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:

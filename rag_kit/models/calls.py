@@ -175,12 +175,14 @@ async def fitted_messages(call: ModelCall) -> list[BaseMessage]:
 
 
 async def shorter_messages(
-    call: ModelCall, messages: list[BaseMessage], failure: ContextLengthError
+    call: ModelCall, messages: list[BaseMessage], bound: int, failure: ContextLengthError
 ) -> list[BaseMessage]:
-    """Fill in a prompt that was too long, as its endpoint says of its context; raise if that changes nothing."""
+    """Fill in a prompt that was too long, as its endpoint says of its context; raise if that changes nothing.
+
+    ``bound`` is the one of the reply when it was sent: a call beside this one may have learned the context since.
+    """
     if failure.limit is None:
         raise failure
-    bound = call.bound
     call.endpoint.context = failure.limit
     sent_tokens = failure.given or count_tokens(messages)
     if not _leave_out_passages(call, messages, sent_tokens) and call.bound >= bound:
@@ -211,11 +213,11 @@ def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: in
 
 async def ask_for_reply(call: ModelCall) -> TextReply:
     """Return the reply of a model; a refusal or an empty reply is an error."""
-    messages = await fitted_messages(call)
+    messages, bound = await fitted_messages(call), call.bound
     try:
         message = await ask_for_value(call, messages)
     except ContextLengthError as error:
-        message = await ask_for_value(call, await shorter_messages(call, messages, error))
+        message = await ask_for_value(call, await shorter_messages(call, messages, bound, error))
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
     return text_reply(message)

@@ -116,7 +116,7 @@ class Target:
                 if self.model is not None and isinstance(value, self.model) and type(value) is not self._sent:
                     return value
                 # a client that parsed by itself made the class that was sent; callers get the one they named
-                value = value.model_dump()
+                value = value.model_dump(warnings=False)  # a field may hold what a model wrote, as it is
             objects = self._possible_objects(value)
             for fields in objects:
                 for name, item in fields.items():

@@ -74,11 +74,11 @@ class Ladder:
         """Make the whole call, with the caller's failure policy at its end."""
         failure: ModelError | BudgetExceededError
         try:
-            messages = await fitted_messages(self.call)
+            messages, bound = await fitted_messages(self.call), self.call.bound
             try:
                 return await self._descend(messages)
             except ContextLengthError as error:
-                return await self._descend(await shorter_messages(self.call, messages, error))
+                return await self._descend(await shorter_messages(self.call, messages, bound, error))
         except (ModelError, BudgetExceededError) as error:
             if self.fallback is RAISE:
                 raise

@@ -14,9 +14,7 @@ _SUPPORT = "'full' if the passages say all of {}, 'partial' for a part of it, el
 _SUPPORT_ZH = "段落说出了整条论断为 'full'，只说出一部分为 'partial'，否则为 'none'。"
 # The wordings of Self-RAG's paper, and of models, for what no passage supports.
 _NO_SUPPORT = ("no", "no support", "none", "unsupported", "contradictory", "no support / contradictory")
-# Tenths, since engines that hold a reply to its schema by a grammar do not know the bounds of a number.
-_SCORE: dict[str, Any] = {"type": "number", "enum": [tenths / 10 for tenths in range(11)]}
-_Grades: Any = rows_type(MAX_NUMBERS, id="integer", relevant="boolean", score=_SCORE, reason="string")
+_Grades: Any = rows_type(MAX_NUMBERS, id="integer", relevant="boolean", score="number", reason="string")
 _Passages: Any = rows_type(MAX_NUMBERS, id="integer", texts={"type": "array", "items": {"type": "string"}})
 
 
@@ -52,7 +50,7 @@ class Grade(Form):
     """The verdict of a grader."""
 
     relevant: bool = ask_for("True if it passes, false if not.", "通过为 true，不通过为 false。")
-    score: Annotated[float, Field(ge=0, le=1), WithJsonSchema(_SCORE)] = ask_for(
+    score: Annotated[float, Field(ge=0, le=1), WithJsonSchema({"type": "number"})] = ask_for(
         "How sure that it passes: from 0 (surely not) to 1 (surely).",
         "有多大把握认为通过：从 0（肯定不通过）到 1（肯定通过）。",
     )

@@ -153,7 +153,11 @@ def _relative(match: re.Match[str], today: date) -> Period | None:
 
 
 _THIRDS = {"early": (0, 4), "mid": (4, 3), "late": (7, 3)}
-_PART_AFTER = re.compile(r"(?P<early>初(?!中)期?|早期)|(?P<mid>中期)|(?P<late>末期?|后期|晚期)")
+# 1990年代初的, but not 1990年代初创企业: a part that goes on as a word is none
+_PART_AFTER = re.compile(
+    r"(?:(?P<early>初期?|早期)|(?P<mid>中期)|(?P<late>末期?|后期|晚期))"
+    r"(?=[的、，。,.?？\s）)]|[以之](?:来|前|后)|[前后](?![列沿瞻臂续果])|[至到起]|$)"
+)
 _PART = re.compile(r"\b(early|mid|late)[\s-]+(?:the\s+)?$", re.IGNORECASE)
 _B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
 _H = "〇零一二三四五六七八九十两"

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel
+
 from rag_kit.prompts.filter_schema import LOGIC, NOT, Scalar, join_of
 from rag_kit.query_construction import clauses
 from rag_kit.query_construction.clauses import Clause
@@ -82,6 +84,8 @@ class _Reader:
         """Read the conditions and groups in a filter of any shape; all of them must hold."""
         if depth > _MAX_DEPTH:
             return self._drop("a group", f"it is nested deeper than {_MAX_DEPTH} levels")
+        if isinstance(value, BaseModel):  # a client may have made the class of the form
+            value = value.model_dump()
         if isinstance(value, list):
             return self._read_list(None, value, negated, depth)
         if not isinstance(value, Mapping):

@@ -403,7 +403,9 @@ class Call:
                 raise outcome.error
             key, value = cache_keys[number], outcome.value
             if key is not None and outcome.ok and not stand_ins:
-                plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+                plain = (
+                    value.model_dump(mode="json", warnings=False) if isinstance(value, BaseModel) else value
+                )
                 self._new_replies[key] = plain
         return cast("list[Outcome[Any]]", outcomes)
 

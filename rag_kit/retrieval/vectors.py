@@ -56,7 +56,7 @@ class ByVectorRetriever(RagKitRetriever):
         model, keep_all = self._model(), keeps_query_vectors()
         unknown = [query for query in queries if keep_all or self.query_vectors.get(query, model) is None]
         readable = [query for query in unknown if self.reads(query)]
-        if len(readable) > 1:  # one is embedded by its search
+        if readable:
             await prepare_vectors(self, model, readable)
 
     async def _search(self, query: str, call: Call) -> list[Document]:

@@ -41,7 +41,7 @@ TOPIC = re.compile(
 EXCLUDED_AFTER = re.compile(
     r"(?i)\s*[\"”’'」』]?\s*(?:(?:papers|articles|studies)\s+)?(?:(?:are|is|be|being|to\s+be)\s+)?(?:excluded|left\s+out|omitted)\b"
     r"|\s*[\"”’]?\s*(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:a|an|the|among|one\s+of|in|listed|present|tagged|included)\b"
-    r"|\s*[\"”’'」』]?\s*的?(?:文章|论文|研究|文献)?(?:除外|不要|不算|以外|之外|无关|外(?=[的，,。？?]|$))",
+    r"|\s*[\"”’'」』]?\s*的?(?:文章|论文|研究|文献)?(?:除外|不要|不算|以外|之外|无关)",
 )
 OPENING, CLOSING = "\"“'‘「『《", "\"”'’」』》"
 STATE_OF = re.compile(r"截至|截止|ending\b", _I)
@@ -104,13 +104,13 @@ RIGHT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (
             rf",?\s*at\s+the\s+earliest\b|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_MORE}\b|onwards?\b|\+(?!\w)|and\s+on\b{_END}"
             r"|(?:-|–|—|to|until|till|through|up\s+to)\s*(?:the\s+)?(?:present|now|today|date)\b"
-            r"|(?:\(含[^)]*\)|[及或]|初)(?:之|以)?后|初?以来|初?起(?!码)|开始|至今|到现在|[及或]更晚|以上",
+            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?后|初(?:之|以)?后(?!续|果)|初?以来|初?起(?!码)|开始|至今|到现在|[及或]更晚|以上",
             "$gte",
         ),
         (
             r",?\s*at\s+the\s+latest\b"
             r"|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|lower|less|fewer|below|under)\b"
-            r"|(?:\(含[^)]*\)|[及或]|[底末])(?:之|以)?前|止(?!痛|血)|[及或]更早|以下|以内",
+            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?前|[底末](?:之|以)?前(?!列|沿|瞻|臂)|止(?!痛|血)|[及或]更早|以下|以内",
             "$lte",
         ),
         (r"[底末]?(?:之后|以后|后(?!续|果))", "$gt"),

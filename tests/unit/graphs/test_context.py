@@ -507,6 +507,14 @@ def test_a_graph_in_a_node_leaves_the_settings_of_the_turn(web: Any) -> None:
     assert made.get_state(thread()).values["history"] == []
 
 
+def test_a_graph_in_the_place_of_a_first_node_gives_what_later_ones_need() -> None:
+    """The language of the turn is its own, too."""
+    llm, tea = chat_model("extractive"), fixed("Tea is hot.")
+    graph = uncompiled(build_plain_rag(tea, llm, output="full"))
+    graph.replace_node("condense", build_plain_rag(tea, llm, output="full"))
+    assert "Tea is hot." in graph.compile().invoke({"question": "Is tea hot?"})["answer"]
+
+
 def test_a_graph_in_a_parent_that_goes_on_says_that_it_has_no_context() -> None:
     """A foreign parent keeps no settings, and may never have had any: a note says that no filter holds."""
     rag = build_plain_rag(BM25Retriever.from_documents(TENANTS), chat_model("extractive"))

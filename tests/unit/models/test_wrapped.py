@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from langchain_core.runnables import ConfigurableField
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from support.openai_server import OpenAIServer, Recorded, error, text, truncated
 
-from rag_kit.concurrency import Budget, use_budget
+from rag_kit.concurrency import Budget, fan_out, use_budget
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import BudgetExceededError, ConfigurationError, ContextLengthError, ModelOutputError
 from rag_kit.graphs import build_plain_rag
@@ -366,6 +367,29 @@ def test_what_a_model_without_a_name_says_of_its_context_holds_for_the_call(asyn
     asked = Small(responses=[""]), load_prompt("answer"), values
     answer = asyncio.run(atext_call(*asked)) if asynchronous else text_call(*asked)
     assert answer.startswith("The pump") and len(sizes) == 2
+
+
+def test_calls_side_by_side_learn_a_small_context_each() -> None:
+    """One that is refused after another one has learned the context is made again, too."""
+
+    class TooLongError(Exception):
+        status_code = 400
+
+    class Small(FakeListChatModel):
+        model_name: str = "side by side"
+        max_tokens: int | None = None
+
+        def _call(self, *arguments: Any, **more: Any) -> str:
+            time.sleep(0.2)
+            if (self.max_tokens or 9999) > 500:
+                raise TooLongError(
+                    "This model's maximum context length is 1000 tokens. However, you requested 1500 tokens."
+                )
+            return "At 40 degrees."
+
+    model, prompt = Small(responses=[""]), ChatPromptTemplate([("user", "{question}")])
+    calls = [lambda: text_call(model, prompt, {"question": "When?"})] * 3
+    assert fan_out(calls).values == ["At 40 degrees."] * 3
 
 
 def test_a_known_context_is_kept_without_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,22 +79,6 @@ def test_schemas_suit_strict_structured_output(name: str) -> None:
         assert f'"{keyword}"' not in text
 
 
-def _numbers(schema: Any) -> list[dict[str, Any]]:
-    """The parts of a schema that are for numbers with a fraction."""
-    inner = list(schema.values()) if isinstance(schema, dict) else schema if isinstance(schema, list) else []
-    here = [schema] if isinstance(schema, dict) and schema.get("type") == "number" else []
-    return here + [number for part in inner for number in _numbers(part)]
-
-
-@pytest.mark.parametrize("name", ["Grade", "PassageGrades"])
-def test_a_score_lists_its_tenths_and_takes_any_other(name: str) -> None:
-    """A grammar knows no bounds of a number, so a small model gave 8 of 10; finer scores are taken as they come."""
-    numbers = _numbers(SCHEMAS[name].model_json_schema())
-    assert [number["enum"] for number in numbers] == [[0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]]
-    grade: dict[str, Any] = {"relevant": True, "score": 0.85, "reason": "It fits."}
-    assert SCHEMAS["Grade"].model_validate(grade).model_dump()["score"] == 0.85
-
-
 @pytest.mark.parametrize(
     ("name", "field", "given", "read"),
     [

@@ -16,7 +16,7 @@ from support.rewriters import Scripted, both
 from rag_kit.documents import get_provenance, validate_filter
 from rag_kit.documents.filters import translate
 from rag_kit.models.schema import UnreadableError, target_of
-from rag_kit.prompts.filter_schema import SelfQuery
+from rag_kit.prompts.filter_schema import FilterCondition, SelfQuery
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.fields import Schema, describe_fields
@@ -371,3 +371,18 @@ async def test_keys_that_models_make_up_reach_the_search_or_the_notes(
     found = await both(SelfQueryRetriever.from_llm(reply, documents, relax=False), "fan")
     assert sorted(doc.metadata["year"] for doc in found) == years
     assert any(note in told for told in get_provenance(found[0])["notes"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_form_that_a_client_made_is_read() -> None:
+    """Its filter is an object of the form's class, or what the model wrote."""
+    written = SelfQuery.model_validate({"query": "q", "filter": {"year": {"$gt": 2010}}})
+    parsed = SelfQuery(
+        query="q",
+        filter=FilterCondition(field="year", operator="gt", value=2010),
+        sort_by=None,
+        descending=True,
+        limit=None,
+    )
+    for form in (target_of(SelfQuery).accept(target_of(SelfQuery).native(**dict(written))), parsed):
+        assert check_answer(form, "q", SCHEMA, TODAY).filter == {"year": {"$gt": 2010}}

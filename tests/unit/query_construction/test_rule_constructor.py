@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from support.rewriters import both, ids
 
-from rag_kit.documents import validate_filter
+from rag_kit.documents import compile_filter, validate_filter
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.query_construction.discovery import discover_schema
 from rag_kit.query_construction.fields import Schema
@@ -114,12 +114,32 @@ def test_questions(question: str, expected: Any) -> None:
 
 @pytest.mark.parametrize(
     "question",
-    ["papers after 2010", "2010年以後的論文", "除2010年外的论文", "既不涉及Stroke也不涉及Obesity的论文"],
+    ["papers after 2010", "2010年以後的論文", "既不涉及Stroke也不涉及Obesity的论文"],
 )
 def test_nothing_is_searched_for_where_all_is_filter(question: str) -> None:
     """Words that only frame a request are no text, in either script."""
     found = RULES.construct(question, SCHEMA)
     assert found.filter and found.query == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "years"),
+    [
+        ("2010年代初创企业的研究", "初创企业的研究", (2010, 2019)),
+        ("1990年代晚期肺癌的治疗", "晚期肺癌的治疗", (1990, 1999)),
+        ("2010年代末期肾病的研究", "末期肾病的研究", (2010, 2019)),
+        ("2010年底前列腺癌的研究", "底前列腺癌的研究", (2010, 2010)),
+    ],
+)
+def test_a_word_that_begins_like_a_part_of_a_decade_stays(
+    question: str, text: str, years: tuple[int, int]
+) -> None:
+    """It is searched for whole, and the decade is not narrowed."""
+    found = RULES.construct(question, SCHEMA)
+    assert found.query == text
+    passes = compile_filter(found.filter or {})
+    passing = [year for year in range(1980, 2030) if passes({"year": year})]
+    assert passing == list(range(years[0], years[1] + 1))
 
 
 def test_text_order_and_limit() -> None:

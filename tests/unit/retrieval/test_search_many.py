@@ -283,17 +283,16 @@ def test_one_query_and_blank_ones_are_embedded_as_alone() -> None:
 
 
 def test_queries_that_were_asked_before_are_not_embedded_again() -> None:
-    """New queries go into one request; a single one is embedded by its search."""
+    """New queries go into one request, one of them also where it is asked several times."""
     model = Native()
     retriever = ExactVectorRetriever.from_documents(DOCS, model)
     found = retriever.search_many(QUERIES)
     model.batches.clear()
     model.queries.clear()
     assert _plain(retriever.search_many(QUERIES)) == _plain(found) and not model.batches and not model.queries
-    retriever.search_many([*QUERIES, "one more"])
-    assert not model.batches and model.queries == ["one more"]
+    retriever.search_many([*QUERIES, "one more", "one more"])
     retriever.search_many([*QUERIES, "a second", "a third"])
-    assert model.batches == [["a second", "a third"]]
+    assert model.batches == [["one more"], ["a second", "a third"]] and not model.queries
 
 
 def test_queries_that_the_model_does_not_read_are_not_embedded() -> None:
