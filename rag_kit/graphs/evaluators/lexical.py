@@ -47,7 +47,7 @@ class LexicalEvaluator(Evaluator):
     """
 
     name = "lexical"
-    thresholds = Thresholds(-0.5, 0.7)  # so low that at most .01 of all questions lose a right answer
+    thresholds = Thresholds(-0.65, 0.7)  # so low that at most .01 of all questions lose a right answer
     selective = False
 
     def __init__(self, *, embeddings: Any = None, thresholds: Thresholds | None = None) -> None:
