@@ -70,6 +70,7 @@ def _write_anew(statement: str) -> str:
         before = tokens[position - 1][1].upper() if position else ""
         after = tokens[position + 1][1] if position + 1 < len(tokens) else ""
         if kind in ("word", "name"):
+            # Person in "(a:Person)", but no value in "{name: true}"
             is_label = before == ":" and open_brackets[-1:] != ["{"]
             must_be_name = kind == "name" or before in (".", "AS") or is_label
             token = _render_word(token, after, must_be_name=must_be_name)

@@ -33,17 +33,20 @@ def main() -> None:
 
 
 def _run_statements(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Open the database, give up the rights of the process, then run the statements."""
+    """Open the database, give up the rights of the process, then run the statements; return the rows of each."""
     import ladybug
 
     with open(request["file"], "rb") as file:
         size = file.seek(0, 2)
-    reserved = 1 << max(30, (4 * size).bit_length())  # address space that Ladybug asks for, not memory
+    # Ladybug reserves addresses, which take no memory: a power of two, here at least 1 GB (1 << 30), and more than
+    # four times the size of the file
+    reserved = 1 << max(30, (4 * size).bit_length())
     limit_memory(reserved + _MEMORY)
     options: Any = {"buffer_pool_size": _POOL, "max_num_threads": 1, "max_db_size": reserved}
     database = ladybug.Database(request["file"], read_only=True, **options)
     connection = ladybug.Connection(database, num_threads=1)
-    connection.set_query_timeout(int(request["seconds"] * 1000) + 1)
+    connection.set_query_timeout(int(request["seconds"] * 1000) + 1)  # milliseconds
+    # from now on the process can open no other file or connection; the database stays open
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     signal.setitimer(signal.ITIMER_REAL, request["seconds"] + _GRACE)  # its signal ends the process
     return [_read_rows(connection.execute(statement), request) for statement in request["statements"]]

@@ -116,6 +116,7 @@ class GraphDatabase:
         except StatementError as error:
             raise ConfigurationError(f"The graph database cannot be read: {error}") from error
         texts = []
+        # the answers come in the order of _description_queries: properties, rows, and what a relationship connects
         for name, table_kind in tables["rows"]:
             properties = ", ".join(f"{field} {field_type}" for field, field_type in next(answers))
             sample = [" | ".join(map(str, row)) for row in next(answers)]
@@ -146,7 +147,7 @@ class GraphDatabase:
         try:
             answer = json.loads(process.stdout)
         except ValueError:
-            is_timeout = process.returncode == -signal.SIGALRM
+            is_timeout = process.returncode == -signal.SIGALRM  # the child's own timer ended it
             reason = timed_out if is_timeout else "The statement brought the database down"
             raise StatementError(reason, model_statement) from None
         if "error" in answer:

@@ -67,7 +67,7 @@ def graph_database(index: DocumentIndex, file: str | PathLike[str], *, filter: F
 
 
 def _triples(index: DocumentIndex, filter: Filter | None) -> Iterator[tuple[str, ...]]:
-    """Yield subject, object, relation, passage and source of each triple."""
+    """Yield subject, object and relation of each triple, with the id and the source of its passage."""
     passes = compile_filter(filter)
     spellings: dict[str, str] = {}  # the first spelling of an entity counts
     ids = index.ids()
@@ -91,7 +91,7 @@ def _triples(index: DocumentIndex, filter: Filter | None) -> Iterator[tuple[str,
 
 
 def _write(file: Path, triples: list[tuple[str, ...]], tables: Path) -> None:
-    """Write the file; `tables` is a folder for the rows, which Ladybug reads far faster than parameters."""
+    """Write the triples to a new database, by CSV files in the folder `tables`: Ladybug reads them fastest."""
     import ladybug
 
     names = dict.fromkeys(name for triple in triples for name in triple[:2])
