@@ -70,7 +70,7 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: S
 
 
 def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
-    """Match a date with its field: the one named last before it, else one of dates for a day or a month, of years."""
+    """Match a date with its field: that named last before it, else one of dates for a day or month, one of years."""
     before = text[max(0, date.begin - _NAME_REACH) : date.begin].lower()
     quarter = quarter_of(date.period, schema)
     needs_date = date.period.grain not in ("year", "years") and quarter is None
@@ -84,7 +84,10 @@ def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
 
 
 def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list[Amount]:
-    """Find the numbers of fields; where one of the `years` may be meant, the field or a currency must be before it."""
+    """Find the numbers that belong to a field, in order.
+
+    One that may be meant as one of the `years` needs the field's name before it, or a currency or measure.
+    """
     fields = [field for field in schema if field.ordered and not field.temporal]
     if not fields:
         return []
@@ -164,11 +167,11 @@ def _patterns_of(field: MetadataField) -> _FieldPatterns:
     before = "|".join([rf"(?<![a-z0-9])(?:{names})", *(kind.before for kind in kinds)])
     measures = [kind.after for kind in kinds]
     words = "|".join(map(_name_pattern, _name_words(field)))
-    initials = [re.escape(name[0]) for name in field.all_names if name[:1] > "\u3400"]
+    initials = [re.escape(name[0]) for name in field.all_names if name[:1] > "\u3400"]  # "20页" for 页数
     return _FieldPatterns(
         re.compile(rf"(?:{before}){_LINK}", re.IGNORECASE),
         re.compile("|".join([*measures, rf"(?:{words})\b", *initials]), re.IGNORECASE),
-        re.compile("|".join(measures) or "(?!)", re.IGNORECASE),
+        re.compile("|".join(measures) or "(?!)", re.IGNORECASE),  # (?!) matches nothing
     )
 
 

@@ -91,7 +91,9 @@ def _missing_pattern(field: MetadataField, time: bool) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-_QUARTER = re.compile(r"(?:(Q[1-4]|[1-4]Q)|第?([1-4一二三四])季度?|(\w+)\s+quarter)", re.IGNORECASE)
+_QUARTER = re.compile(
+    r"(?P<code>Q[1-4]|[1-4]Q)|第?(?P<han>[1-4一二三四])季度?|(?P<word>\w+)\s+quarter", re.IGNORECASE
+)
 _QUARTER_NAME = re.compile(r"quarter|季度|^qtr$", re.IGNORECASE)
 
 
@@ -112,7 +114,7 @@ def quarter_of(period: Any, schema: Schema) -> Clause | None:
 def _read_quarter(value: Any) -> int | None:
     """Return the number of a quarter such as "Q1", 第一季度, "first quarter"; ``None`` for another value."""
     match = _QUARTER.fullmatch(str(value).strip())
-    return QUARTERS.get((match[1] or match[2] or match[3]).lower()) if match else None
+    return QUARTERS.get((match["code"] or match["han"] or match["word"]).lower()) if match else None
 
 
 _LIST_OPENING = re.compile(r"\beither\b|\bone\s+of\b|\(", re.IGNORECASE)
@@ -188,7 +190,10 @@ def extends_negation(between: str) -> bool:
 
 
 def _connector(between: str) -> str | None:
-    """Return "and", "or", "nor", "but", "comma", or "" for nothing between two conditions; ``None`` for other words."""
+    """Return how the text between two conditions joins them: "and", "or", "nor", "but", "comma".
+
+    "" if there are only marks between them, ``None`` if other words than light ones are.
+    """
     match = None  # the first connector that is no comma, else the last comma
     for match in cues.CONNECTOR.finditer(between):
         if match.lastgroup != "comma":
@@ -232,6 +237,7 @@ def _join_list(text: str, members: Sequence[Condition]) -> Clause:
 _OR = r"(?:\bor\b|(?<!不可)或(?![许以])者?)"
 _LIGHT = rf"(?:{cues.LIGHT}|{cues.ZH_LIGHT})*+"
 _WORD = r"(?!(?:so|else|more|less|not|even)\b)(?P<word>[^\W\d][\w.'’-]*)"
+# after a value: ", fever or insomnia", with the words "fever" (listed) and "insomnia"; before one: "insomnia or"
 _OR_WORD = re.compile(
     rf"[\s\"”’」』)）]*(?:[,，、]\s*{_WORD.replace('<word>', '<listed>')}\s*)*[,，、]?\s*{_OR}{_LIGHT}(?:{_WORD}|$)",
     re.IGNORECASE,
@@ -240,7 +246,7 @@ _WORD_OR = re.compile(rf"{_WORD}\s*,?\s*{_OR}{_LIGHT}$", re.IGNORECASE)
 
 
 def find_unknown(text: str, conditions: Sequence[Condition]) -> dict[Condition, str]:
-    """Find values in an or-list with an unknown word ("Stroke or insomnia"), each with that word."""
+    """Find known values that "or" joins with an unknown word ("Stroke or insomnia"); map each to that word."""
     unknown: dict[Condition, str] = {}
     previous_end = 0
     for condition, following in zip_longest(conditions, conditions[1:]):

@@ -83,6 +83,7 @@ class RuleConstructor:
         conditions, order, used = _read(folded, schema, self._today or date.today())
         unknown = find_unknown(folded, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
+        # what is left of the question without its conditions; the folded form tells whether it has content
         query, content = (cues.remainder(form, [*used, *conditions]) for form in (text, folded))
         where, repair = bound_filter(join_conditions(folded, conditions))
         repairs = [
@@ -105,7 +106,7 @@ def _normalize(question: str) -> str:
 
 
 def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:
-    """Return the conditions of a text, its order, and the spans of order and missing fields."""
+    """Return the conditions of a text, the order that it asks for, and the spans of that and of missing fields."""
     times = [field for field in schema if field.temporal]
     order = find_order(text, schema)
     missing = find_missing(text, schema, max(times, key=lambda field: field.type == "date", default=None))
@@ -161,7 +162,7 @@ def find_order(text: str, schema: Schema) -> Order | None:
     if match is None or not times:
         return None
     number, noun, word = (match.groupdict().get(name) for name in ("n", "noun", "word"))
-    limit = int(read_any(number)) or None if number else None
+    limit = int(read_any(number)) or None if number else None  # 0 is no limit
     if number is None and noun and noun.isascii() and not noun.endswith("s"):
         limit = 1  # "the latest paper"
     field = max(times, key=lambda field: field.type == "date")

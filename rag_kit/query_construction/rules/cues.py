@@ -143,32 +143,36 @@ def is_reference(text: str, year: QuestionSpan) -> bool:
 _FRAME = re.compile(
     rf"(?i){_NEGATION}|\b{_LIGHT_WORD}|\bor\b|{_ZH_LIGHT_WORD}|请|之间|期间|找出?|查找|检索|搜索|列出|给我|我[要想]|所有|全部|或者?|且|并|既|也|吗|呢",
 )
+# words and marks at the end of a text that need something after them: "sleep, but not (" -> " but not ("
 _DANGLING = re.compile(rf"(?:\b(?:{_LIGHT_WORD}|(?:without|but|not|only|and|or)\b)|[\s\"“‘「(:=])++$", _I)
 
 
 def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int, bool]:
-    """Widen a part of a text by the negation before it, from `floor` on, or after it; tell whether there is one."""
+    """Widen a span by a negation before it ("no sleep"), from `floor` on, or after it; tell whether there is one."""
     before, after = NEGATED.search(text[floor:begin]), EXCLUDED_AFTER.match(text, end)
     begin = floor + before.start() if before else begin
     return begin, after.end() if after else end, bool(before or after)
 
 
 def remainder(text: str, spans: Sequence[QuestionSpan]) -> str:
-    """Remove spans from a text, and what dangles without them.
+    """Cut spans out of a text, and with them stray commas and the words before them that mean nothing alone.
 
     Example:
         >>> left = remainder("Papers on sleep after 2010 tagged Aged", [QuestionSpan(16, 26), QuestionSpan(34, 38)])
         >>> left, without_frame(left)
         ('Papers on sleep', 'sleep')
     """
-    parts, position = [], 0
+    kept, position = [], 0
     for span in sorted(spans, key=lambda span: (span.begin, span.end)):
-        if span.begin >= position:  # "tagged" means nothing without the tag after it
-            parts.append(_DANGLING.sub(" ", text[position : span.begin]))
+        if span.begin >= position:  # else it overlaps the span before it
+            # "tagged" means nothing without the tag after it
+            kept.append(_DANGLING.sub(" ", text[position : span.begin]))
         position = max(position, span.end)
-    parts.append(text[position:])
-    remaining = re.sub(r"\s+([,.;:?!])", r"\1", re.sub(r"\s+", " ", " ".join(parts)))
-    return re.sub(r"(?:^|(?<=[,;]))\s*[,;]+", "", remaining).strip(" ,;:、，")
+    kept.append(text[position:])
+    remaining = re.sub(r"\s+", " ", " ".join(kept))
+    remaining = re.sub(r"\s+([,.;:?!])", r"\1", remaining)  # "sleep , , please ?" -> "sleep,, please?"
+    remaining = re.sub(r"(?:^|(?<=[,;]))\s*[,;]+", "", remaining)  # "sleep,, please?" -> "sleep, please?"
+    return remaining.strip(" ,;:、，")
 
 
 def without_frame(text: str) -> str:
