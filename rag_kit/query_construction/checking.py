@@ -46,8 +46,9 @@ class UnfitError(Exception):
 def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) -> ConstructedQuery:
     """Check what a model answered.
 
-    Only fields of the schema get through, under operators and with values of their type. All else is dropped, an "or"
-    as a whole: the filter gets wider, never narrower. ``repairs`` has every change; relative dates count from `today`.
+    Only fields of the schema get through, under operators and with values of their type. All else is dropped, so that
+    the filter gets wider, never narrower; an "or" with an unusable condition is dropped whole. ``repairs`` has every
+    change; relative dates count from `today`.
 
     Example:
         >>> schema = Schema.of([{"name": "year", "type": "int"}])
@@ -113,7 +114,7 @@ class _Checker:
         return None
 
     def _make_comparison(self, name: str, operator: str, value: Any, negated: bool) -> Clause | None:
-        """Make the clause of a condition, ``None`` if no entry of a list fits; raise `UnfitError` if it cannot be."""
+        """Make the clause of a condition, ``None`` if no value of a list fits; raise `UnfitError` if all is unfit."""
         field = self._find_field(name)
         if field is None:
             raise UnfitError(f"there is no such field; allowed: {', '.join(self.schema.names[:20])}")
@@ -132,6 +133,8 @@ class _Checker:
                 raise UnfitError("a list has no order" if field.ordered else "its values have no order")
             return clauses.comparison_clause(field, operator, self._fit(field, items[0]))
         excludes = operator in _NEGATED
+        # Are the values joined by "or", once a "not" around them is carried inwards? The negation of "A and B" is
+        # "not A or not B", so each negation turns it around.
         if field.many:
             is_or = excludes if operator not in ("$in", "$nin") else not excludes
             return self._make_list_clause(field, operator, self._fit_all(field, items, is_or != negated))
@@ -165,9 +168,10 @@ class _Checker:
         return values
 
     def _fit_all(self, field: MetadataField, items: list[Any], are_alternatives: bool) -> list[Any]:
-        """Convert values to the field's form; of several, those that do not fit are dropped, with a repair recorded.
+        """Convert values to the field's form; a value that does not fit is dropped, with a repair recorded.
 
-        Of alternatives none is: the others alone would hide what is asked for, so `UnfitError` is raised.
+        `UnfitError` is raised instead if it is the only one, or if they are alternatives ("A or B"): the other
+        alternatives alone would hide what is asked for.
         """
         if len(items) > _MAX_ITEMS:
             if are_alternatives:
@@ -184,7 +188,7 @@ class _Checker:
         return list(values)
 
     def _fit(self, field: MetadataField, value: Any) -> Any:
-        """Convert a value to the field's form, or to a `Period` for one of dates or years; else raise `UnfitError`."""
+        """Convert a value to the field's form, a date or year maybe to a `Period`; else raise `UnfitError`."""
         if field.type == "date" or field.is_year:
             fitted = self._read_time(field, value)
         elif field.type == "bool":
@@ -206,9 +210,8 @@ class _Checker:
     def _read_time(self, field: MetadataField, value: Any) -> Any:
         """Return the year or `Period` that a value names, or its seconds if the field stores these; else ``None``."""
         number = _to_number(field, value)
-        if isinstance(value, float) and isinstance(
-            number, float
-        ):  # 2003.5 is no day, but has its place among years
+        if isinstance(value, float) and isinstance(number, float):
+            # 2003.5 is no day, but has its place among years
             return number if field.is_year or field.date_format == "timestamp" else None
         if field.is_year and isinstance(number, int) and number <= _MAX_YEAR:
             return number
@@ -238,7 +241,10 @@ def _to_number(field: MetadataField, value: Any) -> int | float | None:
 
 
 def _to_known_text(field: MetadataField, value: Any) -> str | None:
-    """Match a text with the field's values by its words; ``None`` if all values are known, and not just one matches."""
+    """Return the field's value that has the words of a text, whatever their order and case.
+
+    If no value or several have them: ``None`` if `field.values` has all that may occur, else the text as it is.
+    """
     text = str(value).strip()
     if isinstance(value, bool) or not text or len(text) > _MAX_TEXT:
         return None

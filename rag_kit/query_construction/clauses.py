@@ -75,6 +75,7 @@ def any_of(parts: Sequence[Clause]) -> Clause | None:
 
 
 def _join_flat(word: str, parts: Sequence[Clause]) -> Clause | None:
+    """Join clauses by ``$and`` or ``$or``; a clause that is such a join itself gives its members."""
     flat = [inner for part in parts for inner in part.get(word, [part])]
     return {word: flat} if len(flat) > 1 else next(iter(flat), None)
 
@@ -88,10 +89,12 @@ def shorten_clause(where: Clause) -> Clause:
     """Write ``year = 2010 or year = 2012`` as ``year in (2010, 2012)``, and the same for "not"."""
     join, single, several = ("$or", "$eq", "$in") if "$or" in where else ("$and", "$ne", "$nin")
     parts = [split_clause(part) for part in where.get(join, [])]
-    if len({field for field, _, _ in parts}) != 1 or any(operator != single for _, operator, _ in parts):
+    fields = {field for field, _, _ in parts}
+    if len(fields) != 1 or any(operator != single for _, operator, _ in parts):
         return where
+    [field] = fields
     values = list(dict.fromkeys(operand for _, _, operand in parts))
-    return {parts[0][0]: {several: values} if len(values) > 1 else {single: values[0]}}
+    return {field: {several: values} if len(values) > 1 else {single: values[0]}}
 
 
 def top_clauses(where: Filter | None) -> list[Clause]:
@@ -121,7 +124,7 @@ def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
         return where, None
     parts = list({repr(part): part for part in top_clauses(where)}.values())
     kept = parts[:_MAX_CONDITIONS]
-    if _bounds_error(all_of(kept)) is not None:
+    if _bounds_error(all_of(kept)) is not None:  # one of them is too large or too deep by itself
         kept = []
     dropped = len(parts) - len(kept)
     repair = f"dropped the last {dropped} of {len(parts)} conditions: {why}" if dropped else None
@@ -149,7 +152,7 @@ def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
     """
     parts = top_clauses(where)
     for step in range(1, min(len(parts), _MAX_STEPS) + 1):
-        kept = 0 if step == _MAX_STEPS else len(parts) - step
+        kept = 0 if step == _MAX_STEPS else len(parts) - step  # the last step drops all that is left
         yield all_of(parts[:kept]), " and ".join(show_filter(part) for part in reversed(parts[kept:]))
 
 
@@ -160,7 +163,7 @@ def show_filter(where: Filter) -> str:
 
 
 def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any = None) -> Clause:
-    """Make the clause that compares a field with a value, a `Period`, or the range from a value to another.
+    """Make the clause that compares a field with a value, a `Period`, or the range from `value` to `high`.
 
     Example:
         >>> from datetime import date
@@ -184,14 +187,15 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
     if period.end is not None:  # the first day after it
         last = (period.end - timedelta(days=1)).year
         if period.grain not in ("year", "years") and operator in ("$gt", "$lt"):
-            operator += "e"  # after May 2020: 2020 may hold documents of June, so it stays in
+            # $gt to $gte, $lt to $lte: "after May 2020" may mean documents of June, so the year 2020 stays in
+            operator += "e"
     if first == last:
         return {field.name: {operator: first}}
     return _range_clause(field.name, operator, first, last)
 
 
 def _range_clause(name: str, operator: str, start: Any, end: Any, *, includes_end: bool = True) -> Clause:
-    """Make the clause that compares a field with a range; without an end (``None``) it is open."""
+    """Make the clause that compares a field with the range from `start` to `end`, or from `start` on without an end."""
     low, below = {name: {"$gte": start}}, {name: {"$lt": start}}
     if end is None:
         return low if operator in ("$eq", "$gt", "$gte") else below

@@ -143,7 +143,7 @@ class Schema:
         return len(self.fields)
 
     def find(self, name: str) -> MetadataField | None:
-        """Return the field with that name or alias, whatever case, blanks and dashes; None if unclear."""
+        """Return the field of a name or alias, ignoring case, blanks and dashes; None if there is none, or several."""
         normalized = _normalize(name)
         named = [field for field in self.fields if field.name == name]
         named = named or [field for field in self.fields if normalized in map(_normalize, field.all_names)]

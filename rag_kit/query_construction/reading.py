@@ -27,8 +27,8 @@ Check = Callable[[str, str, Any, bool], Clause | None]
 def read_filter(value: Any, check: Check, repair: Callable[[str], None]) -> Clause | None:
     """Read a filter in any usual shape; None if nothing in it can be used. `repair` gets each change as a text.
 
-    Read are the names of the kit's own form, LangChain's (``comparator``, ``attribute``, ``arguments``), lists, and
-    Mongo-style mappings such as ``{"year": {"$gte": 2010}}``.
+    It may have the names of the kit's own form or LangChain's (``comparator``, ``attribute``, ``arguments``), be a
+    list, or a mapping as in MongoDB, such as ``{"year": {"$gte": 2010}}``.
 
     Example:
         >>> def check(field, operator, value, negated):
@@ -73,7 +73,7 @@ class _Reader:
         return [clauses.none_of(joined) if joined and word == "not" else joined]
 
     def _none_of(self, parts: Parts, negated: bool) -> Parts:
-        """Negate parts that were read as negated, all of which must hold together."""
+        """Negate parts that must hold together; each was read with `negated` turned around, as below a "not"."""
         return self.join("not", self.join("and", parts, not negated), negated)
 
     def _drop(self, value: Any, why: str) -> Parts:
@@ -103,12 +103,12 @@ class _Reader:
         else:
             flags = _take_flags(entries, ("not", "$not")) if len(entries) > 1 else []
             read = self._read_entries
-        if sum(flags) % 2 == 0:
+        if sum(flags) % 2 == 0:  # none of the flags says "not", or two do and cancel each other
             return read(entries, value, negated, depth)
         return self._none_of(read(entries, value, not negated, depth), negated)
 
     def _read_condition(self, entries: dict[str, Any], whole: Any, negated: bool, depth: int) -> Parts:
-        """Read a condition; one with an unknown key is dropped."""
+        """Read ``{"field": "year", "operator": "gt", "value": 2010}``; a condition with an unknown key is dropped."""
         field = entries.pop(next(name for name in _FIELD if isinstance(entries.get(name), str)))
         operator, has_value = _take(entries, _OPERATOR), not entries.keys().isdisjoint(_VALUE)
         operand, why = _take(entries, _VALUE), _not_understood(entries)
@@ -127,13 +127,17 @@ class _Reader:
         return self._condition(field, name, operand, negated)
 
     def _read_group(self, entries: dict[str, Any], whole: Any, negated: bool, depth: int) -> Parts:
+        """Read ``{"logic": "or", "conditions": [...]}``; a group with an unknown key is dropped."""
         parts, word = _take(entries, _PARTS), _take(entries, LOGIC + _OPERATOR)
         if why := _not_understood(entries):
             return self._drop(whole, why)
         return self._read_list(word and str(word), parts, negated, depth)
 
     def _read_list(self, join: str | None, value: Any, negated: bool, depth: int) -> Parts:
-        """Read the parts of a group, joined by `join`, else by the words between or inside them, else by "and"."""
+        """Read the parts of a group; `join` joins them, else a word in the list, else "and".
+
+        The word may be between the parts (``[a, "or", b]``) or inside them (``[a, {"field": ..., "logic": "or"}]``).
+        """
         is_list = isinstance(value, list)
         items = [entry for entry in value if join_of(entry) is None] if is_list else [value]
         between = [join_of(entry) for entry in value if join_of(entry)] if is_list else []
