@@ -52,7 +52,7 @@ class SelfQueryCall:
         return self._add_stage(documents[:limit], constructed)
 
     async def _schema(self) -> Schema:
-        """Return the fields, with values of only those rows that the caller may see."""
+        """Return the fields to filter by; their values come only from rows that the caller may see."""
         owner, call = self.owner, self.call
         if owner.schema_ is not None:
             return cast("Schema", owner.schema_)
@@ -60,7 +60,7 @@ class SelfQueryCall:
         return await call.do("schema", partial(owner._schema, where))
 
     async def _construct(self, schema: Schema) -> ConstructedQuery:
-        """Make text and filter by the model; by rules if there is none, or it fails."""
+        """Turn the question into text and filter: by the model, or by rules if there is no model or it fails."""
         owner, call = self.owner, self.call
         if owner._prompts is not None:
             ask_model = partial(owner._ask_model, call.question, schema, call.child("self_query"))
@@ -75,7 +75,7 @@ class SelfQueryCall:
         return cast("ConstructedQuery", owner._rules.construct(call.question, schema))
 
     async def _find(self, constructed: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
-        """Search under a filter; if the words find nothing, list what passes."""
+        """Search under the caller's filter ANDed with `where`; if little is found, or all is filter, list rows."""
         question = self.call.query
         try:
             self._where = combine_filters(self.call.filter, where)
@@ -91,7 +91,7 @@ class SelfQueryCall:
             documents = await self._search(query, limit)
             if documents:
                 break
-        # a question that is all filter asks for every row that passes
+        # without a text the question is all filter, and asks for every row that passes
         if where is not None and len(documents) < limit and (not text or not documents):
             listed = await self._list_rows(limit + len(documents)) or []
             found_keys, keys = document_keys([documents, listed], None)
@@ -100,7 +100,7 @@ class SelfQueryCall:
         return documents
 
     async def _sort(self, text: str, sort: Sort, limit: int) -> list[Document]:
-        """Return the first documents by a field: of all that pass, or, with a text to search for, of the best ones."""
+        """Return the first documents by a field: of all rows that pass, or, with a text, of the best of a search."""
         candidates = None if text else await self._list_rows(_MAX_SORTED + 1)
         if candidates is None:
             depth = self.owner.fetch_k or max(100, 10 * self.call.k)
@@ -116,6 +116,7 @@ class SelfQueryCall:
         return sortable[:limit]
 
     async def _search(self, query: str, k: int) -> list[Document]:
+        """Search the inner retriever, and drop documents that do not pass the filter: it may have ignored that."""
         documents = await self.call.search(self.owner.retriever, query, k, self._where)
         passes = compile_filter(self._where)
         return [doc for doc in documents if passes(doc.metadata)]

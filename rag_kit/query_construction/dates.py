@@ -65,7 +65,7 @@ def parse_period(text: str, today: date) -> Period | None:
 
 
 def find_periods(text: str, today: date) -> list[NamedPeriod]:
-    """Find every date in a text, in order; of those that begin at one position, by the first form that fits."""
+    """Find the dates in a text, in order and without overlap; where several begin, the first form counts."""
     candidates: list[tuple[int, int, Period | None]] = []
     for make_period, pattern in _FORMS:
         candidates += [(*match.span(), make_period(match, today)) for match in pattern.finditer(text)]
@@ -101,21 +101,21 @@ def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Peri
 
 
 def _read_value(text: str, value: Value) -> tuple[int, int, Period | None]:
-    """Return begin, end and period of a date or decade, with "early" or "late" before it, 初 or 末 after it."""
+    """Return begin, end and period of a date, or of a decade or its part ("early 1990s", 1990年代末)."""
     has_suffix = text.startswith("代", value.end)  # 1990年代 is read as a year
     if value.dimension != "decade" and not has_suffix:
         return value.start, value.end, _read_date(value)
-    begin, end = value.start, value.end + has_suffix
+    begin, end = value.start, value.end + has_suffix  # True adds 1, the length of 代
     before, after = _PART.search(text, max(0, begin - 16), begin), _PART_AFTER.match(text, end)
     part = before[1].lower() if before else after and after.lastgroup
-    first, count = _THIRDS[part] if part else (0, 10)
+    first, count = _THIRDS[part] if part else (0, 10)  # first year in the decade, number of years
     period = _months(int(value.amount) + first, 1, 12 * count, "years")
     return before.start() if before else begin, after.end() if after else end, period
 
 
 def _read_date(value: Value) -> Period | None:
     """Return the period of a year, a month or a day, such as ``2020-05-01``; ``None`` if there is no such day."""
-    year, month, day = (*map(int, value.key.split("-")), 0, 0)[:3]  # 0: it names none
+    year, month, day = (*map(int, value.key.split("-")), 0, 0)[:3]  # "2020-05" gives 2020, 5, 0
     if not month:
         return _months(year, 1, 12, "year")
     if not day:
@@ -130,7 +130,8 @@ def _read_date(value: Value) -> Period | None:
 def _quarter(match: re.Match[str], today: date) -> Period | None:
     """Return a quarter of a year; 3Q21 is of 2021."""
     year = int(match["y"])
-    return _months(year if year > 99 else 2000 + year, 3 * QUARTERS[match["q"].lower()] - 2, 3, "quarter")
+    first_month = 3 * QUARTERS[match["q"].lower()] - 2
+    return _months(year if year > 99 else 2000 + year, first_month, 3, "quarter")
 
 
 def _until_now(match: re.Match[str], today: date) -> Period | None:
@@ -145,7 +146,8 @@ def _until_now(match: re.Match[str], today: date) -> Period | None:
 def _relative(match: re.Match[str], today: date) -> Period | None:
     """Return this or the last year or month; 前年 is the year before the last."""
     text = match[0].lower()
-    back = 2 if text == "前年" else int(text[0] not in "tc今本这")  # 0 for "this", "current" and the like
+    # how many years or months back: 0 for "this", "current", 今, 本 and 这, 1 for "last", "previous", 去 and 上
+    back = 2 if text == "前年" else int(text[0] not in "tc今本这")
     if text.endswith(("year", "年")):
         return _months(today.year - back, 1, 12, "year")
     year, month = divmod(today.year * 12 + today.month - 1 - back, 12)

@@ -214,8 +214,9 @@ def _date_format(name: str, value_type: type, values: Sequence[Any]) -> DateForm
     if value_type is str and values and all(_ISO.match(value) for value in values):
         return "iso"
     if value_type in (int, float) and values and _TIME_NAME.search(name):
+        # 20260131: eight figures, of which the fifth and sixth are a month
         if all(15000101 <= value <= 29991231 and 1 <= int(value) // 100 % 100 <= 12 for value in values):
             return "yyyymmdd"
-        if all(10**8 <= value < 10**10 for value in values):
+        if all(10**8 <= value < 10**10 for value in values):  # seconds since 1970, from 1973 to 2286
             return "timestamp"
     return None

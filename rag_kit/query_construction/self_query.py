@@ -205,7 +205,7 @@ class SelfQueryRetriever(AskingRetriever):
         return await self._ask_model(question, schema, config)
 
     def construct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
-        """As ``aconstruct_query``, from blocking code."""
+        """Turn a question into text and filter, as ``aconstruct_query`` does, from blocking code."""
         return run_coroutine(self.aconstruct_query(question, config))
 
     async def _ask_model(self, question: str, schema: Schema, config: Any) -> ConstructedQuery:
@@ -218,7 +218,7 @@ class SelfQueryRetriever(AskingRetriever):
         return check_answer(answer, question, schema, today)
 
     def inner_retrievers(self) -> Sequence[Any]:
-        """The one that is searched with."""
+        """The retriever that is searched with."""
         return [self.retriever]
 
     async def _search(self, query: str, call: Call) -> list[Document]:

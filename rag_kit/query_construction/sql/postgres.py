@@ -96,14 +96,14 @@ def _guard(connection: Any, seconds: float) -> None:
 
 
 def _fetch_rows(connection: Any, rewritten: str, limits: Limits) -> QueryResult:
-    """Fetch the rows; the server cuts long cells."""
+    """Run a rewritten statement and fetch its rows; the server cuts long cells that are not numbers."""
     query = f"({rewritten}) AS q".replace("%", "%%")
     # a statement with a parameter goes by the extended protocol, which takes one statement alone
     columns = connection.exec_driver_sql(f"SELECT * FROM {query} LIMIT %s", (0,)).cursor.description
     if len(columns) > MAX_COLUMNS:
         raise StatementError(f"There are {len(columns)} columns; select at most {MAX_COLUMNS}.", rewritten)
     aliases = [f"c{number}" for number in range(len(columns))]
-    cells = [
+    cells = [  # column[1] is the oid of the column's type, column[0] its name
         alias if column[1] in _NUMERIC else f"left(CAST({alias} AS text), {limits.chars + 1})"
         for alias, column in zip(aliases, columns, strict=True)
     ]

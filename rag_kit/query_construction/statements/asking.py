@@ -95,7 +95,7 @@ class TextToStatement(Runnable[str, QueryResult]):
         return self._call_with_config(blocking(self._ask, "ask"), input, config, run_type="chain", **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
-        """As ``invoke``, without blocking the event loop; statements run on a thread."""
+        """Answer one question without blocking the event loop; statements run on a thread."""
         return await self._acall_with_config(self._ask, input, config, run_type="chain", **kwargs)
 
     async def _ask(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:

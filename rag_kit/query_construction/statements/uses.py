@@ -51,8 +51,9 @@ class StatementRetriever(RagKitRetriever):
     async def _search(self, query: str, call: Call) -> list[Document]:
         _refuse_filter(call.filter)
         ask, config = self.query, call.child(self.query.kind)
-        step = Step(ask.kind, lambda _: ask.invoke(query, config), lambda _: ask.ainvoke(query, config))
-        return (await step).documents
+        # a step has two forms, blocking and asynchronous; the retriever runs the one that it was called in
+        blocking_form, async_form = lambda _: ask.invoke(query, config), lambda _: ask.ainvoke(query, config)
+        return (await Step(ask.kind, blocking_form, async_form)).documents
 
 
 def _refuse_filter(filter: Any) -> None:
