@@ -22,9 +22,9 @@ def find_change(
 ) -> str:
     """Return the reason why a statement with the words of a sentence says something else, or "".
 
-    The two are aligned. Where the words around are the same, a word in between must be the same too: another number,
-    another name, an opposite, or words that the passage has elsewhere make another statement. A wording of its own,
-    which the passage does not have, is free; where it is the only difference, the reason is "other".
+    The content words and negations of both are aligned. Between equal words, another number, name or thing, an
+    opposite, or words from elsewhere in the passage give a reason. Words that the passage does not have may be another
+    wording; if they are the only difference, the reason is "other".
 
     `passage` has the content words of the whole passage, `titles` those of what it refers back to.
     """
@@ -37,7 +37,7 @@ def find_change(
     blocks = SequenceMatcher(None, cited_keys, stated_keys, autojunk=False).get_opcodes()
     surplus = Counter(cited_keys)
     surplus.subtract(stated_keys)
-    # how many words are the same in each block, with one more at both ends
+    # the number of equal words in each block (0 in a changed one), with a 0 before the first block and after the last
     same = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
     changed = [block for block in blocks if block[0] != "equal"]
     with_new_words = sum(any(token.content for token in stated[start:end]) for *_, start, end in changed)
@@ -55,32 +55,27 @@ def find_change(
         in_place = (before and after) or (old_start == new_start == 0 and after >= _MIN_CONTEXT)
         one_for_one = bool(in_place) and max(len(old_words), len(new_words)) <= _MAX_THING
         alone = one_for_one and with_new_words == 1
-        if reason := _reason_of_replacement(old_words, new_words, surplus, passage, one_for_one, alone):
+        reason = _reason_of_replacement(old_words, new_words, surplus, passage, one_for_one, alone)
+        if reason:
             return reason
     share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
-    is_shortened = all(
-        tag in ("equal", "delete") for tag, *_ in blocks
-    )  # so that all words are in their order
-    if (
-        voice == stated_voice
-        and not is_shortened
-        and share >= MIN_CLOSE
-        and _have_changed_places(cited, stated)
-    ):
+    is_shortened = all(tag in ("equal", "delete") for tag, *_ in blocks)  # all words are in their order
+    may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
+    if may_be_turned and _have_changed_places(cited, stated):
         return "order"
     return "other" if is_extended else ""
 
 
 def _is_added(new: Sequence[Token], passage: Set[str]) -> bool:
-    """Tell whether two things or more were put into a sentence that the passage has nowhere."""
+    """Tell whether the new tokens name two or more things that the passage has nowhere."""
     added = [token for token in new if token.thing and not token.value and not has_alike(token.key, passage)]
     return len(added) > 1
 
 
 def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
-    """Tell whether two words changed places: each has the neighbour that the other has in the sentence.
+    """Tell whether two words a and b of a sentence changed places in a statement.
 
-    One of them may have either neighbour; the other must have the left one.
+    In the statement a has the left or right neighbour that b has in the sentence, and b the left one of a.
     """
     old, new = _neighbours(cited), _neighbours(stated)
     values = {token.key for token in stated if token.value}
@@ -110,7 +105,7 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
 
 
 def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:
-    """Return the content words of a part without those of which another part has a form; names all stay."""
+    """Return the content words of `part` that have no form in `other`, as "grow" has in "grew"; names all stay."""
     keys = {token.key for token in other if token.content and not token.name}
     return [
         token
@@ -128,7 +123,7 @@ def _reason_of_replacement(
     one_for_one: bool,
     alone: bool,
 ) -> str:
-    """Return the reason why words of a statement say something else than those of the sentence in that place, or "".
+    """Return the reason why the words `new` of a statement mean something else than `old` of the sentence, or "".
 
     `surplus` counts how many times more the sentence has a word than the statement, `passage` has the content words of
     the whole passage; `one_for_one`: one name or thing is replaced by one other; `alone`: and nothing else is new.

@@ -204,7 +204,7 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
         if not _PLAIN.search(text):  # hidden marks are the only ones: they cite
             text = _MARK.sub(_plain_mark, text.translate(_UNHIDDEN))
         pieces = [piece.translate(_UNHIDDEN) for piece in _MARKS.split(text)]
-        texts, marks = pieces[::2], pieces[1::2]
+        texts, marks = pieces[::2], pieces[1::2]  # split() gives a text, a mark, a text, ...
         # marks behind the full stop, or on the next line, are of the statement before
         if marks and not texts[0] and claims and not claims[-1].numbers:
             claims[-1] = Statement(claims[-1].text, _cited_numbers(marks[0]))
@@ -277,7 +277,7 @@ def _cited_numbers(text: str) -> tuple[int, ...]:
 def _split_at_marks(texts: list[str], marks: list[str]) -> list[Statement]:
     """Cut a sentence at its marks if each part has two content words or more; else make it one statement.
 
-    `texts` are those between the marks, with one more behind the last mark.
+    `texts` has the text before each mark, and as its last element the text behind the last mark.
     """
     pairs = zip(texts, marks, strict=False)
     parts = [Statement(text.strip(" \n,，;；、"), _cited_numbers(mark)) for text, mark in pairs]

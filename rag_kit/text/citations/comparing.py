@@ -47,9 +47,8 @@ class Pair:
     source: PassageSource
     sentence: Sequence[Token] = ()  # the best one of the span
     clause: Sequence[Token] = ()  # of that sentence the best one, where the statement has a single clause
-    clauses: Sequence[
-        tuple[Sequence[Token], Sequence[Token]]
-    ] = ()  # of the statement, with the best of the sentence
+    # each clause of the statement, with the best clause of the sentence for it
+    clauses: Sequence[tuple[Sequence[Token], Sequence[Token]]] = ()
 
 
 def with_keys_of(source: PassageSource, stated: Sequence[Token]) -> list[Token]:
@@ -68,9 +67,9 @@ def _key_in(source: PassageSource, token: Token) -> str:
 
 
 def _key_of_bare(source: PassageSource, value: Value) -> str:
-    """Return the key of a plain number of a table whose header names a value's unit, or "".
+    """Return the key of a table's plain number that is a value without its unit, or "".
 
-    年假天数 (days of leave) names days.
+    The column's header must name the unit, as 年假天数 (days of leave) names days.
     """
     for place in source.places if source.rows else ():
         is_bare = place.value.amount == value.amount and not place.value.dimension
@@ -99,9 +98,9 @@ def compare_words(pair: Pair) -> tuple[str, float]:
 
 
 def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
-    """Return those of a statement's content words of which neither the quote nor the titles have a form.
+    """Return the content words of a statement that neither quote nor titles have, in the same or another form.
 
-    Values and names must be equal, and so must words of another row of a table: they name another thing.
+    Values and names count only in the same form, and so do words of another row of a table: they name another thing.
     """
     context = pair.source.context_tokens
     keys = content_keys(pair.quoted) | pair.source.context_keys
@@ -121,12 +120,12 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
 
 
 def _is_of(word: str, others: Set[str]) -> bool:
-    """Tell whether a word is one of some others, or in Chinese has one of them in it, as 学生票 has 学生."""
+    """Tell whether a word is among others, or a Chinese word contains one of them, as 学生票 contains 学生."""
     return word in others or (word > "\u2fff" and any(len(other) > 1 and other in word for other in others))
 
 
 def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
-    """Tell whether a Chinese word is one of some keys and a form of another word, as 华东地区 of 华东 and 地区."""
+    """Tell whether a Chinese word is a key and a form of another word, joined, as 华东地区 is 华东 and 地区."""
     if word < "\u2fff":
         return False
     return any(word[:end] in keys and has_alike(word[end:], words) for end in range(1, len(word)))
@@ -154,7 +153,7 @@ def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
 
 
 def _opposite_or_negation(pair: Pair) -> str:
-    """Return the reason if a statement has an opposite of a quoted word, or only one of both denies a word; else ""."""
+    """Return the reason why a statement contradicts its quote by an opposite, "all" or a negation, or ""."""
     said, stated = {token.key for token in pair.quoted}, {token.key for token in pair.stated}
     new = [key for key in stated - said if not any(are_equal(key, other) for other in said)]
     denied = {word for words in _denied(pair.stated) for word in words}
@@ -174,13 +173,13 @@ def _opposite_or_negation(pair: Pair) -> str:
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
         if is_of_clause and _changes_modal(part, clause):
             return "opposite"
-        if reason := _negates_alone(part, clause if is_of_clause else pair.quoted):
+        if reason := _reason_of_negation(part, clause if is_of_clause else pair.quoted):
             return reason
     return ""
 
 
 def _widens(pair: Pair) -> bool:
-    """Tell whether a statement says of all what its sentence, or one of the two after it, limits to some."""
+    """Tell whether a statement has "all", "any" ..., and its sentence or the two after it "only", "except" ..."""
     stated, sentence = {token.key for token in pair.stated}, {token.key for token in pair.sentence}
     following = dropwhile(lambda tokens_of: tokens_of is not pair.sentence, pair.source.tokens)
     said = sentence.union(*({token.key for token in tokens_of} for tokens_of in islice(following, 1, 3)))
@@ -200,10 +199,10 @@ def _words_before_bounds(row: Sequence[Token]) -> set[str]:
     return {before.key for before, token in pairwise(row) if token.value and token.value.bound}
 
 
-def _negates_alone(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
+def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
     """Return "negation" if one text denies a word that the other has and does not deny, else "".
 
-    "paraphrase" if the statement only has more negations, so that words do not tell.
+    "paraphrase" if words do not tell: the statement has more negations, or a word such as "exempt" denies as well.
     """
     for text, other in ((stated, quoted), (quoted, stated)):
         keys, denied_there = content_keys(other), [word for words in _denied(other) for word in words]

@@ -37,7 +37,7 @@ Clause = list[Token]
 def assertions(statement: str) -> list[str]:
     """Cut a statement at the commas and conjunctions that join whole assertions.
 
-    A piece that only says when, if or why something holds stays with the next one, the last one with that before.
+    A piece that only says when, if or why something holds stays with the piece after it; the last, with that before it.
 
     Example:
         >>> assertions("The tank holds 300 litres, and the pump is blue.")
@@ -78,7 +78,8 @@ def clauses(text: str) -> list[Clause]:
     parts: list[tuple[bool, Clause]] = [(False, [])]  # whether "and" begins it, and its tokens
     for start, token in placed:
         while cuts and cuts[0][0] <= start:
-            parts.append((cuts.pop(0)[1], []))
+            _, begins_with_and = cuts.pop(0)
+            parts.append((begins_with_and, []))
         if token.key not in _JOINTS:
             parts[-1][1].append(token)
     return _join_parts(parts)

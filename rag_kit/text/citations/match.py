@@ -29,9 +29,8 @@ _MIN_CLOSE_WORDING = 0.65  # the same, for a wording of the statement's own to b
 _MOST_CHANGES = 2  # places with other words up to which a statement is a sentence changed
 # reasons that a sentence which only asks cannot give: it claims nothing
 _NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
-_CONTRIBUTES = (
-    0.25  # share of a statement's words that one of several passages must have to support it with others
-)
+# share of a statement's words that one of several passages must have to support it together with the others
+_CONTRIBUTES = 0.25
 _POINTING = word_set(
     "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
 )
@@ -84,7 +83,7 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
 def _judge_against(statement: str, source: PassageSource) -> Verdict:
     """Judge a statement by one passage: as a whole, and each of the assertions that it joins by itself.
 
-    A passage may make them in several sentences, of which the quote of the whole is one.
+    The quote of the whole has few sentences, and the passage may make the other assertions elsewhere.
     """
     whole = _judge_by_quote(statement, source)
     parts = assertions(statement) if whole.reason not in ("verbatim", "language", "thin") else []
@@ -167,10 +166,10 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
 
 
 def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str:
-    """Correct the reason for a verdict by a comparison with the best sentence, word by word in their order.
+    """Return the reason for a verdict after a comparison with the best sentence, word by word in their order.
 
-    A covered statement in which a word was changed gets the reason for that. A statement that has too few words of the
-    sentence in their order is not that sentence changed: its reason is "paraphrase".
+    If all words of the statement are covered but one was changed, the reason is that change. If too few are in the
+    order of the sentence, the statement is no changed copy of it, and the reason is "paraphrase".
     """
     sentence = pair.sentence
     referred, passage_words = _split_referred(pair)
@@ -229,10 +228,7 @@ def _leaves_open(sentence: str) -> bool:
 
 
 def _begins_inside(text: str, statement: str) -> bool:
-    """Tell whether a Chinese statement begins behind another character of a text, maybe inside a word.
-
-    陪产假为15天 does not say 产假为15天.
-    """
+    """Tell whether a Chinese statement begins in the middle of a text's word: 陪产假为15天 does not say 产假为15天."""
     said = fold(statement).rstrip("。.")
     before, found, _ = fold(text).partition(said)
     return bool(found) and bool(_TWO_HAN.fullmatch(before[-1:] + said[:1]))
@@ -241,9 +237,9 @@ def _begins_inside(text: str, statement: str) -> bool:
 def _closeness(
     stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool, with_forms: bool
 ) -> tuple[float, int]:
-    """Return the share of a statement's content words that a sentence has in their order, and how often others come.
+    """Return the share of a statement's content words that a sentence has in their order, and how many places differ.
 
-    Without `with_values` values do not count; `with_forms` a form of a word counts as the word.
+    Without `with_values`, values are left out; with `with_forms`, a form of a word counts as the word.
     """
     old = [token.key for token in cited if token.content and (with_values or not token.value)]
     new = [token.key for token in stated if token.content and (with_values or not token.value)]

@@ -20,9 +20,8 @@ class ValuePlace(NamedTuple):
     """
 
     value: Value
-    clause: frozenset[
-        str
-    ]  # other words of its clause; in a table, of cell, header and cells that name the row
+    # other words of its clause; in a table, of cell, header and cells that name the row
+    clause: frozenset[str]
     earlier: frozenset[str] = frozenset()  # words of earlier clauses of its sentence
     earlier_in_part: frozenset[str] = frozenset()
     sentence_before: frozenset[str] = frozenset()
@@ -38,7 +37,7 @@ class CellTokens(NamedTuple):
 
 
 def sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:
-    """Yield the values of the sentence with a number, given its parts and the words of the sentence before."""
+    """Yield the values of a sentence, given the clauses of its parts, its number, and the words of the one before."""
     earlier = frozenset[str]()
     for part_number, part in enumerate(parts):
         earlier_in_part = frozenset[str]()
@@ -177,7 +176,7 @@ def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
 
 
 def _is_more_exact(words: Set[str], one: ValuePlace, other: ValuePlace) -> bool:
-    """Tell whether only one of two values is of what a statement says: of tanks, where the other is of large tanks."""
+    """Tell whether a statement has all words that only `one` has beside it, and lacks one of `other` ("large")."""
     return _has_all(words, one.clause - other.clause) and not _has_all(words, other.clause - one.clause)
 
 

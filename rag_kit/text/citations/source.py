@@ -222,7 +222,7 @@ class PassageSource:
 
     @cached_property
     def captions(self) -> list[Sequence[Token]]:
-        """The tokens of the sentence above the table, for each row; none for a sentence."""
+        """For each row the tokens of the sentence above its table, for each sentence no tokens."""
         captions: list[Sequence[Token]] = []
         above: Sequence[Token] = ()
         for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
@@ -246,7 +246,8 @@ class PassageSource:
             keys_so_far |= keys
             shared = len(stated_values & keys), len(stated_keys & keys_so_far), len(stated_keys & keys)
             ranked.append(((*shared, -len(clause)), clause))
-        return max(ranked, key=lambda entry: entry[0])[1]
+        _, best = max(ranked, key=lambda entry: entry[0])
+        return best
 
 
 def _period_of(word: str) -> str:

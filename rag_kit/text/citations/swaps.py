@@ -83,8 +83,8 @@ _CHANGE_WORDS = 60  # characters before a value in which English words that say 
 def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
     """Return the reason why a statement exchanges things that the passage tells apart, or "".
 
-    "number": a value before and one after a change; "name": a text and that of another label; "order": the
-    sides of a comparison, or who may or must do something.
+    "number": the values before and after a change; "name": the texts of two labels; "order": the sides of a comparison,
+    or who may or must do something.
     """
     if _is_change_turned(statement, passage) or _has_other_sign(statement, passage):
         return "number"
@@ -96,9 +96,9 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
 
 
 def turns_order(statement: str, sentence: str) -> bool:
-    """Tell whether a statement in a sentence's words turns around what comes first, is the cause, or does it to whom.
+    """Tell whether a statement exchanges first and second, cause and effect, or who does something to whom.
 
-    In other words than the sentence's, as a paraphrase has, an order tells nothing.
+    It must be in the sentence's words: in a paraphrase, an order tells nothing.
     """
     return _is_sequence_turned(statement, sentence) or _are_roles_swapped(statement, sentence)
 
@@ -163,11 +163,12 @@ def _has_range(ranges: Sequence[tuple[Value, Value]], start: Value, end: Value) 
 
 
 def _is_only(value: Value, these: Sequence[Value], others: Sequence[Value]) -> bool:
+    """Tell whether a value is among some values, and not among others."""
     return any(says(one, value) for one in these) and not any(says(one, value) for one in others)
 
 
 def _has_other_sign(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a statement says that something rises by what a passage has with a minus, or falls by a plus."""
+    """Tell whether a statement has a rise by a value that has a minus in the passage, or a fall by one with a plus."""
     cells = (cell for row in passage.rows.values() for cell in row.cells if cell.text.startswith("+"))
     rising = {value.normal for cell in cells for value in cell.values}
     normals = {place.value.normal for place in passage.places}
@@ -195,7 +196,7 @@ def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
 
 
 def _is_sequence_turned(statement: str, sentence: str) -> bool:
-    """Tell whether a statement has first, or as the cause, what a sentence has second, or as the effect."""
+    """Tell whether a statement exchanges first and second, or cause and effect, of a sentence."""
     stated = _sequences(statement)
     said = _sequences(sentence) if stated else []
     for (first, second), (said_first, said_second) in product(stated[:1], said):
@@ -207,7 +208,7 @@ def _is_sequence_turned(statement: str, sentence: str) -> bool:
 
 
 def _sequences(text: str) -> list[tuple[set[str], set[str]]]:
-    """Return the content words of what a text says comes first, or causes, with those of what follows."""
+    """Return pairs from a text: the content words of the first event or cause, and those of the second or effect."""
     return [
         (content_keys(tokens(match["first"])), content_keys(tokens(match["second"])))
         for pattern in _SEQUENCES
@@ -216,7 +217,7 @@ def _sequences(text: str) -> list[tuple[set[str], set[str]]]:
 
 
 def _are_roles_swapped(statement: str, sentence: str) -> bool:
-    """Tell whether a statement has "to A" where a sentence has "to B", and B elsewhere, or "A beat B" turned."""
+    """Tell whether two names change roles: "from B to A" for "from A to B", or "B beat A" for "A beat B"."""
     stated_tokens, said_tokens = tokens(statement), tokens(sentence)
     names = {token.key for token in (*stated_tokens, *said_tokens) if token.name}
     stated, said = _roles(stated_tokens, names), _roles(said_tokens, names)
@@ -232,7 +233,7 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
 
 
 def _is_turned(one: str, other: str, stated: Sequence[Token], said: Sequence[Token]) -> bool:
-    """Tell whether one name is before another in a statement and behind it in a sentence, with a word in between."""
+    """Tell whether `one` is before `other` in a statement and behind it in a sentence, with the same word between."""
     between: list[set[str]] = []
     for row, first, last in ((stated, one, other), (said, other, one)):
         keys = [token.key for token in row]
@@ -266,7 +267,7 @@ class _Comparison(NamedTuple):
 
 
 def _is_comparison_turned(statement: str, sentence: str) -> bool:
-    """Tell whether a statement has before "than" what a sentence has behind it, with the same comparative."""
+    """Tell whether a statement exchanges the two sides of a sentence's "longer than"."""
     for stated, said in product(_comparisons(statement), _comparisons(sentence)):
         left, right = stated.left - stated.right, stated.right - stated.left
         was_right, was_left = said.right - said.left, said.left - said.right
@@ -288,7 +289,7 @@ def _comparisons(text: str) -> list[_Comparison]:
 
 
 def _is_duty_of_another(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a passage gives what a party may, must or must not do only to other parties."""
+    """Tell whether a passage gives a right or duty that a statement gives to one party only to other parties."""
     stated = _duties(statement)
     said = _duties(passage.plain()) if stated else []
     for name, action in stated:

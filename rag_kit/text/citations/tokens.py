@@ -135,11 +135,8 @@ def _han_token(word: str, tag: str) -> Token:
 
 
 _DIRECTIONS = ("up", "down")
-_CUT = {
-    "不适": ("不", "适"),
-    "概不负责": ("不", "负责"),
-    "恕不": ("不",),
-}  # negations inside words of the dictionary
+# words of the dictionary that have a negation in them, and how they are cut
+_CUT = {"不适": ("不", "适"), "概不负责": ("不", "负责"), "恕不": ("不",)}
 # forms of one English word begin with the same letters: at least so many, and this share of the shorter word
 _MIN_PREFIX, _PREFIX_SHARE = 4, 0.7
 _MIN_HAN = 2  # longer Chinese words of one length are forms of one where a single character differs
@@ -157,7 +154,7 @@ _CHARACTERS = _OPPOSITES.rpartition("#")[2]
 
 @cache
 def _classes(table: str = _OPPOSITES) -> dict[str, dict[int, int]]:
-    """Map each word or character, stemmed and as it is, to its group in each of its classes, by their numbers."""
+    """Map each word or character, as it is and stemmed, to its groups: number of the class -> number of the group."""
     classes: dict[str, dict[int, int]] = {}
     lines = [line for line in table.splitlines() if line and line[0] != "#"]
     for number, line in enumerate(lines):
@@ -217,7 +214,7 @@ def are_equal(a: str, b: str) -> bool:
 
 
 def _group_pairs(a: str, b: str) -> list[tuple[int, int]]:
-    """Return the groups of two words in each class that both belong to."""
+    """Return the groups of two words, as a pair for each class that both belong to."""
     groups, others = _groups_of(a), _groups_of(b)
     return [(groups[number], others[number]) for number in groups.keys() & others.keys()]
 
