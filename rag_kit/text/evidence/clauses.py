@@ -25,20 +25,20 @@ _OUTER_FIRST = "章节条"
 
 
 class Clause(NamedTuple):
-    """A clause: 章, 节, 条, the English word or "" before its number."""
+    """A clause of a contract or law: its unit (章, 节, 条, an English word or "") and its number."""
 
     unit: str
     number: str
 
     def is_among(self, asked: tuple[Clause, ...]) -> bool:
-        """Tell whether it is one of some clauses; the figures of 3.2 or of Article 3 may stand alone."""
+        """Tell whether it is one of the `asked` clauses; "3.2" and "Article 3" may be written without their unit."""
         wanted = {one for one in asked if one.number == self.number}
         return self in wanted or any(
             not self.unit and ("." in one.number or one.unit.isascii()) for one in wanted
         )
 
     def closes(self, other: Clause) -> bool:
-        """Tell whether another clause ends where this one begins, which is not a part of it."""
+        """Tell whether this clause ends another one where it begins: it is no part of that."""
         if self.unit:
             return not other.unit or _OUTER_FIRST.find(self.unit) <= _OUTER_FIRST.find(other.unit)
         return not other.unit and self.number.count(".") <= other.number.count(".")

@@ -32,8 +32,8 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
 
     Each identifier and name must be in some passage. A passage must hold one of the identifiers and one of the Chinese
     persons, and its document a time that overlaps the question's times, if it names any. Other names are compared by
-    their stems and may be misspelled by a letter; those in what askers say of themselves ("I live in Bath.") are not
-    looked for. A clause is looked for in the documents whose titles or file names have most of the question.
+    their stems and may be misspelled by a letter; names in remarks of askers about themselves ("I live in Bath.") are
+    not looked for. A clause is looked for in the documents whose titles or file names have most of the question.
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
@@ -70,14 +70,14 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
 
 
 def attribute_asked(question: Question) -> set[str]:
-    """Return the terms of the attribute that a question asks of an identifier; none if it asks in another form."""
+    """Return the terms for the attribute in questions such as "price of the CK6150"; none for other questions."""
     match = _ATTRIBUTE.search(question.text)
     plain = (term.key for term in question.terms if not (term.nominal or term.date))
     return set(terms(match["han"] or match["english"])).intersection(plain) if match else set()
 
 
 def _document(passage: PassageText) -> Hashable:
-    """Return what passages of one document share; one that names no document stands alone."""
+    """Return a key that the passages of one document share; a passage without title and marks gets its number."""
     marks = (passage.title.partition("\n")[0], *passage.marks)
     return marks if any(marks) else passage.number
 
@@ -87,9 +87,10 @@ def _letters_and_digits(text: str) -> str:
 
 
 def _persons(question: str) -> set[tuple[str, ...]]:
-    """Return the Chinese names of persons, each in the forms that a text may have.
+    """Return the Chinese names of persons in a question, each with the forms that a text may have.
 
-    Surname and the next character, for where a name ends is often in doubt; 张伟经理 may be 张经理, and 王老师 any 王.
+    A name is cut to surname and next character, since its end is often in doubt. 张伟经理 may be written 张经理; of
+    王老师 only 王 is looked for.
     """
     pairs = [pair for run in _HAN.findall(question) for pair in tag_words(run, guess_names=True)]
     # "nrt": names that are written by their sound, in one of several ways

@@ -89,7 +89,7 @@ def question_terms(text: str) -> tuple[Term, ...]:
 
 
 def _terms_of_matches(pattern: re.Pattern[str], text: str) -> set[str]:
-    """Return the terms of all places of a text that a pattern matches."""
+    """Return the terms in all parts of a text that a pattern matches."""
     return {key for match in pattern.finditer(text) for key in terms(match[0])}
 
 
@@ -121,7 +121,7 @@ _NAME = re.compile(
 
 
 def offers(kind: str, sentence: str, question: str) -> bool:
-    """Tell whether a sentence has a name, number or time, as the question asks, that the question does not have.
+    """Tell whether a sentence has a name, number or time, whichever `kind` asks for, that the question does not have.
 
     Example:
         >>> offers("number", "It has 76 rooms.", "How many rooms does it have?")

@@ -236,7 +236,7 @@ def is_question(text: str) -> bool:
 
 
 def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row]:
-    """Split passages into sentences, of a clause alone where the question names it."""
+    """Split passages into sentences; if the question names a clause, only the sentences of that clause are returned."""
     rows: list[_Row] = []
     stand_ins: list[_Row] = []  # the heading of the clause, and what other texts than clauses say of it
     asked = question.clauses
@@ -296,18 +296,18 @@ def _goes_on(header: str, row: str) -> bool:
 
 
 def _without_code(text: str) -> str:
-    """Remove fenced blocks from a text, also one that began before the passage was cut out."""
+    """Remove fenced blocks of code from a text, also a block that began before the passage was cut out."""
     parts = _FENCE.split(text)
     texts, languages = parts[::2], parts[1::2]
-    # the first of an odd number of fences ends a block if it names no language
+    # texts and code alternate; a passage may begin in code: then the fences are odd, and the first names no language
     is_end = len(languages) % 2 == 1 and not languages[0] and texts[0].rstrip()[-1:] not in tuple(".:。：")
     return "\n".join(texts[is_end::2])
 
 
 def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
-    """Return the question's terms in the sentences next to one; a question that follows is about later sentences.
+    """Return the question's terms in the sentences before and after one, if they are of its passage.
 
-    Rows of a table say nothing of each other.
+    A question after it does not count, since it is about later sentences, nor do rows of a table for each other.
     """
     before, row, after = rows[max(order - 1, 0) : order], rows[order], rows[order + 1 : order + 2]
     near = (*before, *(one for one in after if not is_question(one.text)))
@@ -323,8 +323,9 @@ def _fit_row_in_time(
 ) -> TimeFit:
     """Measure how well a sentence fits the question's times.
 
-    A row has those of its header, too. A sentence without a time has those of its passage's version; else it counts
-    half by the last one named. Both are by the passage's index; `last_times` is kept up to date here.
+    A row of a table has the times of its header, too. A sentence without a time has those of its document's version
+    (`usual_times`), else the last time named before it, at half value. Both are by the passage's index; `last_times`
+    is updated.
     """
     if not question.spans:
         return TimeFit()

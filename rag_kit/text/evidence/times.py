@@ -72,7 +72,7 @@ def time_spans(text: str) -> list[TimeSpan]:
 
 
 def _quarters(text: str, values: Sequence[Value]) -> dict[Value, TimeSpan]:
-    """Return the years beside which a quarter stands, as spans of that quarter."""
+    """Map each year with a quarter beside it, as in "Q2 2025", to the span of that quarter."""
     quarters: dict[Value, TimeSpan] = {}
     for one, other in pairwise(values):
         year, quarter = (other, one) if one.dimension == "quarter" else (one, other)

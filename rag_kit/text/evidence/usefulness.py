@@ -39,7 +39,8 @@ def usefulness(
 
     Without ``cosines`` it goes by words alone.
     """
-    setting = (len(passages) > 1) + 2 * (cosines is not None)  # the index of the one of SETTINGS
+    # the index in SETTINGS: 0 for a passage alone, 1 for several, and 2 more with vectors
+    setting = (len(passages) > 1) + 2 * (cosines is not None)
     grades = []
     for measures in measure(question, passages, cosines):
         total = sum(weights[setting] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
@@ -119,9 +120,9 @@ def _measure_alone(
 
 
 def _repetition(scores: Sequence[float], passage_terms: Sequence[frozenset[str]]) -> list[float]:
-    """Measure how far other good passages say what each one says: independent sources repeat answers.
+    """Measure how much of each passage other good passages say too: independent sources repeat answers.
 
-    A term counts by the scores of the other passages that have it; the mean is over the passage's highest terms.
+    A term has the share of the others' scores that passages with it have; the mean is over a passage's highest terms.
     """
     total = sum(scores)
     scores_by_term: Counter[str] = Counter()
