@@ -186,14 +186,15 @@ def _rank(text: str) -> Reading:
 
 
 def _clock(text: str) -> Reading:
-    """Read a time as minutes after midnight; open where nothing tells the halves of the day apart."""
+    """Read a time as minutes after midnight; it is open if it may be before or after noon, as "half past two"."""
     lowered = text.lower()
-    if spoken := re.match(_SPOKEN, text):
+    if spoken := re.match(_SPOKEN, text):  # "quarter to nine": 45 minutes past eight
         minutes, side, word = re.split(r" (past|to) ", spoken[0].lower())
         hour, minute = read_any(word), float(_MINUTES[minutes])
         if side == "to":
             hour, minute = hour - 1 or 12, 60 - minute
     else:
+        # "9 Uhr" gives 9 and 0.0
         hour, minute = (*(read_any(numeral) for numeral in _INTEGER.findall(text)), 0.0)[:2]
         if "半" in text:
             minute = 30

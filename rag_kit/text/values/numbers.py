@@ -98,7 +98,7 @@ def read_words(text: str) -> float:
             total, below_scale = total + (below_scale or 1) * _TIMES[word], 0.0
         else:
             below_scale += WORDS.get(word, 0.0)
-    return (total + below_scale) or float(text.lower() in ("a", "an", "one"))
+    return (total + below_scale) or float(text.lower() in ("a", "an", "one"))  # "a" is 1
 
 
 def read_fraction(count: str, part: str) -> float:

@@ -17,7 +17,7 @@ _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 
 
 def join(text: str, first: Value, second: Value) -> list[Value]:
-    """Join two values that make one ("1 h 30 min"), or give the first the unit of the second ("5 to 10 days")."""
+    """Join two neighbours to one value ("1 h 30 min"), or give the first the unit of the second ("5 to 10 days")."""
     between = text[first.end : second.start]
     if not between and first.amount == 1 and second.per and first.unit == second.per:  # 一日3次
         return [second]

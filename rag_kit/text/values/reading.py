@@ -108,21 +108,20 @@ def find_values(text: str) -> list[Value]:
 
 
 def _single_values(text: str) -> Iterator[Value]:
-    """Yield the values of a text, those not joined that make one together, as in "1 h 30 min"."""
+    """Yield the values of a text one by one; "1 h 30 min" gives two, which are joined later."""
     end = 0  # of the value before
     for beginning in STARTS.finditer(text):
         start, word = beginning.start(), beginning[0]
-        is_joint = text[start - 1 : start].strip("( ,:，：（~") and (
-            start == end or not _SIGNED.match(text, start)
-        )
-        if word[0] in "+-" and is_joint:
-            start += 1  # a hyphen after a word is no sign
+        # a hyphen after a word, as in "page-3", is no sign; one of 增长率-3.5% is
+        follows_word = text[start - 1 : start].strip("( ,:，：（~")
+        if word[0] in "+-" and follows_word and (start == end or not _SIGNED.match(text, start)):
+            start += 1
         if start < end:
             continue
         if word[0].isalpha() and word.isascii() and not _may_begin(text, word, beginning.end()):
             continue
         match = FORMS.match(text, start)
-        if match and match.lastgroup == "date" and match[0].isdecimal():  # 2000, but not in 2000 kg
+        if match and match.lastgroup == "date" and match[0].isdecimal():  # a year, but not in 2000 kg
             end_of_figures = match.end()
             following = text[end_of_figures : end_of_figures + 1]
             if following in (*_COUNTED, *"千万亿") or unit_at(text, end_of_figures):
@@ -273,7 +272,7 @@ def _counting_unit(text: str, position: int) -> FoundUnit | None:
 
 
 def _bound(text: str, start: int, end: int) -> tuple[str, int]:
-    """Return "min" or "max" if a value is a bound, else "", and where the words for it begin, else `start`."""
+    """Return the bound of a value, "min" for "at least 5", "max" or "", and where its words begin, else `start`."""
     if (after := _AFTER.match(text, end)) and after.lastgroup:
         return after.lastgroup, start
     first = max(0, start - _BOUND_WITHIN)
@@ -287,7 +286,7 @@ def _bound(text: str, start: int, end: int) -> tuple[str, int]:
 
 
 def _about(text: str, begin: int, end: int) -> tuple[bool, int]:
-    """Tell whether a value is said to be near only, and return where it begins with a word for that before it."""
+    """Tell whether a value has "about" or the like; return where it begins, with such a word before it."""
     if before := _ABOUT.search(text, max(0, begin - _ABOUT_WITHIN), begin):
         return True, before.start()
     return _ABOUT_AFTER.match(text, end) is not None, begin

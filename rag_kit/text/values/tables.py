@@ -91,8 +91,8 @@ def _scale_of(word: str) -> float:
 def table_rows(text: str) -> Iterator[TableRow]:
     """Yield the rows below the headers of a text's tables; a line with two bars is a row.
 
-    Rows above the rule (``| --- |``) are the header, and below it those without a number that rows with numbers follow.
-    A header cell without text has that of the cell before it.
+    Rows above the rule (``| --- |``) are the header. So are the first rows below it if they have no number and a row
+    with numbers follows. A header cell without text has that of the cell before it.
 
     Example:
         >>> row = next(table_rows("| Model | Price (EUR) |\\n| --- | --- |\\n| P-12 | 900 |"))
@@ -152,7 +152,7 @@ class _Columns:
         self._measures = [_header_measure(header) for header in headers]
         unit_columns = [column for column, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)]
         self._unit_column = unit_columns[0] if unit_columns else None
-        named = (read_measure(match["unit"]) for match in _CAPTION.finditer(caption))
+        named = (read_measure(match["unit"]) for match in _CAPTION.finditer(caption))  # 单位：万元
         self._default = next((measure for measure in named if measure), None) or _header_measure(caption)
 
     def read_row(self, row: list[str]) -> tuple[TableCell, ...]:
@@ -196,9 +196,9 @@ def _is_form(row: list[str]) -> bool:
 
 
 def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[TableRow]:
-    """Yield the rows of a form (label, text, label, text ...), each with the cells without values of all others.
+    """Yield the rows of a form, whose cells are label, text, label, text ...
 
-    These name what the form is about, as its company or contract.
+    To each row the cells without values of all other rows are added: they name its subject, such as a company.
     """
     cells = [
         [
@@ -213,7 +213,7 @@ def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[Ta
 
 
 def _has_numbers(row: list[str]) -> bool:
-    """Tell whether a cell after the first begins with a number and is no year."""
+    """Tell whether a cell behind the first of a row begins with a number and is no year."""
     return any(
         re.match(r"[-+$€£¥≤≥<>±~约]?\s?[\d０-９]", cell) and not re.fullmatch(r"(?:19|20)\d\d年?", cell)
         for cell in row[1:]

@@ -38,7 +38,7 @@ class FoundUnit(NamedTuple):
 
 @cache
 def _units() -> dict[str, Unit]:
-    """Map each name to its unit; names of three letters or more also in lower case and with a plural s."""
+    """Map each name to its unit; a name of three letters or more is also known in lower case and with a plural s."""
     table: dict[str, Unit] = {}
     for line in _TABLE.splitlines()[1:]:
         dimension, _, entries = line.partition(": ")

@@ -47,7 +47,7 @@ class Value(NamedTuple):
 
 
 def counted_by(value: Value, *units: Unit) -> Value:
-    """Return a value counted by units, as 35 EUR by month; a time is the last of them."""
+    """Return a value counted by units, as 35 EUR per month; of several, units of time come last."""
     for by in sorted(units, key=lambda unit: unit.dimension in TIMES):
         per, dimension = f"{value.per}·{by.symbol}".lstrip("·"), f"{value.dimension}/{by.dimension}"
         value = value._replace(per=per, factor=value.factor / by.factor, dimension=dimension)
