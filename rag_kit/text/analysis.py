@@ -59,8 +59,8 @@ def load_segmenter() -> Callable[[str], list[str]]:
 def tag_words(run: str, guess_names: bool = False) -> list[tuple[str, str]]:
     """Cut a run of Chinese characters into words with their parts of speech, in jieba's letters.
 
-    What is in no dictionary, as most names, comes character by character: words then depend little on what stands
-    beside them, so that two texts can be aligned. With ``guess_names`` such characters may make up a word.
+    A word that is in no dictionary, as most names are, is cut into its characters: words then depend little on the text
+    beside them, so that two texts can be aligned. With ``guess_names`` such characters may be joined to a word.
 
     Example:
         >>> tag_words("在北京大学")
@@ -188,7 +188,7 @@ class StoredAnalyzer:
         return cls(**{name: settings[name] for name in names if name in settings})
 
     def __reduce__(self) -> Any:
-        """For copies in other processes: the settings; what is remembered of words is found out again."""
+        """Pickle the settings alone; a copy in another process finds out the terms of words again."""
         return type(self).from_settings, (self.settings(),)
 
 
@@ -261,7 +261,7 @@ class Analyzer(StoredAnalyzer):
                 extend(terms_of[word])
             return terms
         for word in unicode_runs().findall(folded):
-            if word < FIRST_CLOSE or not SPECIAL.match(word):
+            if word < FIRST_CLOSE or not SPECIAL.match(word):  # a word of a script with spaces
                 extend(terms_of[word])
             elif _HAN.match(word):
                 terms += self._chinese_terms(word)
@@ -272,7 +272,7 @@ class Analyzer(StoredAnalyzer):
         return terms
 
     def query_terms(self, text: str) -> list[str]:
-        """The terms of a query; see `StoredAnalyzer`. An analyzer without the built-in stop words leaves none out."""
+        """Return the terms of a query, without question words if the analyzer has the built-in stop words."""
         terms = self(text)
         if self.stop_words is not True or ASKING_TERMS.isdisjoint(terms):
             return terms

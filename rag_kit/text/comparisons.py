@@ -95,7 +95,7 @@ def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
 
 
 def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
-    """Return the queries of those things of which no variant of the question speaks alone."""
+    """Return the queries of the things that no variant of the question names alone."""
     # Latin names must be whole words ("A" is not in "what"); Chinese text has no gaps between words.
     patterns = {name: rf"(?<![a-z0-9]){re.escape(fold(name))}(?![a-z0-9])" for name, _ in pairs}
     named = [[name for name in patterns if re.search(patterns[name], fold(variant))] for variant in variants]

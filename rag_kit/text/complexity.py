@@ -88,7 +88,7 @@ def points_back(question: str, max_words: int = 2) -> bool:
 
     Args:
         question: The question.
-        max_words: Content words of a question with a pronoun, from which on it names what the pronoun stands for.
+        max_words: Most content words; a pronoun in a longer question is taken to stand for one of its words.
 
     Example:
         >>> [points_back(text) for text in ("When does it start?", "And in 2020?", "Does Ada know that she won?")]

@@ -95,7 +95,7 @@ _MIN_WORDS = 8  # from so many words on, a lack of English function words tells 
 def same_language(statement: str, passage: str) -> bool:
     """Tell whether two texts may be in one language, so that their words compare; True if nothing tells.
 
-    Texts in different scripts are not, nor are an English text and another one in Latin letters that share few words.
+    False for texts in different scripts, and for an English and another text in Latin letters that share few words.
 
     Example:
         >>> same_language("水壶保修三年。", "The kettle has a warranty."), same_language("1,230", "A kettle.")
@@ -116,7 +116,7 @@ def _is_english(words: list[str]) -> bool:
 
 
 def _script(text: str) -> str:
-    """Return the script of most letters, as Unicode names it, or ""; Chinese may be outnumbered by Latin letters."""
+    """Return the script of most letters, as Unicode names it, or ""; "CJK" for Chinese even with more Latin letters."""
     if text.isascii():
         return "LATIN" if re.search("[A-Za-z]", text) else ""
     if detect_language(text) == "zh":
@@ -152,7 +152,7 @@ def fold(text: str) -> str:
 
 
 def cache_of_texts(maxsize: int, longest: int = 1_000) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Cache a function of a text, as ``functools.lru_cache``; results of long texts are not kept."""
+    """Make a decorator like ``functools.lru_cache`` for functions of a text; results of long texts are not kept."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         kept = cast("Callable[P, T]", lru_cache(maxsize=maxsize)(function))

@@ -23,7 +23,7 @@ class WordLikeness:
         content_words("warm")  # loads what is read from files now, so that no call blocks on one
 
     def scores(self, question: str, among: Sequence[int] | None = None) -> list[float]:
-        """Score the candidates with the numbers `among`, or all, from 0 (no word in common) to 1 (all in one text).
+        """Score all candidates, or those with the indices `among`, from 0 (no word in common) to 1 (all in one text).
 
         A score is the mean of the weighted share of the question's words that occur in any of the candidate's texts and
         of the share that occurs in the best one. Candidates that are not scored have no influence.

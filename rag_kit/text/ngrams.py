@@ -49,7 +49,7 @@ class CharacterNgrams(StoredAnalyzer):
         return grams
 
     def _cut(self, word: str) -> tuple[str, ...]:
-        """Return the n-grams of a word, remembered for the next time."""
+        """Cut a word into n-grams, and remember them for its next occurrence."""
         spaced = not SPECIAL.match(word)
         text, sizes = (f" {word} ", self.sizes) if spaced else (word, self.close_sizes)
         grams = tuple(text[n : n + size] for size in sizes for n in range(len(text) - size + 1)) or (text,)

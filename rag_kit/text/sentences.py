@@ -53,7 +53,7 @@ def sentences(text: str, *, max_chars: int = 1000) -> list[Sentence]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of spans that no sentence crosses: lines, with hard-wrapped ones joined."""
+    """Yield start and end of spans that no sentence crosses: lines, or hard-wrapped lines joined."""
     start = end = 0
     previous = ""
     for match in _LINE.finditer(text):
@@ -77,7 +77,10 @@ def _cut_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Trim white space; cut a sentence that is too long at the last semicolon, else comma or blank, of its half."""
+    """Cut a sentence into pieces of at most `limit` characters, without white space around them.
+
+    Each ends at the last semicolon in its second half, else at the last comma or blank there, else at the limit.
+    """
     start, end = _trim(text, start, end)
     while end - start > limit:
         cut = start + limit
@@ -191,7 +194,7 @@ def _ends_chinese(text: str, match: re.Match[str], following: str, full_width: b
 
 
 def _inside_title(text: str, begin: int, position: int, following: str, close: str) -> bool:
-    """Tell whether a stop at a position is inside a book title, which ends behind it."""
+    """Tell whether a stop at a position is inside a book title: 《 is open before it, and 》 follows."""
     window = text[max(begin, position - _OPEN_TITLE) : position]
     return window.rfind("《") > window.rfind("》") and ("》" in following or "》" in close)
 

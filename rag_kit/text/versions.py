@@ -111,10 +111,10 @@ def read_version(marks: Sequence[str]) -> Version:
 
 
 def find_disagreements(question: str, passages: Sequence[PassageText]) -> list[Disagreement]:
-    """Find what the passages that may answer a question state differently.
+    """Find groups of sentences, of passages that may answer a question, that state different values of one thing.
 
-    Two sentences of different passages disagree if they say the same of the same thing but for their values. Sentences
-    that name different times, names or identifiers speak of different things, and so do passages of different titles.
+    Two sentences of different passages disagree if they differ only in one value. Sentences that name different times,
+    names or identifiers are about different things, and so are passages with different titles.
 
     Example:
         >>> texts = ["The hotel limit is 120 EUR per night.", "The hotel limit is now 150 EUR per night."]
@@ -169,7 +169,7 @@ def settle_versions(
 def _relevant_statements(question: Question, passages: Sequence[PassageText]) -> Iterator[VersionStatement]:
     """Yield the sentences that may answer the question and state a value, in reading order.
 
-    A question of which only the titles hold something is about the documents: all their sentences may answer it.
+    If only titles have words of the question, it is about the documents, and all their sentences may answer it.
     """
     texts = ((n, span.text) for n, passage in enumerate(passages) for span in sentences(passage.text))
     rows = [(n, text, question.keys & set(terms(text))) for n, text in islice(texts, MAX_SENTENCES)]
@@ -186,9 +186,9 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
 def _read_statement(
     question: Question, text: str, index: int, passage: PassageText
 ) -> VersionStatement | None:
-    """Read a sentence as a statement to compare; None if it asks, or states no value but times and identifiers.
+    """Read a sentence as a statement to compare; None if it is a question or states no value.
 
-    To a question for a time, times are the values.
+    Times and identifiers are no values, except that times are if the question asks for one.
     """
     if is_question(text):
         return None
@@ -248,7 +248,7 @@ def disagree(one: VersionStatement, other: VersionStatement, question: Question)
 
 
 def _neighbours(statement: VersionStatement, words: frozenset[str]) -> set[tuple[str, str]]:
-    """Return the words before and after each of some words of a sentence; all values count as the same word."""
+    """Return the pairs of words before and after each of the `words` in a sentence; all values are the word "#"."""
     row = tokens(without_mark(statement.text))
     keys = ["#" if token.value else token.key for token in row]
     triples = zip(["", *keys], keys, [*keys[1:], ""], row, strict=False)
@@ -263,7 +263,7 @@ def _count_common(some: Sequence[Value], others: Sequence[Value]) -> int:
 def _alike(words: frozenset[str], others: frozenset[str], question: Question) -> bool:
     """Tell whether two sentences have mostly the same words, or one has all words of the other.
 
-    All words of a short one, of a single word, count only if that is most of the question.
+    If the shorter one has a single word, that must be most of the question.
     """
     if _jaccard(words, others) >= _ALIKE:
         return True
