@@ -157,7 +157,7 @@ def settle_versions(
             continue
         stays = rivals[0]
         newest = None if question.spans else disagreement.newest
-        for candidate in candidates if newest else ():
+        for candidate in candidates:
             if newest and (candidate.passage_index, candidate.text) == (newest.passage_index, newest.text):
                 stays = candidate
                 break
@@ -172,10 +172,10 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
     If only titles have words of the question, it is about the documents, and all their sentences may answer it.
     """
     texts = ((n, span.text) for n, passage in enumerate(passages) for span in sentences(passage.text))
-    rows = [(n, text, question.keys & set(terms(text))) for n, text in islice(texts, MAX_SENTENCES)]
+    analysed = [(n, text, question.keys & set(terms(text))) for n, text in islice(texts, MAX_SENTENCES)]
     titles = [question.keys & set(terms(passage.title)) for passage in passages]
-    is_about_all = not weight_of(question, set().union(*(keys for *_, keys in rows)).difference(*titles))
-    for passage_index, text, in_sentence in rows:
+    is_about_all = not weight_of(question, set().union(*(keys for *_, keys in analysed)).difference(*titles))
+    for passage_index, text, in_sentence in analysed:
         passage, in_title = passages[passage_index], titles[passage_index]
         if (in_sentence or is_about_all) and weight_of(question, in_sentence | in_title) >= _RELEVANT:
             statement = _read_statement(question, text, passage_index, passage)
@@ -193,8 +193,8 @@ def _read_statement(
     if is_question(text):
         return None
     body = without_mark(text)
-    row = tokens(body)
-    values = [token.value for token in row if token.value]
+    body_tokens = tokens(body)
+    values = [token.value for token in body_tokens if token.value]
     asked = {value.normal for value in find_values(question.text)}
     times = [value for value in values if value.dimension in _TIMES]
     measures = [value for value in values if value.dimension not in _NO_MEASURE]
@@ -212,9 +212,9 @@ def _read_statement(
         number=passage.number,
         title=passage.title.partition("\n")[0],
         version=version,
-        words=frozenset(token.key for token in row if token.content and not token.value),
-        things=frozenset(token.key for token in row if token.thing and not token.value),
-        names=frozenset(token.key for token in row if token.name),
+        words=frozenset(token.key for token in body_tokens if token.content and not token.value),
+        things=frozenset(token.key for token in body_tokens if token.thing and not token.value),
+        names=frozenset(token.key for token in body_tokens if token.name),
         values=tuple(measures),
         times=tuple(times),
         subject=frozenset(token.key for token in tokens(_without_version(passage.title)) if token.content),
@@ -249,9 +249,9 @@ def disagree(one: VersionStatement, other: VersionStatement, question: Question)
 
 def _neighbours(statement: VersionStatement, words: frozenset[str]) -> set[tuple[str, str]]:
     """Return the pairs of words before and after each of the `words` in a sentence; all values are the word "#"."""
-    row = tokens(without_mark(statement.text))
-    keys = ["#" if token.value else token.key for token in row]
-    triples = zip(["", *keys], keys, [*keys[1:], ""], row, strict=False)
+    body_tokens = tokens(without_mark(statement.text))
+    keys = ["#" if token.value else token.key for token in body_tokens]
+    triples = zip(["", *keys], keys, [*keys[1:], ""], body_tokens, strict=False)
     return {(before, after) for before, key, after, token in triples if token.content and key in words}
 
 

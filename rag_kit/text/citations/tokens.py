@@ -65,34 +65,36 @@ def content_keys(words: Iterable[Token]) -> set[str]:
 
 def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[PlacedToken]:
     """Return the tokens of a text, as `tokens` does, with their offsets."""
-    row: list[PlacedToken] = []
+    placed: list[PlacedToken] = []
     end = 0  # of the value before
     for value in find_values(text) if values is None else values:
-        row += _word_tokens(text, end, value.begin)
-        if row and row[-1].token.key in _DIRECTIONS:  # "up 12 percent" differs from "down 12 percent"
-            row[-1] = row[-1]._replace(token=row[-1].token._replace(content=True))
+        placed += _word_tokens(text, end, value.begin)
+        if placed and placed[-1].token.key in _DIRECTIONS:  # "up 12 percent" differs from "down 12 percent"
+            placed[-1] = placed[-1]._replace(token=placed[-1].token._replace(content=True))
         token = Token(value.normal, name=value.dimension == "id", content=True, thing=True, value=value)
-        row.append(PlacedToken(value.start, token))
+        placed.append(PlacedToken(value.start, token))
         end = value.end + text.startswith("内", value.end)  # 4小时内 is no other value than 4小时
-        if len(row) > _MAX_TOKENS:
+        if len(placed) > _MAX_TOKENS:
             break
-    row += _word_tokens(text, end, len(text))
-    if row and row[0].token.name and not row[0].token.value and not any(one.token.name for one in row[1:2]):
-        # the first word of a sentence has its capital from there
-        row[0] = row[0]._replace(token=row[0].token._replace(name=False))
-    return row[:_MAX_TOKENS]
+    placed += _word_tokens(text, end, len(text))
+    first = placed[0].token if placed else Token("")
+    if first.name and not first.value and not any(one.token.name for one in placed[1:2]):
+        # the first word of a sentence has a capital anyway; it is a name if a name follows, as in "Ada Lovelace"
+        placed[0] = placed[0]._replace(token=first._replace(name=False))
+    return placed[:_MAX_TOKENS]
 
 
 def _word_tokens(text: str, start: int, end: int) -> list[PlacedToken]:
     """Return the tokens of ``text[start:end]``, in which no value is."""
-    row: list[PlacedToken] = []
+    placed: list[PlacedToken] = []
     for match in islice(_WORD.finditer(text, start, end), _MAX_TOKENS):
         if match["han"]:
             for word, tag in _with_whole_names(tag_words(fold(match["han"]))):
-                row += [PlacedToken(match.start(), _han_token(part, tag)) for part in _CUT.get(word, (word,))]
+                parts = _CUT.get(word, (word,))
+                placed += [PlacedToken(match.start(), _han_token(part, tag)) for part in parts]
         else:
-            row.append(PlacedToken(match.start(), _latin_token(match[0][:_MAX_WORD])))
-    return row
+            placed.append(PlacedToken(match.start(), _latin_token(match[0][:_MAX_WORD])))
+    return placed
 
 
 def _with_whole_names(words: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -102,16 +104,16 @@ def _with_whole_names(words: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
         >>> _with_whole_names([("由", "p"), ("陈", "nr"), ("思", "n"), ("远", "a"), ("负责", "v")])
         [('由', 'p'), ('陈思远', 'nr'), ('负责', 'v')]
     """
-    row: list[tuple[str, str]] = []
+    joined: list[tuple[str, str]] = []
     for word, tag in words:
-        before = row[-1][0] if row else ""
-        is_name = 0 < len(before) < _MAX_NAME and before[0] in SURNAMES and row[-1][1] == "nr"
+        before = joined[-1][0] if joined else ""
+        is_name = 0 < len(before) < _MAX_NAME and before[0] in SURNAMES and joined[-1][1] == "nr"
         is_surname = len(before) == 1 and before in SURNAMES and content_words(before)
         if (is_name or is_surname) and len(word) == 1 and content_words(word):
-            row[-1] = (before + word, "nr")
+            joined[-1] = (before + word, "nr")
         else:
-            row.append((word, tag))
-    return row
+            joined.append((word, tag))
+    return joined
 
 
 @cache_of_texts(_MAX_REMEMBERED, 100)

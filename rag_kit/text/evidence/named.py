@@ -48,6 +48,7 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     if not all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha()):
         return []
     kept = list(passages)
+    # each name is a tuple of the forms that a text may have
     identifiers = {(_letters_and_digits(name),) for name in _IDENTIFIER.findall(question.text)}
     for names, normalise in ((identifiers, _letters_and_digits), (_persons(fold(asked.text)), fold)):
         plain = {number: normalise(text) for number, text in texts.items()} if names else {}
@@ -99,6 +100,7 @@ def _persons(question: str) -> set[tuple[str, ...]]:
     persons: set[tuple[str, ...]] = set()
     for name in names:
         if len(name) == 2 and name[0] in SURNAMES:
+            # 张经理, 张伟经理, 张伟东经理
             title = re.search(f"{name[0]}(?:{name[1]}[{HAN}]?)??({_TITLES})", question)
             address = name[0] + title[1][0] if title else ""
             persons.add((name[0],) if name == address else (name, address or name))

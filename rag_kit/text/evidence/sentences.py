@@ -110,7 +110,7 @@ class SentenceCandidate:
         return max(0.0, self.score / _HIGHEST) if on_topic and any(signs) else 0.0
 
 
-class _Row(NamedTuple):
+class _ReadSentence(NamedTuple):
     """A sentence, the index of its passage, the question's terms in it and in the titles and headings above it."""
 
     text: str
@@ -123,51 +123,51 @@ class _Row(NamedTuple):
 def collect(question: Question, passages: Sequence[PassageText]) -> list[SentenceCandidate]:
     """Score every sentence of the passages for the question, in reading order."""
     keys = question.keys
-    rows = _read_rows(question, passages)
-    weights = _rarity_weights(question, rows)
+    found = _read_sentences(question, passages)
+    weights = _rarity_weights(question, found)
     marks = ["\n".join((passage.title, *passage.marks)) for passage in passages if question.spans]
     usual_times = [time_spans(text) for text in marks]
     last_times: dict[int, list[TimeSpan]] = {}
     candidates = []
-    for order, row in enumerate(rows):
-        title = row.title
-        near = row.matched.union(title, _terms_beside(rows, order), keys & set(terms(row.header)))
-        opens = order < _OPENING or rows[order - _OPENING].passage_index != row.passage_index
-        time_fit = _fit_row_in_time(question, row, last_times, usual_times)
+    for order, sentence in enumerate(found):
+        title = sentence.title
+        near = sentence.matched.union(title, _terms_beside(found, order), keys & set(terms(sentence.header)))
+        opens = order < _OPENING or found[order - _OPENING].passage_index != sentence.passage_index
+        time_fit = _fit_in_time(question, sentence, last_times, usual_times)
         features = Features(
-            cover=_share(weights, row.matched),
-            rest=_share(weights, row.matched - title) / (_share(weights, keys - title) or 1.0),
+            cover=_share(weights, sentence.matched),
+            rest=_share(weights, sentence.matched - title) / (_share(weights, keys - title) or 1.0),
             near=_share(weights, near),
             title=_share(weights, title),
             opens=_share(weights, title) if opens else 0.0,
-            rank=1 / (1 + row.passage_index),
-            kind=float(offers(question.kind, row.text, question.text)),
+            rank=1 / (1 + sentence.passage_index),
+            kind=float(offers(question.kind, sentence.text, question.text)),
             edges=time_fit.edges,
             overlap=time_fit.overlap,
             recent=time_fit.recent,
-            asks=float(is_question(row.text)),
+            asks=float(is_question(sentence.text)),
         )
         candidates.append(
             SentenceCandidate(
-                text=row.text,
-                number=passages[row.passage_index].number,
-                passage_index=row.passage_index,
+                text=sentence.text,
+                number=passages[sentence.passage_index].number,
+                passage_index=sentence.passage_index,
                 order=order,
-                matched=row.matched,
+                matched=sentence.matched,
                 near=near,
                 features=features,
                 score=sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True)),
-                header=row.header,
+                header=sentence.header,
             )
         )
     return candidates
 
 
-def _rarity_weights(question: Question, rows: Sequence[_Row]) -> dict[str, float]:
+def _rarity_weights(question: Question, found: Sequence[_ReadSentence]) -> dict[str, float]:
     """Weigh each term by its salience times its rarity among the sentences; the weights sum to 1."""
-    count = Counter(key for row in rows for key in row.matched)
+    count = Counter(key for sentence in found for key in sentence.matched)
     # (N + 1) / (n + 0.5) as in BM25's idf; log1p leaves weight to a term that is in every sentence
-    rarity = {term.key: math.log1p((len(rows) + 1) / (count[term.key] + 0.5)) for term in question.terms}
+    rarity = {term.key: math.log1p((len(found) + 1) / (count[term.key] + 0.5)) for term in question.terms}
     weights = {term.key: term.salience * rarity[term.key] for term in question.terms}
     total = sum(weights.values()) or 1.0
     return {key: weight / total for key, weight in weights.items()}
@@ -235,10 +235,10 @@ def is_question(text: str) -> bool:
     return text.rstrip("\"'”’」』)）").endswith(("?", "？"))
 
 
-def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row]:
+def _read_sentences(question: Question, passages: Sequence[PassageText]) -> list[_ReadSentence]:
     """Split passages into sentences; if the question names a clause, only the sentences of that clause are returned."""
-    rows: list[_Row] = []
-    stand_ins: list[_Row] = []  # the heading of the clause, and what other texts than clauses say of it
+    found: list[_ReadSentence] = []
+    stand_ins: list[_ReadSentence] = []  # the clause's heading, and sentences outside of clauses that name it
     asked = question.clauses
     # the words for a clause that is asked for, as it may be written otherwise: 第9条, 第九条
     named = question.keys & set(terms(" ".join(match[0] for match in REFERENCE.finditer(question.text))))
@@ -251,16 +251,16 @@ def _read_rows(question: Question, passages: Sequence[PassageText]) -> list[_Row
                 clause = begun
             if level:
                 headings = {one: line for one, line in headings.items() if one < level} | {level: text}
-                is_row, stands_in = False, bool(begun and begun.is_among(asked))
+                is_in_clause, stands_in = False, bool(begun and begun.is_among(asked))
             else:
-                is_row = not asked or bool(clause and clause.is_among(asked))
+                is_in_clause = not asked or bool(clause and clause.is_among(asked))
                 stands_in = not clause and not set(asked).isdisjoint(clauses_named(text))
-            if (is_row or stands_in) and len(rows) + len(stand_ins) < MAX_SENTENCES:
+            if (is_in_clause or stands_in) and len(found) + len(stand_ins) < MAX_SENTENCES:
                 title = named | (question.keys & set(terms("\n".join(headings.values()))))
-                row = _Row(text, passage_index, question.keys & set(terms(text)), title, header)
-                (rows if is_row else stand_ins).append(row)
+                sentence = _ReadSentence(text, passage_index, question.keys & set(terms(text)), title, header)
+                (found if is_in_clause else stand_ins).append(sentence)
     # a heading in the middle of a passage is an answer only where there is nothing else
-    return [row for row in rows if not _HEADING.match(row.text)] or rows or stand_ins
+    return [sentence for sentence in found if not _HEADING.match(sentence.text)] or found or stand_ins
 
 
 def _lines(passage: PassageText) -> Iterator[tuple[str, str, int]]:
@@ -304,20 +304,20 @@ def _without_code(text: str) -> str:
     return "\n".join(texts[is_end::2])
 
 
-def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
+def _terms_beside(found: Sequence[_ReadSentence], order: int) -> frozenset[str]:
     """Return the question's terms in the sentences before and after one, if they are of its passage.
 
     A question after it does not count, since it is about later sentences, nor do rows of a table for each other.
     """
-    before, row, after = rows[max(order - 1, 0) : order], rows[order], rows[order + 1 : order + 2]
+    before, sentence, after = found[max(order - 1, 0) : order], found[order], found[order + 1 : order + 2]
     near = (*before, *(one for one in after if not is_question(one.text)))
-    near = tuple(one for one in near if not (one.header and row.header))
-    return frozenset().union(*(one.matched for one in near if one.passage_index == row.passage_index))
+    near = tuple(one for one in near if not (one.header and sentence.header))
+    return frozenset().union(*(one.matched for one in near if one.passage_index == sentence.passage_index))
 
 
-def _fit_row_in_time(
+def _fit_in_time(
     question: Question,
-    row: _Row,
+    sentence: _ReadSentence,
     last_times: dict[int, list[TimeSpan]],
     usual_times: Sequence[list[TimeSpan]],
 ) -> TimeFit:
@@ -329,9 +329,9 @@ def _fit_row_in_time(
     """
     if not question.spans:
         return TimeFit()
-    if spans := time_spans(row.text):
-        last_times[row.passage_index] = spans[-1:]
-    if spans := spans + time_spans(row.header) or usual_times[row.passage_index]:
+    if spans := time_spans(sentence.text):
+        last_times[sentence.passage_index] = spans[-1:]
+    if spans := spans + time_spans(sentence.header) or usual_times[sentence.passage_index]:
         return fit_in_time(question.spans, spans)
-    fit = fit_in_time(question.spans, last_times.get(row.passage_index, []))
+    fit = fit_in_time(question.spans, last_times.get(sentence.passage_index, []))
     return TimeFit(*(value / 2 for value in fit))
