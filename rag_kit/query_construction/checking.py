@@ -114,7 +114,7 @@ class _Checker:
         return None
 
     def _make_comparison(self, name: str, operator: str, value: Any, negated: bool) -> Clause | None:
-        """Make the clause of a condition, ``None`` if no value of a list fits; raise `UnfitError` if all is unfit."""
+        """Make a condition's clause, ``None`` if no value of a list fits; raise `UnfitError` if it is not allowed."""
         field = self._find_field(name)
         if field is None:
             raise UnfitError(f"there is no such field; allowed: {', '.join(self.schema.names[:20])}")

@@ -61,7 +61,7 @@ S = TypeVar("S", bound=QuestionSpan)
 def longest_spans(spans: Iterable[S]) -> list[S]:
     """Return spans that do not overlap, in order: of overlapping ones the longest, of equals the first."""
     chosen: list[S] = []
-    for span in sorted(spans, key=lambda span: (span.begin - span.end, span.begin)):
+    for span in sorted(spans, key=lambda span: (span.begin - span.end, span.begin)):  # the longest first
         if not span.overlaps(chosen):
             chosen.append(span)
     return sorted(chosen, key=lambda span: span.begin)

@@ -71,7 +71,8 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
     else:
         return []
     join = _ZH_JOIN if chinese else _EN_JOIN
-    names = [name.strip() for name in join.split(match["list"].rsplit(": ", 1)[-1])]
+    listed = match["list"].rsplit(": ", 1)[-1]  # "these two: BM25 and SPLADE" gives "BM25 and SPLADE"
+    names = [name.strip() for name in join.split(listed)]
     pairs = _name_queries(names, chinese)
     distinct = {fold(name) for name, _ in pairs if _is_name(name)}
     return pairs if 2 <= len(distinct) == len(pairs) <= _MAX_ENTITIES else []

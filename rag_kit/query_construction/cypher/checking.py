@@ -94,8 +94,9 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
             raise RefusalError(f"{text[position : position + 20]!r}")
         kind, position = str(match.lastgroup), match.end()
         if kind != "space":
-            if tokens and not space and "mark" not in (kind, tokens[-1][0]):
-                raise RefusalError(f"{tokens[-1][1] + match[0]!r} without a space")
+            previous_kind, previous, _ = tokens[-1] if tokens else ("mark", "", True)
+            if not space and "mark" not in (kind, previous_kind):
+                raise RefusalError(f"{previous + match[0]!r} without a space")
             tokens.append((kind, match[0], space))
         space = kind == "space"
     return tokens

@@ -71,10 +71,10 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
 
 
 @lru_cache(maxsize=256)
-def _missing_pattern(field: MetadataField, time: bool) -> re.Pattern[str]:
+def _missing_pattern(field: MetadataField, is_time: bool) -> re.Pattern[str]:
     """Make the pattern of questions for documents without a field: "without an author", "unassigned", "undated"."""
     names, patterns = list(field.all_names), []
-    if time:
+    if is_time:
         names += ["year", "date", "publication year", "publication date", "年份", "日期"]
         patterns.append(r"\bundated\b")
     for name in names:

@@ -34,11 +34,11 @@ Purpose = Literal["documents", "topic", "answer"]
 
 
 def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, measured: bool) -> Purpose:
-    """Return the purpose of a text, by which it is decided which mentions are conditions.
+    """Return the purpose of a text, which decides what of the dates, numbers and values in it are conditions.
 
     "documents": it asks for documents of a kind ("papers on stroke", "red phones"), so that every value is a condition.
-    "topic": it asks for an answer about little else, or about a time ("what is known about stroke since 2010?"), so
-    that entries of lists count if it is plainly about them. "answer": any other question, or a statement.
+    "topic": it asks for an answer and names little else, or a time ("what is known about stroke since 2010?"), so that
+    a value of a list field is a condition only if the text is plainly about it. "answer": any other text.
 
     Example:
         >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale")
@@ -108,6 +108,7 @@ def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
 def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, after: Named | None) -> Condition:
     """Make the condition on an amount ("at least 5", "5 or more"), or on the range that ends at `high`."""
     left = text[floor : amount.begin]
+    # `start` is an offset in `left`, `end` one in `text`
     operator, start, end = "$eq", len(left), high.end if high else amount.end
     opening = cues.FROM.search(left)
     if high:
@@ -135,7 +136,7 @@ def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) ->
     """Yield the conditions of the mentions that a text with such a purpose asks for."""
     for item, condition in mentions:
         if isinstance(item, NamedValue):
-            # a document has one company, so its name says which documents; a topic says that of none
+            # a document has one company, whose name chooses documents; it has many topics, whose names do not
             about_one = purpose == "answer" or (purpose == "topic" and not item.field.many)
             if about_one and condition.negated and cues.POSSESSION.match(text, item.end):
                 # "not in Acme's usual business" is about Acme

@@ -73,7 +73,7 @@ class SqliteDatabase:
 
             connection.set_authorizer(authorize)
             end = time.monotonic() + limits.seconds
-            connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+            connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)  # true interrupts
             cursor = connection.execute(statement)
             if cursor.description is None:
                 raise StatementError("The statement is no query; write one SELECT.", statement, refused=True)
@@ -92,7 +92,7 @@ class SqliteDatabase:
         """Open a connection that cannot write; for a database in memory, to a copy."""
         with self._engine.connect() as engine_connection:
             databases = engine_connection.exec_driver_sql("PRAGMA database_list").all()
-            file = next((row[2] for row in databases if row[1] == "main"), "")
+            file = next((path for _, name, path in databases if name == "main"), "")
             uri = f"{Path(file).absolute().as_uri()}?mode=ro" if file else ":memory:"
             try:
                 connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=seconds)

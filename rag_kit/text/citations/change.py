@@ -28,14 +28,14 @@ def find_change(
 
     `passage` has the content words of the whole passage, `titles` those of what it refers back to.
     """
-    voice, stated_voice = (VOICE.intersection(token.key for token in row) for row in (cited, stated))
+    voice, stated_voice = (VOICE.intersection(token.key for token in text) for text in (cited, stated))
     cited, stated = (
-        [token for token in row if (token.content and token.key not in _HEDGES) or is_negation(token.key)]
-        for row in (cited, stated)
+        [token for token in text if (token.content and token.key not in _HEDGES) or is_negation(token.key)]
+        for text in (cited, stated)
     )
     cited_keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
     blocks = SequenceMatcher(None, cited_keys, stated_keys, autojunk=False).get_opcodes()
-    surplus = Counter(cited_keys)
+    surplus = Counter(cited_keys)  # how many times more the sentence has a word than the statement
     surplus.subtract(stated_keys)
     # the number of equal words in each block (0 in a changed one), with a 0 before the first block and after the last
     same = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
@@ -44,6 +44,7 @@ def find_change(
     is_extended = False  # by words that the passage has nowhere
     for number, (tag, old_start, old_end, new_start, new_end) in enumerate(blocks):
         before, after = same[number], same[number + 2]
+        # the words beside a changed block show that old and new words are in the same place
         is_enclosed = len(changed) == 1 or (before and after) or before + after >= _MIN_CONTEXT
         if tag == "equal" or not is_enclosed:
             continue

@@ -161,9 +161,8 @@ def _opposite_or_negation(pair: Pair) -> str:
     of_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
     for word, lost in product(new, said - stated):
         # "not allowed" is "prohibited", and "may be at most 5" is "must not exceed 5"
-        is_said_otherwise = (
-            (word in denied) != (lost in denied_there) or lost in of_bounds or word in of_bounds
-        )
+        is_bound = lost in of_bounds or word in of_bounds
+        is_said_otherwise = is_bound or (word in denied) != (lost in denied_there)
         if are_opposites(word, lost) and not is_said_otherwise:
             return "opposite"
     if _widens(pair):
@@ -188,15 +187,15 @@ def _widens(pair: Pair) -> bool:
 
 def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
     """Tell whether a part has only another modal verb than its clause, as "must" for "may"."""
-    stated, said = ({token.key for token in row} & _MODALS for row in (part, clause))
+    stated, said = ({token.key for token in text} & _MODALS for text in (part, clause))
     if any(is_negation(token.key) or (token.value and token.value.bound) for token in (*part, *clause)):
         return False  # "may be at most 5 m" is "must not exceed 5 m"
     return bool(stated and said) and all(are_opposites(*pair) for pair in product(stated, said))
 
 
-def _words_before_bounds(row: Sequence[Token]) -> set[str]:
+def _words_before_bounds(text: Sequence[Token]) -> set[str]:
     """Return the words right before values that are bounds, as "must" in "must not exceed 5 m"."""
-    return {before.key for before, token in pairwise(row) if token.value and token.value.bound}
+    return {before.key for before, token in pairwise(text) if token.value and token.value.bound}
 
 
 def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token]) -> str:

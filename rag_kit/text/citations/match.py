@@ -130,6 +130,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     stated = with_keys_of(source, tokens(statement))
     best, quoted_sentences = source.best_sentences(stated)
     start, end = source.spans[quoted_sentences[0]][0], source.spans[quoted_sentences[-1]][1]
+    # the sentence only asks what the statement claims
     asks = _leaves_open(source.plain(*source.spans[best])) and not _leaves_open(statement)
     is_verbatim = holds(letters_of(source.text[start:end]), letters) and not asks
     if is_verbatim and not _begins_inside(source.text[start:end], statement):

@@ -131,6 +131,7 @@ def _fit_of_value(
     if value is None or value.dimension == "id":
         return "alone"
     same = [place for place in places if says(place.value, value)]
+    # if some have the same bound, only these count
     same = [place for place in same if place.value.bound == value.bound] or same
     rivals = [
         place
@@ -167,7 +168,7 @@ def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
     if rival.section != best.section:
         near_rival = rival.clause | rival.earlier_in_part
     counts, best_counts = _shared_counts(words, rival), _shared_counts(words, best)
-    if counts[:3] == best_counts[:3]:
+    if counts[:3] == best_counts[:3]:  # all but that of the sentence before
         return _is_more_exact(words, rival, best)
     # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
     is_beside = rival.clause <= words or len(words & rival.clause) >= len(words & best.clause)

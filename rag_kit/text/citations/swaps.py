@@ -235,14 +235,13 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
 def _is_turned(one: str, other: str, stated: Sequence[Token], said: Sequence[Token]) -> bool:
     """Tell whether `one` is before `other` in a statement and behind it in a sentence, with the same word between."""
     between: list[set[str]] = []
-    for row, first, last in ((stated, one, other), (said, other, one)):
-        keys = [token.key for token in row]
+    for text, first, last in ((stated, one, other), (said, other, one)):
+        keys = [token.key for token in text]
         if keys.count(first) != 1 or keys.count(last) != 1 or keys.index(first) > keys.index(last):
             return False
-        inside = row[keys.index(first) + 1 : keys.index(last)]
-        between.append(
-            {token.key for token in inside if token.content and not token.name and not token.value}
-        )
+        inside = text[keys.index(first) + 1 : keys.index(last)]
+        words = (token for token in inside if token.content and not token.name and not token.value)
+        between.append({token.key for token in words})
     return bool(between[0] & between[1])
 
 
