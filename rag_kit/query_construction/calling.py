@@ -82,8 +82,8 @@ class SelfQueryCall:
         except FilterError as error:  # the two together are beyond the bounds of a filter
             self.call.note(f"degraded: the question's filter was left out: {error}")
             self._where = self.call.filter
-        rewritten = question != self.call.question
-        text = question if rewritten or self.owner.use_original_query else constructed.query
+        is_rewritten = question != self.call.question
+        text = question if is_rewritten or self.owner.use_original_query else constructed.query
         if constructed.sort is not None:
             return await self._sort(text, constructed.sort, limit)
         documents: list[Document] = []

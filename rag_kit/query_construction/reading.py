@@ -151,7 +151,7 @@ class _Reader:
         word = next(iter(words), None) or "and"
         is_negated = negated != (word == "not")
         read = [self.read(item, is_negated, depth + 1) for item in items]
-        if isinstance(value, Mapping) and word == "or":
+        if isinstance(value, Mapping) and word == "or":  # {"$or": {"year": 2010, "topic": "sleep"}}
             return self.join("or", read[0], negated)
         if word != "and":
             read = [self.join("and", parts, is_negated) for parts in read]

@@ -66,9 +66,9 @@ def _write_anew(statement: str) -> str:
     tokens = _tokens(text)
     parts: list[str] = []
     open_brackets: list[str] = []
-    for position, (kind, token, space) in enumerate(tokens):
-        before = tokens[position - 1][1].upper() if position else ""
-        after = tokens[position + 1][1] if position + 1 < len(tokens) else ""
+    texts = [token for _, token, _ in tokens]
+    for (kind, token, space), previous, after in zip(tokens, ["", *texts], [*texts[1:], ""], strict=False):
+        before = previous.upper()
         if kind in ("word", "name"):
             # Person in "(a:Person)", but no value in "{name: true}"
             is_label = before == ":" and open_brackets[-1:] != ["{"]

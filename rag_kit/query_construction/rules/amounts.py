@@ -37,12 +37,13 @@ class AmountKind(NamedTuple):
     after: str
 
 
+_PRICE = AmountKind(
+    "price cost fee amount salary wage rent budget 价 费 金额 薪 工资 成本 租金 预算",
+    r"\b(?:cost(?:s|ing)?|priced|cheaper|more\s+expensive)",
+    "块",  # and all currencies of the reader of values
+)
 _KINDS = (
-    AmountKind(
-        "price cost fee amount salary wage rent budget 价 费 金额 薪 工资 成本 租金 预算",
-        r"\b(?:cost(?:s|ing)?|priced|cheaper|more\s+expensive)",
-        "块",  # and all currencies of the reader of values
-    ),
+    _PRICE,
     AmountKind("rating score star 评分 得分 分数", r"\b(?:rated|scored)", r"stars?\b|points?\b|[星分](?!钟)"),
     AmountKind("age 年龄", r"\baged", r"years?[\s-]+old\b|周?岁"),
 )
@@ -84,10 +85,7 @@ def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
 
 
 def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list[Amount]:
-    """Find the numbers that belong to a field, in order.
-
-    One that may be meant as one of the `years` needs the field's name before it, or a currency or measure.
-    """
+    """Find the numbers of fields; one that may be one of the `years` needs a field's name before it, or a measure."""
     fields = [field for field in schema if field.ordered and not field.temporal]
     if not fields:
         return []
@@ -133,10 +131,11 @@ def _number_amount(
         if match := (patterns.measure if may_be_year else patterns.unit).match(text, unit_begin):
             # the words of "20 or more pages" are read as a comparison later
             units.append((field, end if text[end:unit_begin].strip() else match.end()))
-        elif is_money(value.dimension) and _is_kind(field, _KINDS[0]):
+        elif is_money(value.dimension) and _is_kind(field, _PRICE):
             units.append((field, max(end, value.end)))
+    unit_field: MetadataField | None = None
     if len(units) == 1:
-        end = units[0][1]
+        [(unit_field, end)] = units
     floor = max(0, begin - cues.REACH)
     left = text[floor:begin]
     left_without_cue = _without_cue(left)
@@ -148,7 +147,7 @@ def _number_amount(
         for words in (_OPENING.sub("", left_without_cue), left):
             if match := _patterns_of(field).before.search(words):
                 return Amount(begin, end, _number(value), field, floor + match.start())
-    return Amount(begin, end, _number(value), units[0][0], begin) if len(units) == 1 else None
+    return Amount(begin, end, _number(value), unit_field, begin) if unit_field else None
 
 
 class _FieldPatterns(NamedTuple):

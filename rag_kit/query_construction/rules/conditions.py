@@ -157,10 +157,10 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
 def _add_clause(parts: list[Clause], clause: Clause, first: Condition) -> None:
     """Add the clause of a list of conditions; two values that a field cannot have at once become alternatives."""
     name, new_values = first.field.name, _alternative_values(clause) if first.exclusive else []
-    for number, part in enumerate(parts):
-        old_values = _alternative_values(part)
-        if old_values and new_values and clauses.split_clause(part)[0] == name:
-            parts[number] = {name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
+    for index, part in enumerate(parts):
+        old_values, (old_name, _, _) = _alternative_values(part), clauses.split_clause(part)
+        if old_values and new_values and old_name == name:
+            parts[index] = {name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
             return
     if clause not in parts:
         parts.append(clause)
@@ -221,9 +221,9 @@ def _join_list(text: str, members: Sequence[Condition]) -> Clause:
         return clauses.shorten_clause(clauses.all_of(parts) or parts[0])
     words = [_connector(text[condition.end : following.begin]) for condition, following in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
-    for number in range(len(words) - 1, -1, -1):
-        if words[number] in ("comma", ""):
-            words[number] = words[number + 1] if number + 1 < len(words) else "and"
+    for index in reversed(range(len(words))):
+        if words[index] in ("comma", ""):
+            words[index] = words[index + 1] if index + 1 < len(words) else "and"
     alternatives: list[list[Clause]] = [[members[0].where]]
     for word, member in zip(words, members[1:], strict=True):
         if word in ("or", "nor") or member.exclusive:

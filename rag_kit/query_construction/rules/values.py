@@ -121,7 +121,7 @@ class ValueIndex:
 def _latin_value(
     text: str, span: QuestionSpan, field: MetadataField, value: Any, words: tuple[str, ...]
 ) -> NamedValue:
-    """Make the named value of words in a text; see `NamedValue` for what is decided here."""
+    """Make the named value of words in a text; decide whether it is exact, sure and a name (see `NamedValue`)."""
     begin, end, is_single = span.begin, span.end, len(words) == 1
     is_frame = is_single and words[0] in _FRAME
     if isinstance(value, bool):
