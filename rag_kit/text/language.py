@@ -123,7 +123,7 @@ def _script(text: str) -> str:
         return "CJK"
     names = (unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
     counts = Counter("KANA" if name in ("CJK", "HIRAGANA", "KATAKANA") else name for name in names)
-    return counts.most_common(1)[0][0] if counts else ""
+    return max(counts, key=counts.__getitem__, default="")
 
 
 _DROPPED = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphen, zero-width marks: invisible, yet split words

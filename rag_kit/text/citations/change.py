@@ -86,8 +86,8 @@ def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
         if b in old[a] and a not in strict:
             continue  # members of an enumeration, a word and its attribute
         has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
-        left = new[b][0]
-        if has_neighbour_of_b and left and left == old[a][0]:
+        (left, _), (old_left, _) = new[b], old[a]
+        if has_neighbour_of_b and left and left == old_left:
             return True
     return False
 

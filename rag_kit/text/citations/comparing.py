@@ -180,8 +180,8 @@ def _opposite_or_negation(pair: Pair) -> str:
 def _widens(pair: Pair) -> bool:
     """Tell whether a statement has "all", "any" ..., and its sentence or the two after it "only", "except" ..."""
     stated, sentence = {token.key for token in pair.stated}, {token.key for token in pair.sentence}
-    following = dropwhile(lambda tokens_of: tokens_of is not pair.sentence, pair.source.tokens)
-    said = sentence.union(*({token.key for token in tokens_of} for tokens_of in islice(following, 1, 3)))
+    onward = dropwhile(lambda tokens_of: tokens_of is not pair.sentence, pair.source.tokens)  # begins with it
+    said = sentence.union(*({token.key for token in tokens_of} for tokens_of in islice(onward, 1, 3)))
     return bool((stated - said) & _OF_ALL) and bool((said - stated) & _LIMITS)
 
 

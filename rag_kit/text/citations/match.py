@@ -129,7 +129,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         return Verdict(0.0, "thin", start, end)
     stated = with_keys_of(source, tokens(statement))
     best, quoted_sentences = source.best_sentences(stated)
-    start, end = source.spans[quoted_sentences[0]][0], source.spans[quoted_sentences[-1]][1]
+    (start, _), (_, end) = source.spans[quoted_sentences[0]], source.spans[quoted_sentences[-1]]
     # the sentence only asks what the statement claims
     asks = _leaves_open(source.plain(*source.spans[best])) and not _leaves_open(statement)
     is_verbatim = holds(letters_of(source.text[start:end]), letters) and not asks

@@ -76,7 +76,7 @@ class PassageSource:
 
     @cached_property
     def tokens(self) -> list[list[Token]]:
-        """The tokens of each sentence; those of a row are of its cells, each after its header."""
+        """The tokens of each sentence or table row; a row has those of each cell's header, then of its text."""
         rows = {
             start: [token for cell in cells for token in (*cell.header, *cell.text)]
             for start, cells in self._cells.items()
@@ -96,7 +96,7 @@ class PassageSource:
 
     @cached_property
     def _parts(self) -> dict[int, list[list[Clause]]]:
-        """The clauses of each part of each sentence, by its start; the header of a table has an empty one."""
+        """The clauses of each part of each sentence, by the sentence's start; an empty one for a table's header."""
         parts: dict[int, list[list[Clause]]] = {}
         for start, end in self.spans:
             if start not in self.rows:
@@ -112,7 +112,7 @@ class PassageSource:
 
     @cached_property
     def labels(self) -> dict[str, set[str]]:
-        """The texts beside each label, in letters: of cells below a header or beside it, and of lines "label: text"."""
+        """The texts of each label (a header, a post, "label: text"), label and text as `letters_of` writes them."""
         labelled = [(cell.header, cell.text) for row in self.rows.values() for cell in row.cells]
         labelled += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
         labelled += posts(self.text)

@@ -221,8 +221,9 @@ def _says_less(row: SentenceCandidate, other: SentenceCandidate) -> bool:
     """Tell whether another row of the same table fits the question better: it names more of it, or its time."""
     if not row.header or (row.passage_index, row.header) != (other.passage_index, other.header):
         return False
-    own, others = (row.matched, row.features.overlap), (other.matched, other.features.overlap)
-    return own != others and own[0] <= others[0] and own[1] <= others[1]
+    overlap, other_overlap = row.features.overlap, other.features.overlap
+    is_alike = row.matched == other.matched and overlap == other_overlap
+    return not is_alike and row.matched.issubset(other.matched) and overlap <= other_overlap
 
 
 def weight_of(question: Question, keys: Iterable[str]) -> float:

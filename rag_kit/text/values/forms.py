@@ -11,7 +11,7 @@ from rag_kit.text.values.numbers import FIGURES, HAN, NUMBER_WORDS, SCALE, WORDS
 
 
 class Reading(NamedTuple):
-    """A value as its form says it, without unit and place."""
+    """A value as its form says it, without its unit and offsets."""
 
     amount: float
     key: str = ""  # of a date or identifier

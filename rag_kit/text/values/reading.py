@@ -172,7 +172,7 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
     None if the numeral is a part of a word or counts nothing, as "one" in "one of them".
     """
     start, end = match.span()
-    coin_name, sign, number = _COIN.findall(match[0])[0]
+    [(coin_name, sign, number)] = _COIN.findall(match[0])  # "€", "-" and "5.50"
     amount, numeral = _read_amount(number)
     again = _AGAIN.match(text, end)
     if again and read_figures(again[1]) == amount:
@@ -204,7 +204,7 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
     if sign and sign != "+":
         amount = -amount
     if unit and (rate := rate_of(measured)):
-        measured, units = rate[0], [rate[1]]
+        measured, *units = rate  # mph: miles, by the hour
     else:
         units, end = _counting_units(text, start, end)
     if not measured.dimension and numeral != "两" and text[end : end + 1] in (*"期届号级",):  # 一期, 三号

@@ -32,7 +32,7 @@ _MAX_HEADER_ROWS = 3
 
 
 class TableCell(NamedTuple):
-    """A cell: its text, that of its column's header, and its values, whose places are those of the cell's text."""
+    """A cell: its text, that of its column's header, and its values, whose offsets count in the cell's text."""
 
     text: str
     header: str
