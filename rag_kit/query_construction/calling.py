@@ -29,7 +29,7 @@ class SelfQueryCall:
         self._listed: set[int] = set()
 
     async def steps(self) -> list[Document]:
-        """Make the filter, search with it, and with weaker ones as long as nothing is found."""
+        """Make the filter and search with it; as long as nothing is found, search with weaker filters."""
         call, k = self.call, self.call.k
         constructed = await self._construct(await self._schema())
         where, by = constructed.filter, f"by {constructed.constructor}"
@@ -75,7 +75,7 @@ class SelfQueryCall:
         return cast("ConstructedQuery", owner._rules.construct(call.question, schema))
 
     async def _find(self, constructed: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
-        """Search under the caller's filter ANDed with `where`; if little is found, or all is filter, list rows."""
+        """Search under the caller's filter and `where`; list rows that pass if nothing is found, or text is lacking."""
         question = self.call.query
         try:
             self._where = combine_filters(self.call.filter, where)

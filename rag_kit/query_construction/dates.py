@@ -20,7 +20,7 @@ QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for 
 
 @dataclass(frozen=True)
 class Period:
-    """The days from `start` to before `end`; ``None``: until now ("the last five years").
+    """The days from `start` to before `end`; an `end` of ``None`` means until now ("the last five years").
 
     `grain` is what was named: ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"years"`` or another ``"span"``.
     """
@@ -65,7 +65,7 @@ def parse_period(text: str, today: date) -> Period | None:
 
 
 def find_periods(text: str, today: date) -> list[NamedPeriod]:
-    """Find the dates in a text, in order and without overlap; where several begin, the first form counts."""
+    """Find the dates in a text, in order; of those that overlap, the first one stays, as its first form reads it."""
     candidates: list[tuple[int, int, Period | None]] = []
     for make_period, pattern in _FORMS:
         candidates += [(*match.span(), make_period(match, today)) for match in pattern.finditer(text)]

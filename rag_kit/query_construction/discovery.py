@@ -50,7 +50,7 @@ class FieldSource:
         return [copy_document(doc) for doc in islice(passing, limit)]
 
     def _pages(self, where: Filter | None) -> Iterable[Sequence[Document]]:
-        """Yield the rows in the collection's order, at least those that pass a filter."""
+        """Yield pages of rows in the collection's order; rows that do not pass the filter may be among them."""
         value = self._value
         if isinstance(value, (BM25Index, DocumentIndex)):
             ids = value.ids if isinstance(value, BM25Index) else value.passage_ids()
@@ -115,7 +115,7 @@ def as_retriever(value: Any) -> Runnable[str, list[Document]]:
 
 
 def _read_store(store: Any, native: Any) -> Iterator[list[Document]]:
-    """Yield pages of a store whose ``get`` is like Chroma's, filtered by its own form of a filter."""
+    """Yield pages of a store whose ``get`` is like Chroma's, under a filter in the store's own form."""
     for offset in count(0, _PAGE):
         page = store.get(where=native, limit=_PAGE, offset=offset, include=["documents", "metadatas"])
         rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
@@ -125,7 +125,7 @@ def _read_store(store: Any, native: Any) -> Iterator[list[Document]]:
 
 
 def _read_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
-    """Yield pages of a collection of Qdrant, filtered by its own form of a filter."""
+    """Yield pages of a collection of Qdrant, under a filter in Qdrant's own form."""
     offset: Any = None
     while True:
         points, offset = store.client.scroll(

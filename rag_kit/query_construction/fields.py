@@ -192,7 +192,7 @@ _WORDINGS = {
 def describe_fields(schema: Schema, named: Mapping[str, Sequence[Any]], language: str = "en") -> str:
     """Write the fields for a prompt, a line each: type, meaning, range, values.
 
-    Of many values 40 are listed: those `named` by a question, by field, then the most frequent ones.
+    At most 40 values of a field are listed: first those that the question names (`named`), then the most frequent.
 
     Example:
         >>> schema = Schema.of([{"name": "year", "type": "int", "minimum": 1990, "maximum": 2020}])

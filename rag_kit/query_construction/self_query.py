@@ -49,10 +49,10 @@ class SelfQueryRetriever(AskingRetriever):
         llm: A chat model; ``None``, or the extractive model, for rules.
         schema_: A ``Schema``, or a list of dicts or ``AttributeInfo``; ``None``: read from rows that the filter passes.
         exclude: Names of fields that are never found out.
-        documents: Where rows are read from; by default what stands behind the retriever.
+        documents: Where rows are read from; by default the store, index or documents behind the retriever.
         prompt: A prompt from ``load_prompt``, or one a language, with the variables ``question`` and ``fields``.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the question.
-        today: What relative dates ("last year") count from; ``None`` for the day of the call.
+        today: The day that relative dates ("last year") count from; ``None`` for the day of the call.
         document_contents: What the documents are, in a few words for the model.
         enable_limit: Whether a number in the question ("the three latest") holds.
         use_original_query: Search for the question itself rather than for what is left of it.
@@ -122,7 +122,7 @@ class SelfQueryRetriever(AskingRetriever):
         k: int = 4,
         **settings: Unpack[SelfQuerySettings],
     ) -> Self:
-        """Make the retriever from a model and what to search; the other arguments are those of the class.
+        """Make the retriever from a model and a retriever or store; the other arguments are those of the class.
 
         ``metadata_field_info`` is LangChain's name for ``schema``.
         """
@@ -144,7 +144,7 @@ class SelfQueryRetriever(AskingRetriever):
     @model_validator(mode="before")
     @classmethod
     def _wrap_store_with_translator(cls, values: Any) -> Any:
-        """Make a retriever with LangChain's translator of filters of a vector store."""
+        """Wrap a vector store and LangChain's translator of filters for it, if one is given, into a retriever."""
         translator = values.pop("structured_query_translator", None) if isinstance(values, dict) else None
         if translator is None:
             return values
@@ -176,7 +176,7 @@ class SelfQueryRetriever(AskingRetriever):
         return combine_filters(where, own_filter(self.retriever, config, strict=True))
 
     def _schema(self, where: Filter | None) -> Schema:
-        """Return the fields and values of the rows that pass, read once for each of the last filters."""
+        """Return the fields and values of the rows that pass a filter; the results for the last filters are kept."""
         schemas, key = self._schemas, repr(where)
         if key not in schemas:
             schema = discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)

@@ -45,7 +45,7 @@ def sorted_words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class QuestionSpan:
-    """A part of a text: from one character to before another."""
+    """A span of a text: the characters from `begin` to before `end`."""
 
     begin: int
     end: int
@@ -59,7 +59,7 @@ S = TypeVar("S", bound=QuestionSpan)
 
 
 def longest_spans(spans: Iterable[S]) -> list[S]:
-    """Return spans that do not overlap, in order: of overlapping ones the longest, of equals the first."""
+    """Return spans in order, without overlap: of overlapping spans the longest stays, of equal ones the first."""
     chosen: list[S] = []
     for span in sorted(spans, key=lambda span: (span.begin - span.end, span.begin)):  # the longest first
         if not span.overlaps(chosen):

@@ -55,7 +55,7 @@ class Amount(QuestionSpan):
 
     value: Any
     field: MetadataField
-    name_begin: int  # where the words before it begin that say of which field it is
+    name_begin: int  # where the field's name before it begins; its own begin without a name
     quarter: Clause | None = None  # for a quarter of a year: the condition on the field of quarters
 
 
@@ -71,7 +71,7 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: S
 
 
 def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
-    """Match a date with its field: that named last before it, else one of dates for a day or month, one of years."""
+    """Match a date with its field: the last one named before it, else one of dates or of years, as its grain is."""
     before = text[max(0, date.begin - _NAME_REACH) : date.begin].lower()
     quarter = quarter_of(date.period, schema)
     needs_date = date.period.grain not in ("year", "years") and quarter is None

@@ -22,7 +22,7 @@ _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": 
 
 @dataclass(frozen=True, eq=False)
 class Condition(QuestionSpan):
-    """One condition, and where its words stand, cue words ("published after") included."""
+    """One condition, with the span of its words in the question, cue words ("published after") included."""
 
     field: MetadataField
     operator: str  # $eq for "in 2010", $contains for a value of a list, $exists for "undated"
@@ -155,7 +155,7 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
 
 
 def _add_clause(parts: list[Clause], clause: Clause, first: Condition) -> None:
-    """Add the clause of a list of conditions; two values that a field cannot have at once become alternatives."""
+    """Add a clause to `parts`; values that a field cannot have at once ("in 2010 and 2012") become alternatives."""
     name, new_values = first.field.name, _alternative_values(clause) if first.exclusive else []
     for index, part in enumerate(parts):
         old_values, (old_name, _, _) = _alternative_values(part), clauses.split_clause(part)
@@ -173,7 +173,7 @@ def _alternative_values(part: Clause) -> list[Any]:
 
 
 def _in_one_list(text: str, first: Condition, second: Condition) -> bool:
-    """Tell whether neighbours on one field have only commas, "and" and "or" between them."""
+    """Tell whether two neighbouring conditions on one field are in one list: only commas, "and" and "or" between."""
     between = text[first.end : second.begin]
     word = _connector(between)
     if first.field is not second.field or first.negated != second.negated or word in (None, "but"):
@@ -182,7 +182,7 @@ def _in_one_list(text: str, first: Condition, second: Condition) -> bool:
 
 
 def extends_negation(between: str) -> bool:
-    """Tell whether a negation extends over the words between two conditions: "without A or B"."""
+    """Tell whether a negation of one condition holds for the next, given the text between: "or" in "not A or B"."""
     word = _connector(between)
     if word in ("nor", "or") or (word == "and" and _REPEATED_NOUN.search(between)):
         return True  # also "ignoring papers about A and papers about B"

@@ -92,7 +92,7 @@ class ValueIndex:
         return longest_spans(sorted(named, key=lambda value: not value.exact))
 
     def _find_latin(self, text: str) -> Iterator[NamedValue]:
-        """Find values named word for word, whatever the endings."""
+        """Find values whose words are in the text one after the other, in singular or plural."""
         matches = list(_WORD.finditer(HAN.sub(" ", text)))
         words = tuple(singular(match.group().casefold()) for match in matches)
         for start, first in enumerate(words):
@@ -144,7 +144,7 @@ def _latin_value(
 
 
 def _is_common(text: str, span: QuestionSpan, written: str) -> bool:
-    """Tell whether a word is an ordinary one here: without a capital inside a sentence, and without "in" before it."""
+    """Tell whether a word such as "may" is an ordinary one in a text: no capital inside a sentence, no "in" before."""
     word = written.lower()
     if word not in _COMMON and content_words(word):
         return False

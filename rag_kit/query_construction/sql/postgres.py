@@ -51,7 +51,7 @@ _NUMERIC = frozenset({16, 20, 21, 23, 26, 700, 701, 1700})
 
 
 class PostgresDatabase:
-    """Runs statements on the PostgreSQL database behind a SQLAlchemy engine, which reads these tables and views.
+    """Runs statements on the PostgreSQL database behind a SQLAlchemy engine; they may read the given tables and views.
 
     Nothing bounds the memory of the server: give the engine a role that may read these tables and nothing else.
     """

@@ -41,7 +41,7 @@ _BOUNDS = {
 
 
 class SqliteDatabase:
-    """Runs statements on the database behind a SQLAlchemy engine, which reads these tables and views.
+    """Runs statements on the database behind a SQLAlchemy engine; they may read the given tables and views.
 
     A file is opened a second time, read-only; an in-memory database is copied for each statement. A view is read
     through its tables: SQLite cannot tell it from a WITH query of its name.

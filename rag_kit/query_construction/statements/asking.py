@@ -28,11 +28,11 @@ _NO_ROWS = {"en": "No row matches.", "zh": "没有符合条件的行。"}
 class TextToStatement(Runnable[str, QueryResult]):
     """Answer questions from a database: a model writes one statement, which runs under guards.
 
-    What a question, a value or a model says cannot change what a statement may do: the database refuses.
+    Whatever a question, a value or the model says, a statement can only read: the database refuses all else.
 
     Args:
         llm: A language model.
-        database: The database, as the class below takes it.
+        database: The database, in a form that the subclass takes.
         sample_rows: Rows of each table that the model sees; read once, with the schema: for a new schema, a new object.
         max_rows: Most rows to fetch.
         max_cell_chars: Most characters of one cell; longer ones are cut.
@@ -40,7 +40,7 @@ class TextToStatement(Runnable[str, QueryResult]):
         max_repairs: How often the model may write a new statement after an error.
         answer: Whether the model also puts the rows into words.
         language: ``"en"`` or ``"zh"`` for the prompts; ``"auto"`` goes by the question.
-        **opening: What else the class below takes.
+        **opening: Further arguments of the subclass.
 
     Raises:
         InvalidInputError: An argument is not allowed.

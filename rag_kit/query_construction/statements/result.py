@@ -46,7 +46,7 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class QueryResult:
-    """A question, the statement that a model wrote for it, and what the database gave.
+    """A question, the statement that a model wrote for it, and the rows that the database returned.
 
     Attributes:
         statement: The statement as it ran; empty where the model found that the tables cannot answer.
@@ -107,7 +107,7 @@ class QueryResult:
 
 
 def _free_names(names: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
-    """Yield names, with a number behind those that are taken already, or were before."""
+    """Yield names; one that is taken, or was yielded before, gets a number: ``name_2``."""
     used = set(taken)
     for name in names:
         free = next(each for each in chain([name], (f"{name}_{n}" for n in count(2))) if each not in used)

@@ -26,7 +26,7 @@ class StatementRetriever(RagKitRetriever):
     InvalidInputError: the statement chooses names and values of its columns, so its rows could pass any filter.
 
     Args:
-        query: What writes and runs the statement.
+        query: The ``TextToStatement`` that writes and runs the statement.
         k: Most rows to return; ``None``: all that ``query`` fetches (its ``max_rows``).
     """
 
