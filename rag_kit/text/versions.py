@@ -231,7 +231,7 @@ def _without_version(title: str) -> str:
 
 
 def disagree(one: VersionStatement, other: VersionStatement, question: Question) -> bool:
-    """Tell whether two sentences say the same of the same thing but for one value."""
+    """Tell whether two sentences say the same about the same thing, except for one value."""
     shared_names = question.keys | one.subject | other.subject
     if (one.names ^ other.names) - shared_names:
         return False

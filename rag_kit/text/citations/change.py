@@ -20,7 +20,7 @@ VOICE = frozenset(["by", "被", "由", "把", "将"])
 def find_change(
     cited: Sequence[Token], stated: Sequence[Token], passage: Set[str], titles: Set[str] = frozenset()
 ) -> str:
-    """Return the reason why a statement with the words of a sentence says something else, or "".
+    """Return the reason why a statement that has the words of a sentence still says something else, or "".
 
     The content words and negations of both are aligned. Between equal words, another number, name or thing, an
     opposite, or words from elsewhere in the passage give a reason. Words that the passage does not have may be another

@@ -81,8 +81,8 @@ def _key_of_bare(source: PassageSource, value: Value) -> str:
 def compare_words(pair: Pair) -> tuple[str, float]:
     """Return the reason for a verdict, and the share of the statement's content words that the quote has.
 
-    The quote may refer back to words of the passage's opening sentence, its title and its headings, as with "the
-    company"; words of other sentences of the passage are what it says of something else.
+    A quote may refer back, as with "the company", so words of the passage's opening sentence, title and headings count
+    as its own. Words of its other sentences do not: they may be about something else.
     """
     content = list(dict.fromkeys(token for token in pair.stated if token.content))
     missing = _missing_words(content, pair)
@@ -132,7 +132,7 @@ def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 
 
 def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
-    """Return the reason why words that a quote lacks make a statement unsupported, or ""."""
+    """Return why words that a quote lacks make a statement unsupported ("number", "name", "changed"), or ""."""
     source = pair.source
     quoted = [token.value for token in pair.quoted if token.value] if source.rows else []
     amounts = {value.amount for value in quoted if not value.dimension}

@@ -175,7 +175,7 @@ class PassageSource:
 
     @cached_property
     def completed(self) -> dict[str, str]:
-        """Normal form of a value that words beside it complete -> that of the bare value.
+        """The normal form of each value that words beside it complete, mapped to that of the bare value.
 
         A "monthly rent of 900 EUR" is 900 EUR by month; under a title with the year 2024, 2月10日 is of that year.
         """

@@ -185,12 +185,12 @@ def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
     labelled = [(match["label"], match["text"]) for match in _IS.finditer(statement)] + posts(statement)
     for stated_label, stated_text in labelled:
         label, text = letters_of(stated_label).strip(), letters_of(stated_text).strip()
-        own = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
-        if not own or not text or find_values(stated_text):
+        own_texts = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
+        if not own_texts or not text or find_values(stated_text):
             continue
-        if any(text in other or other in text for other in own):
+        if any(text in known or known in text for known in own_texts):
             continue
-        if any(text in other for texts in labels.values() for other in texts):
+        if any(text in known for texts in labels.values() for known in texts):
             return True
     return False
 

@@ -56,7 +56,7 @@ def clause_begun(text: str) -> Clause | None:
 
 
 def without_mark(sentence: str) -> str:
-    """Remove the number of a clause or item before a sentence, which is no value that it states.
+    """Remove the number of a clause or item before a sentence: it is no value that the sentence states.
 
     Example:
         >>> without_mark("2.1 The fee is 90 EUR."), without_mark("第二条 服务费用"), without_mark("2.5 kW suffice.")

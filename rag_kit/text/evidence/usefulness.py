@@ -35,10 +35,7 @@ class PassageUsefulness(NamedTuple):
 def usefulness(
     question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
 ) -> list[PassageUsefulness]:
-    """Estimate how surely each passage helps beside the others, by words, and by cosines to the question.
-
-    Without ``cosines`` it goes by words alone.
-    """
+    """Estimate how surely each passage helps to answer a question, by words and, if given, cosines to the question."""
     # the index in SETTINGS: 0 for a passage alone, 1 for several, and 2 more with vectors
     setting = (len(passages) > 1) + 2 * (cosines is not None)
     grades = []

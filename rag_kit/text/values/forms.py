@@ -166,7 +166,7 @@ def _date(text: str) -> Reading | None:
 
 
 def _decade(text: str) -> Reading:
-    """Read the first year of a decade; that of 80年代 is of the last century."""
+    """Read a decade as its first year: 1980 for "1980s" and for 80年代."""
     century, _, decade = text.rpartition("世纪")
     number = read_any(_INTEGER.findall(decade)[0])
     if century and century != "上":

@@ -244,7 +244,7 @@ def _header_measure(header: str) -> Measure | None:
 
 
 def _in_measure(value: Value, measure: Measure | None) -> Value:
-    """Return a plain number in the unit of its column; other values as they are."""
+    """Return a plain number with the scale and unit of its column; other values as they are."""
     is_plain = not value.dimension or (value.dimension == "date" and value.key.isdecimal())
     if measure and measure.unit and is_money(value.dimension):  # ¥ beside JPY
         is_plain = dimensions_agree(value.dimension, measure.unit.dimension)

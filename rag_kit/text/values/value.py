@@ -63,7 +63,7 @@ def uncounted(value: Value) -> Value:
 
 
 def same_value(stated: Value, said: Value) -> bool:
-    """Tell whether a text that says one value supports a stated one: equal across units, a date at least as exact.
+    """Tell whether the value `said` in a text supports a stated one: equal in any unit, and a date at least as exact.
 
     Example:
         >>> from rag_kit.text.values.reading import find_values
