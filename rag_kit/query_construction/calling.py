@@ -42,7 +42,7 @@ class SelfQueryCall:
             call.note(f"{requested} documents were asked for; k={k} holds")
         documents = await self._find(constructed, where, limit)
         if not documents:
-            # a rewritten question is one search of several: only the question itself says that nothing passes
+            # a rewritten question is one of several searches: only the question itself shows that nothing passes
             relaxes = self.owner.relax and call.question == call.query
             for weaker, dropped in relax_filter(where) if relaxes else ():
                 documents = await self._find(constructed, weaker, limit)

@@ -109,9 +109,9 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
     words += [token.key for token in context if not token.value]
 
     def is_missing(token: Token) -> bool:
-        if token.key in keys or (pair.source.rows and _is_joined_of(token.key, keys, words)):
+        if token.key in keys or (pair.source.rows and _is_compound_of(token.key, keys, words)):
             return False
-        is_exact = bool(token.value or token.name) or _is_of(token.key, others - keys)
+        is_exact = bool(token.value or token.name) or _is_or_contains(token.key, others - keys)
         return is_exact or not (
             has_alike(token.key, words) or any(are_equal(token.key, word) for word in words)
         )
@@ -119,12 +119,12 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
     return [token for token in content if is_missing(token)]
 
 
-def _is_of(word: str, others: Set[str]) -> bool:
+def _is_or_contains(word: str, others: Set[str]) -> bool:
     """Tell whether a word is among others, or a Chinese word contains one of them, as 学生票 contains 学生."""
     return word in others or (word > "\u2fff" and any(len(other) > 1 and other in word for other in others))
 
 
-def _is_joined_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
+def _is_compound_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
     """Tell whether a Chinese word is a key and a form of another word, joined, as 华东地区 is 华东 and 地区."""
     if word < "\u2fff":
         return False
@@ -148,7 +148,7 @@ def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
         return "name"
     elsewhere = (source.row_keys or source.all_keys) - source.context_keys
     if source.rows:
-        return "changed" if any(_is_of(token.key, elsewhere) for token in unknown) else ""
+        return "changed" if any(_is_or_contains(token.key, elsewhere) for token in unknown) else ""
     return "changed" if sum(token.key in elsewhere for token in unknown) > 1 else ""
 
 

@@ -131,23 +131,23 @@ def _is_change_turned(statement: str, passage: PassageSource) -> bool:
 
 
 def _changes(text: str) -> _Changes:
-    """Read what a text says of changes of values."""
+    """Read the changes of values that a text states: how far, from and to which value, and the old and new values."""
     changes = _Changes([], [], [], [])
     may_change = _MAY_CHANGE.search(text) is not None
-    before: Value | None = None
+    previous: Value | None = None
     for value in find_values(text):
         if step := _STEP.search(text, max(0, value.begin - _STEP_WITHIN), value.begin):
-            changes.steps.append(("by" if step["by"] or step["by_han"] else "to", value))
-        is_of_kind = before is not None and kind_of(before) == kind_of(value)
-        if before and is_of_kind and _is_range(text, before, value):
-            changes.ranges.append((before, value))
-        between = text[before.end if before else 0 : value.begin]
+            changes.steps.append(("by" if step["by"] or step["by_han"] else "to", value))  # rose by 5%
+        is_of_kind = previous is not None and kind_of(previous) == kind_of(value)
+        if previous and is_of_kind and _is_range(text, previous, value):  # from 5 to 7
+            changes.ranges.append((previous, value))
+        between = text[previous.end if previous else 0 : value.begin]
         first = max(0, value.begin - _CHANGE_WORDS)
         if may_change and (_CHANGED.search(between) or _CHANGED_TO.search(text, first, value.begin)):
-            changes.new.append(value)
-            if before and is_of_kind:
-                changes.old.append(before)
-        before = value
+            changes.new.append(value)  # the fee of 5 EUR was raised to 7 EUR
+            if previous and is_of_kind:
+                changes.old.append(previous)
+        previous = value
     return changes
 
 

@@ -156,7 +156,7 @@ def _date(text: str) -> Reading | None:
         year = next((number for number in numbers if number > 31), 0)
         day = next((number for number in numbers if number <= 31), 0)
     elif "月" in text and "年" not in text:
-        month, day = (*numbers, 0)[:2]
+        month, day = (*numbers, 0)[:2]  # 5月 gives 5 and 0, for no day
     else:
         year, month, day = (*numbers, 0, 0)[:3]
     if month > 12 or day > 31 or 0 < year < 1000:
