@@ -106,7 +106,7 @@ def quarter_of(period: Any, schema: Schema) -> Clause | None:
         if field.type == "int" and _QUARTER_NAME.search(field.name):
             return {field.name: {"$eq": number}}
         values = {_read_quarter(value): value for value in field.values}
-        if field.type == "str" and number in values and None not in values:
+        if field.type == "str" and number in values and None not in values:  # all values are quarters
             return {field.name: {"$eq": values[number]}}
     return None
 

@@ -69,6 +69,7 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) < 2 or any(verdict.status == "supported" for verdict in verdicts):
         return verdicts
+    # no passage says it alone: do their quotes say it together?
     pairs = zip(sources, verdicts, strict=True)
     quotes = [source.plain(verdict.start, verdict.end) for source, verdict in pairs]
     joined = PassageSource("\n".join(quotes), "\n".join(source.context for source in sources))

@@ -59,12 +59,13 @@ def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
     Beside a value that itself names the row, such as a weekday in the first column, is the whole row.
     """
     words_of = [content_keys([*cell.header, *cell.text]) for cell in cells]
+    has_day_first = bool(cells) and _is_day(cells[0].text)
     names: set[str] = set()  # words of cells that hold no measure, with their headers
     for number, cell in enumerate(cells):
-        if not any(map(_measures, cell.text)) or (not number and _is_day(cell.text)):
+        if not any(map(_measures, cell.text)) or (number == 0 and has_day_first):
             names |= words_of[number]
     for number, cell in enumerate(cells):
-        words = names.union(*words_of) if not number and _is_day(cell.text) else names | words_of[number]
+        words = names.union(*words_of) if number == 0 and has_day_first else names | words_of[number]
         for token in cell.text:
             if token.value:
                 yield ValuePlace(token.value, frozenset(words - {token.key}))

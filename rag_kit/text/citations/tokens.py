@@ -195,8 +195,8 @@ def are_opposites(a: str, b: str) -> bool:
     if not a.isascii() and len(a) == len(b):
         differing = [(mine, other) for mine, other in zip(a, b, strict=True) if mine != other]
         if len(differing) == 1:  # 以东 and 以西
-            mine, other = (_classes(_CHARACTERS).get(character, {}) for character in differing[0])
-            pairs = [(mine[number], other[number]) for number in mine.keys() & other.keys()] or pairs
+            groups, others = (_classes(_CHARACTERS).get(character, {}) for character in differing[0])
+            pairs = [(groups[number], others[number]) for number in groups.keys() & others.keys()] or pairs
     return any(group != other for group, other in pairs)
 
 

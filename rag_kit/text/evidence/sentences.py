@@ -280,7 +280,7 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, int]]:
         elif index + 1 < len(texts) and _DELIMITER.fullmatch(texts[index + 1]):
             header = text
             continue
-        elif header and _DELIMITER.fullmatch(texts[index - 1]) and _goes_on(header, text):
+        elif header and _DELIMITER.fullmatch(texts[index - 1]) and _continues_header(header, text):
             header = f"{header}\n{text}"
             continue
         is_first_line = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
@@ -290,7 +290,7 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, int]]:
         yield text, header, level if len(texts) > 1 else 0
 
 
-def _goes_on(header: str, row: str) -> bool:
+def _continues_header(header: str, row: str) -> bool:
     """Tell whether the first row below a header is its second line: a cell over both is written twice."""
     pairs = zip(header.strip("| ").split("|"), row.strip("| ").split("|"), strict=False)
     return any(above.strip() == cell.strip() != "" for above, cell in pairs)

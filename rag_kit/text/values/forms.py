@@ -213,7 +213,7 @@ def _clock(text: str) -> Reading:
 def _share(text: str) -> Reading | None:
     """Read a share such as 三分之二, 三成五, two thirds, half or 2/3."""
     if "分之" in text:
-        whole, part = (read_any(piece.strip()) for piece in text.split("分之"))
+        whole, part = (read_any(piece.strip()) for piece in text.split("分之"))  # 三分之二: 3 and 2
         return Reading(part / whole) if whole else None
     if "成" in text:
         tenths, _, hundredths = text.partition("成")
@@ -222,7 +222,7 @@ def _share(text: str) -> Reading | None:
     if "/" in text:
         above, below = text.split("/")
         return Reading(int(above) / int(below))
-    words = re.split("[ -]", text.lower())
+    words = re.split("[ -]", text.lower())  # "two", "thirds", or "half" alone
     return Reading(read_fraction(words[0], words[1]) if len(words) > 1 else 0.5)
 
 
