@@ -43,7 +43,7 @@ def _forms(secret: str) -> tuple[str, ...]:
 
 
 def redact_inside(value: Any, secrets: Iterable[str] = ()) -> Any:
-    """Copy JSON or a tuple with each string in it redacted.
+    """Copy JSON or a tuple with each string in it redacted, and the whole value of a field with a secret's name.
 
     Example:
         >>> redact_inside({"message": ["no abcdef"], "status": 400, "api_key": "new"}, ["abcdef"])
@@ -59,7 +59,8 @@ def redact_inside(value: Any, secrets: Iterable[str] = ()) -> Any:
         return value
     redacted = {}
     for name, item in value.items():
-        is_secret = isinstance(item, str) and _SECRET_FIELD.search(str(name))
+        is_flag = item is None or isinstance(item, bool)  # which gives no secret away
+        is_secret = not is_flag and _SECRET_FIELD.search(str(name))
         redacted[redact_inside(name, secrets)] = MASK if is_secret else redact_inside(item, secrets)
     return redacted
 

@@ -34,7 +34,7 @@ from rag_kit.errors import (
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.models import atext_call, chat_model, structured_call, text_call
 from rag_kit.models.failures import Failure, classify, map_model_error, mask_error, retry_after
-from rag_kit.models.redact import redact
+from rag_kit.models.redact import redact, redact_inside
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.schemas import Queries
 from rag_kit.retrieval import ExactVectorRetriever
@@ -127,6 +127,19 @@ def test_redaction_leaves_ordinary_text_alone() -> None:
     """Words like token, key or task stay."""
     text = "the token limit of task-oriented models is a key problem: max_tokens=5"
     assert redact(text) == text
+
+
+def test_a_field_with_a_secret_name_is_masked_whatever_it_holds() -> None:
+    """A list, a number and an object as well as a text; nothing and a flag stay."""
+    body = {
+        "api_key": ["abcd1234"],
+        "password": 123456,
+        "token": {"value": "abcd1234"},
+        "secret": None,
+        "key": True,
+    }
+    masked = {"api_key": "***", "password": "***", "token": "***", "secret": None, "key": True}
+    assert redact_inside({"detail": [body]}) == {"detail": [masked]}
 
 
 def test_masking_reaches_quoted_words_and_every_cause() -> None:
