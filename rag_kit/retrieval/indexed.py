@@ -55,21 +55,22 @@ class KeywordIndexRetriever(RagKitRetriever):
 
 
 class LegIndexRetriever(RagKitRetriever):
-    """Search over the trigram or the sparse leg of an open index."""
+    """Search over one further part of an open index (a leg): its character trigrams or its sparse vectors."""
 
     index: DocumentIndex
     leg: Literal["trigram", "sparse"]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
+        """Search by trigrams, or encode the query and search by its sparse vector."""
         view: Any = await blocking_step("search", self.index.leg_view, self.leg)
         if isinstance(view, SparseView):
-            weights = await Step(
-                "encode", lambda _: view.encode_query(query), lambda _: view.aencode_query(query)
-            )
-            step: Step[Any] = blocking_step("search", view.search_weighted, weights, call.k, call.filter)
+            # a step holds the blocking call and the asynchronous one; whoever runs it chooses
+            encoding = Step("encode", lambda _: view.encode_query(query), lambda _: view.aencode_query(query))
+            weights = await encoding
+            search: Step[Any] = blocking_step("search", view.search_weighted, weights, call.k, call.filter)
         else:
-            step = blocking_step("search", view.search, query, call.k, call.filter)
-        hits = await step
+            search = blocking_step("search", view.search, query, call.k, call.filter)
+        hits = await search
         return add_first_stage(hits, self.leg, self.get_name(), query, max_score=hits.maximum)
 
 
@@ -78,7 +79,7 @@ KeywordRetriever = BM25Retriever | KeywordIndexRetriever
 
 
 def reader_of(index: KeywordIndex) -> BM25Index | KeywordView:
-    """Return what reads and searches the terms of an index: the index in memory itself, or a view of a stored one."""
+    """Return the object that searches the terms of an index: a ``BM25Index`` itself, or a view of a stored index."""
     return index if isinstance(index, BM25Index) else index.keyword_view()
 
 
@@ -110,7 +111,7 @@ class DenseIndexRetriever(ByVectorRetriever):
     def nearest(
         self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False
     ) -> list[Document]:
-        """Return the documents nearest to a vector, with their cosines in the provenance."""
+        """Return the documents nearest to a vector, with their cosines; without text and metadata if ``ids_only``."""
         hits = self.index.search_dense(vector, k, filter, ids_only=ids_only)
         return add_first_stage(hits, "dense", "feedback", query)
 
@@ -118,9 +119,10 @@ class DenseIndexRetriever(ByVectorRetriever):
         return self.index.embeddings
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        if self.index.embeddings is not None:  # another one after `reembed`
+        """Embed the query and search by its vector."""
+        if self.index.embeddings is not None:
             return await super()._search(query, call)
-        # without a model the search for a text raises, and its error says what is missing
+        # without a model the index is searched for the text itself, which raises the error that says what is missing
         documents: list[Document] = await blocking_step("search", self._nearest, query, query, call)
         return documents
 
@@ -130,12 +132,14 @@ class DenseIndexRetriever(ByVectorRetriever):
 
 
 async def embed_first(retriever: Any, query: str) -> None:
-    """Embed a query once for several searches of one retriever that will need its vector at the same time."""
-    for part in retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]:
+    """Embed a query into the memory of each vector retriever inside, before it is searched several times at once."""
+    parts = retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]
+    for part in parts:
         if isinstance(part, DenseIndexRetriever) and part.index.embeddings is not None and part.reads(query):
             model = part.index.embeddings
-            with suppress(ModelError):  # then each search embeds, and fails or is skipped by itself
-                part.query_vectors.keep(query, await embed_query_step(model, query), model)
+            with suppress(ModelError):  # the searches embed for themselves then, and report the failure
+                vector = await embed_query_step(model, query)
+                part.query_vectors.keep(query, vector, model)
 
 
 def rows_retriever(
@@ -176,11 +180,12 @@ def rows_retriever(
 
 
 def _check_vectors(index: DocumentIndex, pipeline: Pipeline, may_skip: bool) -> str | None:
-    """Return None if an index can be searched by vector, else the note of a hybrid search by keyword alone.
+    """Return None if an index can be searched by vector, else the note that hybrid search goes by keyword alone.
 
-    Raises ``InvalidInputError`` where vectors are needed; a model that is not there is not, with ``may_skip``.
+    Raises ``InvalidInputError`` if ``"dense"`` search has no vectors or no embedding model, and if ``"hybrid"`` search
+    has vectors but no model, unless it ``may_skip`` them.
     """
-    model = index.embedding
+    model = index.embedding  # the name of the model that made the vectors
     if model is None:
         if pipeline == "dense":
             raise InvalidInputError(

@@ -28,7 +28,7 @@ from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
-# weight of what says other words than the document; docs/benchmarks.md
+# weight of representations in other words than the document's; docs/benchmarks.md
 _DERIVED_WEIGHT = 0.25
 _DOCUMENT_WORDS = (TEXT, "children")  # these consist of the document's own words
 SETTING = "represent"
@@ -100,20 +100,20 @@ class MultiRepresentationRetriever(FamilyWriter):
         return (value,) if isinstance(value, str) else value
 
     def model_post_init(self, context: Any, /) -> None:
-        """Make the searches now, so that weights that fit none are refused at once."""
+        """Make the ensemble once now, so that weights for unknown representations are refused at construction."""
         super().model_post_init(context)
-        self._ensemble()
+        self._make_ensemble()
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        ensemble = await blocking_step("representations", self._ensemble)
-        await embed_first(self._rows, query)
-        # a filter of the retriever inside holds for documents too
-        return await call.search(
-            ensemble, query, call.k, combine_filters(call.filter, own_filter(self._rows, call.config))
-        )
+        """Search each representation side by side, and fuse the documents that they lead to."""
+        ensemble = await blocking_step("representations", self._make_ensemble)  # reads the index
+        await embed_first(self._row_retriever, query)
+        # The ensemble fetches documents by id, so the inner retriever's own filter must be applied to them too.
+        inner_filter = own_filter(self._row_retriever, call.config)
+        return await call.search(ensemble, query, call.k, combine_filters(call.filter, inner_filter))
 
-    def _ensemble(self) -> EnsembleRetriever:
-        """Make the ensemble of one retriever for each representation that the index has now."""
+    def _make_ensemble(self) -> EnsembleRetriever:
+        """Make an ensemble with one retriever for each representation that the index has at this moment."""
         written = kinds_of(self.index.settings.get(SETTING, ()))
         kinds = self.kinds or (TEXT, *(kind.spec for kind in written if kind.is_searched_alone))
         own_weights = self.weights or {}
@@ -126,14 +126,15 @@ class MultiRepresentationRetriever(FamilyWriter):
         for kind in kinds:
             retriever = ParentDocumentRetriever(
                 index=self.index,
-                retriever=_KindRetriever(rows=self._rows, kind=kind),
+                retriever=_KindRetriever(inner=self._row_retriever, kind=kind),
                 name=kind,
                 stage=f"{REPRESENTATION}:{kind}",
                 # a document may be found by several of its representations
                 fetch_k=depth if kind == TEXT else 2 * depth,
             )
             retrievers.append(retriever)
-            default = 1.0 if kind.partition(":")[0] in _DOCUMENT_WORDS else _DERIVED_WEIGHT
+            family = kind.partition(":")[0]  # "children:200" -> "children"
+            default = 1.0 if family in _DOCUMENT_WORDS else _DERIVED_WEIGHT
             weights.append(own_weights.get(kind, default))
         return EnsembleRetriever(
             retrievers=retrievers,
@@ -168,19 +169,21 @@ class MultiRepresentationRetriever(FamilyWriter):
 
 
 class _KindRetriever(RagKitRetriever):
-    """Searches the rows of one kind of representation.
+    """A retriever over the index's texts of one representation, such as ``"summary"``.
 
-    The kind is no ``filter`` of the retriever, which would be applied to the documents too.
+    The condition on the representation is no ``filter`` field, for that would be applied to the documents as well.
     """
 
-    rows: Runnable[Any, Any]
+    inner: Runnable[Any, Any]
     kind: str
 
     def inner_retrievers(self) -> Sequence[Any]:
-        """The one that searches the rows."""
-        return [self.rows]
+        """Return the retriever over the whole index."""
+        return [self.inner]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
+        """Search the whole index under a filter on the field that names the representation."""
+        # a document itself has no such field
         condition = {"$exists": False} if self.kind == TEXT else {"$eq": self.kind}
         where = combine_filters(call.filter, {REPRESENTATION: condition})
-        return await call.search(self.rows, query, call.k, where)
+        return await call.search(self.inner, query, call.k, where)

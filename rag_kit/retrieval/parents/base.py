@@ -63,12 +63,12 @@ class Passage:
 
 
 def place_matches(view: FamilyView, documents: Sequence[Document]) -> list[Match]:
-    """Find the places of children among found documents; children that were removed meanwhile are left out."""
+    """Make one match of each document found; children that were removed from the index meanwhile are left out."""
     ids = list(dict.fromkeys(doc.id for doc in documents if doc.id))
     places = view.places(ids)
     without_place = [key for key in ids if key not in places]
     stored_ids = view.rows(without_place) if without_place else set()
-    matches: dict[Any, Match] = {}  # by id, so that repeats are left out; by rank without one
+    matches: dict[Any, Match] = {}  # by id; by rank for a document without an id, which repeats none
     for rank, doc in enumerate(documents, start=1):
         place = places.get(doc.id) if doc.id else None
         is_removed = place is None and PARENT_KEY in doc.metadata and doc.id not in stored_ids
@@ -104,17 +104,17 @@ class FamilyWriter(RagKitRetriever):
     pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid"
     retriever: Runnable[Any, Any] | None = None
     fetch_k: OptionalCount = None
-    _rows: Runnable[Any, Any] = PrivateAttr()
+    _row_retriever: Runnable[Any, Any] = PrivateAttr()  # searches documents and children alike
     _opened: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Make the search among the rows of the index."""
+        """Take the retriever over the index that was given, else make one for ``pipeline``."""
         super().model_post_init(context)
-        self._rows = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
+        self._row_retriever = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
 
     def inner_retrievers(self) -> Sequence[Any]:
-        """The one that searches the rows."""
-        return [self._rows]
+        """Return the retriever over the rows of the index."""
+        return [self._row_retriever]
 
     @abstractmethod
     def _families(self, documents: Sequence[Document]) -> list[Family]:
@@ -221,12 +221,12 @@ class FamilyRetriever(FamilyWriter):
         """Return at most k passages, best first; passages that do not pass are left out."""
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Search children, deeper each time, until they give enough passages or no more are found."""
+        """Search children, four times as many each round, until they give ``k`` passages or no more are found."""
         max_fetch = max(call.k, self.max_fetch_k)
         fetch = max(call.k, self.fetch_k or max(20, 5 * call.k))
         while True:
             fetch = min(fetch, max_fetch)
-            children = await call.search(self._rows, query, fetch)
+            children = await call.search(self._row_retriever, query, fetch)
             may_be_more = len(children) >= fetch
             is_cut = may_be_more and fetch == max_fetch
             results = await blocking_step("parents", self._results, call, children, is_cut)
@@ -235,8 +235,8 @@ class FamilyRetriever(FamilyWriter):
             fetch *= _GROWTH
 
     def _results(self, call: Call, children: list[Document], is_cut: bool) -> list[Document]:
-        """Return the passages around the children found; note if more children (``is_cut``) might give more."""
-        where = combine_filters(call.filter, own_filter(self._rows, call.config))
+        """Return the passages around the children found; note if they are too few because the search ``is_cut``."""
+        where = combine_filters(call.filter, own_filter(self._row_retriever, call.config))
         passes = compile_filter(where) if where else None
         with self.index.families() as view:
             passages = self._passages(view, place_matches(view, children), call.k, passes)
@@ -248,7 +248,7 @@ class FamilyRetriever(FamilyWriter):
         return [self._result(passage, rank, call) for rank, passage in enumerate(passages, start=1)]
 
     def _result(self, passage: Passage, rank: int, call: Call) -> Document:
-        """Copy a passage, with every matched child in the provenance."""
+        """Return the document of a passage; its provenance has its best child's stages and all matched children."""
         inner_notes: list[str] = []
         for match in passage.matches:
             inner_notes += get_provenance(match.document).get("notes", [])
@@ -280,7 +280,7 @@ def _open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex
 
 
 def _temporary(embeddings: Embeddings | None) -> DocumentIndex:
-    """Make an index in a temporary folder, which is removed with the last reference to it."""
+    """Make an index in a temporary folder; the folder is deleted when nothing refers to the index any more."""
     folder = Path(tempfile.mkdtemp(prefix="rag-kit-"))
     index = DocumentIndex.create(folder / "index", embeddings=embeddings)
     weakref.finalize(index, _close_and_remove, index._store, folder)
