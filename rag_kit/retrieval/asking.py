@@ -29,7 +29,7 @@ class LanguagePrompts:
             prompt = {tongue: load_prompt(name, language=tongue) for tongue in LANGUAGES}
         self.language = language
         self._prompts = dict(prompt) if isinstance(prompt, Mapping) else dict.fromkeys(LANGUAGES, prompt)
-        for tongue, template in (self._prompts or {"": None}).items():
+        for tongue, template in (self._prompts or {"": None}).items():  # an empty mapping is refused as well
             takes = template.input_variables if isinstance(template, BasePromptTemplate) else None
             if tongue not in LANGUAGES or takes is None or not {*needs} <= {*takes}:
                 raise InvalidInputError(
@@ -38,19 +38,20 @@ class LanguagePrompts:
                 )
 
     def choose(self, question: str) -> Any:
-        """The prompt in the language of a question, else in the one there is."""
+        """Return the prompt in the language of a question, else the first one there is."""
         tongue = detect_language(question) if self.language == "auto" else self.language
         return self._prompts.get(tongue) or next(iter(self._prompts.values()))
 
 
-# A number alone, or one within other words; there a sign would make it another number.
-_NUMBER = re.compile(r"([+-]?\d{1,6})|[^\d+-]*(\d{1,6})[^\d]*")
+# A number alone ("3", "-1"), or the only one among words ("[3]", "passage 3"); after words a sign makes no number.
+_NUMBER = re.compile(r"(?P<alone>[+-]?\d{1,6})|[^\d+-]*(?P<in_words>\d{1,6})[^\d]*")
 
 
 def grade_score(grade: Any) -> float | None:
-    """Return how surely a passage passes, from 0 to 1; ``None`` if the grade holds no usable score.
+    """Return the score of a model's grade: how surely a passage is relevant, 0 to 1; ``None`` without a usable one.
 
-    Some models give how sure they are of their verdict instead; the verdict then decides the side.
+    Some models write how sure they are of their verdict instead. A score that contradicts the verdict is moved to the
+    verdict's side of 0.5.
     """
     score, relevant = field_of(grade, "score"), field_of(grade, "relevant")
     if not isinstance(score, (int, float)) or isinstance(score, bool) or not 0 <= score <= 1:
@@ -70,8 +71,8 @@ class Chosen(NamedTuple):
 
 
 def read_numbers(answer: Any, count: int) -> Chosen:
-    """Read a list of numbers 1 to ``count``, or of texts that hold one (``"[3]"``)."""
-    positions: dict[int, None] = {}
+    """Read the passage numbers, 1 to ``count``, in a model's list, such as ``[3, "[1]"]``, as positions from 0."""
+    positions: dict[int, None] = {}  # in the order of the list
     problems = dict.fromkeys(("out of range", "repeated", "not a number"), 0)
     for item in answer if isinstance(answer, (list, tuple)) else ():
         number = _passage_number(item)
@@ -86,11 +87,14 @@ def read_numbers(answer: Any, count: int) -> Chosen:
     return Chosen(list(positions), [f"{times} {problem}" for problem, times in problems.items() if times])
 
 
-def _passage_number(item: Any) -> int | None:
-    """Read the number in an item: a number, a text that holds one, or a dict with an id; else ``None``."""
-    if isinstance(item, dict):
-        item = next((item[key] for key in ("id", "number", "index") if key in item), None)
-    if isinstance(item, (int, float)) and not isinstance(item, bool):
-        return int(item) if item == item // 1 else None
-    match = _NUMBER.fullmatch(item.strip()) if isinstance(item, str) else None
-    return int(match[1] or match[2]) if match else None
+def _passage_number(entry: Any) -> int | None:
+    """Read the passage number out of one entry of a model's list; ``None`` if it holds no whole number.
+
+    The entry is a number, a text with one number in it (``"[3]"``), or a dict with either under a usual key.
+    """
+    if isinstance(entry, dict):
+        entry = next((entry[key] for key in ("id", "number", "index") if key in entry), None)
+    if isinstance(entry, (int, float)) and not isinstance(entry, bool):
+        return int(entry) if entry % 1 == 0 else None  # 2.0 is whole; 2.5, infinity and NaN are not
+    match = _NUMBER.fullmatch(entry.strip()) if isinstance(entry, str) else None
+    return int(match["alone"] or match["in_words"]) if match else None

@@ -30,9 +30,8 @@ _TEMPLATES = {
     "en": ("What is {term}?", "How does {term} work?"),
     "zh": ("什么是{term}？", "{term}有什么作用？"),
 }
-_RUNS = re.compile(
-    f"[{HAN}]+|[^\\W_{HAN}]+(?:[.'’+#_\\-]*[^\\W_{HAN}]+)*[+#]*"
-)  # of Chinese, or one other word
+# a run of Chinese characters, or one word of another script: "don't", "heat-pump", "C++"
+_RUNS = re.compile(f"[{HAN}]+|[^\\W_{HAN}]+(?:[.'’+#_\\-]*[^\\W_{HAN}]+)*[+#]*")
 _IS_HAN = re.compile(f"[{HAN}]")
 _MAX_PHRASE_WORDS = 5
 _MAX_TERMS, _MAX_TEMPLATE_SEARCHES = 32, 4
@@ -135,43 +134,44 @@ class ExpansionRetriever(RewritingRetriever):
         return searches
 
     async def _ask_for_terms(self, question: str, call: Call) -> list[Added]:
-        """Return the related terms that the model names."""
+        """Ask the model for up to ``n`` terms related to the question; without a model return none."""
         if self.llm is None:
             return []
-        values = [{"question": question, "count": self.n}]
+        values = [{"question": question, "count": self.n}]  # of the prompt's variables
         limits: Any = {"max_texts": self.n, "max_chars": _MAX_TERM_CHARS}
+        # the answer lists its terms under "queries"; one may be in Latin letters though the question is Chinese
         terms = await self._ask_for_texts(values, "queries", call, **limits, noun="term", latin=True)
         return [Added(term, "model") for term in terms]
 
     async def _expanded_search(self, question: str, added: Sequence[Added], call: Call) -> list[Search]:
-        """Make one search for the question with the added terms: weighted over a keyword index, else behind it."""
+        """Make one search for question and added terms: weighted over a keyword index, else joined into one text."""
         if not isinstance(self.retriever, KeywordRetriever):
             call.extra["terms"] = [{"term": term, "weight": None, "source": source} for term, source in added]
             return [Search(" ".join([question, *(term for term, _ in added)]), "expansion")]
-        leg = self.retriever
-        reading = call.do("keyword index", partial(self._weigh_terms, leg, question, added))
-        weighed = await call.attempt("keyword index", reading, "nothing is added")
-        if weighed is None or not weighed[1]:
+        inner = self.retriever
+        weighing = call.do("keyword index", partial(self._weigh_terms, inner, question, added))
+        weights, details = await call.attempt("keyword index", weighing, "nothing is added") or ({}, [])
+        if not details:
             return []
-        weights, details = weighed
         call.extra["terms"] = details
         searcher = WeightedTermsRetriever(
-            index=leg.index,
+            index=inner.index,
             terms=weights,
-            filter=leg.filter,
-            name=leg.get_name(),
-            note=getattr(leg, "note", None),
+            filter=inner.filter,
+            name=inner.get_name(),
+            note=getattr(inner, "note", None),
         )
         return [Search(" ".join([question, *(detail["term"] for detail in details)]), "expansion", searcher)]
 
     def _weigh_terms(
-        self, leg: KeywordRetriever, question: str, added: Sequence[Added]
+        self, inner: KeywordRetriever, question: str, added: Sequence[Added]
     ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """Return the weight of each index term to search for, and the provenance of the added texts.
+        """Return the weight of each index term to search for, and a record of each added text for the provenance.
 
-        A term of the question weighs as often as it is there. Reads the store.
+        A term of the question weighs the number of its occurrences there, an added one ``term_weight``. An added text
+        whose terms are all in the question is left out. Reads the index, which may block.
         """
-        reader = reader_of(leg.index)
+        reader = reader_of(inner.index)
         query_terms = Counter(reader.query_terms(question))
         weights: dict[str, float] = dict(query_terms)
         details = []
@@ -183,7 +183,7 @@ class ExpansionRetriever(RewritingRetriever):
         return weights, details
 
     def _template_searches(self, question: str, thesaurus_terms: Iterable[str]) -> list[Search]:
-        """Fill each template with each term of the thesaurus, and each phrase, that the question has."""
+        """Fill each template with each thesaurus term and phrase of the question; return the first 4 as searches."""
         if not self.templates:
             return []
         built_in = _TEMPLATES[detect_language(question)]
@@ -215,11 +215,14 @@ def key_phrases(question: str) -> list[str]:
     """
     phrases: list[str] = []
     words: list[tuple[int, int]] = []  # start and end of each word of the phrase so far
-    for start, end, is_function_word in [*_words(question), (len(question), len(question), True)]:
-        is_next = bool(words) and not question[words[-1][1] : start].strip()
-        if words and (is_function_word or not is_next or len(words) == _MAX_PHRASE_WORDS):
-            phrases.append(question[words[0][0] : words[-1][1]])
-            words = []
+    end_mark = (len(question), len(question), True)  # ends the last phrase as a function word does
+    for start, end, is_function_word in [*_words(question), end_mark]:
+        if words:
+            phrase_start, phrase_end = words[0][0], words[-1][1]
+            is_adjacent = not question[phrase_end:start].strip()  # nothing but blanks between
+            if is_function_word or not is_adjacent or len(words) == _MAX_PHRASE_WORDS:
+                phrases.append(question[phrase_start:phrase_end])
+                words = []
         if not is_function_word:
             words.append((start, end))
     return [phrase for phrase in dict.fromkeys(phrases) if len(phrase) > 1]
