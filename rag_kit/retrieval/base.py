@@ -45,6 +45,7 @@ _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
 
 def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
     """Make a step that calls a function; on an event loop it runs on a thread."""
+    # a step takes two functions of its context: one for blocking code, one to be awaited on an event loop
     return Step[T](name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
 
 
@@ -129,9 +130,10 @@ class RagKitRetriever(BaseRetriever):
         """
 
     async def prepare(self, queries: Sequence[str]) -> None:
-        """Do once what searches for several queries share, such as embedding them; a coroutine of steps.
+        """Do the work that the searches for several queries share, such as embedding the queries in one request.
 
-        The searches that follow, each by itself, use what was done. By default the retrievers inside are prepared.
+        Each search that follows uses the result. By default the inner retrievers are prepared. Like ``_search`` it
+        awaits steps alone.
         """
         if self.searches_together:
             await self._prepare_parts(self.inner_retrievers(), queries)
@@ -182,7 +184,7 @@ class RagKitRetriever(BaseRetriever):
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """As ``invoke``, natively asynchronous."""
+        """Find documents for a query without blocking the event loop; arguments and errors are those of ``invoke``."""
         full_config = ensure_config(config)
         if has_listeners(full_config) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
             return await super().ainvoke(input, config, call_config=full_config, **kwargs)
@@ -251,15 +253,14 @@ class RagKitRetriever(BaseRetriever):
         return_exceptions: bool = False,
         **arguments: Any,
     ) -> list[Any]:
-        """As ``search_many``, natively asynchronous."""
+        """Search for several queries without blocking the event loop; arguments are those of ``search_many``."""
         return await arun(self._search_each(queries, config, arguments, return_exceptions))
 
     async def _answer(self, call: Call) -> list[Document]:
         """Check the filter, search, and cut the result to ``k`` documents."""
         depth = retriever_depth.get()  # how many retrievers this one is inside
-        unchecked_filter = (
-            self.filter if depth else call.filter
-        )  # an outer retriever checked the filter of the call
+        # an outer retriever has checked the call's filter already
+        unchecked_filter = self.filter if depth else call.filter
         unseen_fields = fields_of_filter(unchecked_filter) - self._known_fields if unchecked_filter else set()
         if unseen_fields:
             seen_fields = await blocking_step("fields", check_fields, self, unseen_fields, call.config)
@@ -281,7 +282,7 @@ class RagKitRetriever(BaseRetriever):
                 "queries must be a list of strings; for one query use the retriever's invoke."
             )
         configs = config if isinstance(config, Sequence) else [config] * len(queries)
-        # made before the searches, for it refuses wrong arguments
+        # made before the searches, because it refuses wrong arguments
         call = self._make_call("", None, configs[0] if configs else None, arguments)
         jobs = []
         for query, query_config in zip(queries, configs, strict=True):
@@ -300,7 +301,7 @@ class RagKitRetriever(BaseRetriever):
     def _make_call(
         self, query: Any, run_manager: Any, config: RunnableConfig | None, arguments: Mapping[str, Any]
     ) -> Call:
-        """Make the call from the arguments and fields; refuse arguments that are not allowed."""
+        """Make the call of one query from its arguments, else the retriever's fields; refuse unknown arguments."""
         if not isinstance(query, str):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
         own_arguments = {name: arguments[name] for name in arguments if name in self.call_arguments}
@@ -325,7 +326,7 @@ class RagKitRetriever(BaseRetriever):
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The configurable fields of everything inside, so that ``configurable`` may set them."""
+        """The configurable fields of all runnables inside: inner retrievers, models, and those of a reranker."""
         parts = list[Any](self.inner_retrievers())
         for value in (getattr(self, name) for name in type(self).model_fields):
             parts += value[:_MAX_PARTS] if isinstance(value, list) else [value]
@@ -378,7 +379,7 @@ class RefiningRetriever(AskingRetriever):
 
     @abstractmethod
     def _refine(self, documents: list[Document], call: Call) -> Logic[list[Document]]:
-        """Work on documents, best first and without repeats; ``call.notes`` are added afterwards."""
+        """Reorder, cut or shorten documents, given best first and without repeats; notes are added afterwards."""
 
     @abstractmethod
     def _fetch_size(self, k: int) -> int:
@@ -403,7 +404,7 @@ class RefiningRetriever(AskingRetriever):
         return [reduce(add_note, notes, doc) for doc in refined]
 
     def _distinct(self, documents: Sequence[Document], call: Call) -> list[Document]:
-        """Drop repeats: each would take a position, and be judged twice."""
+        """Keep the first of documents with the same key, and note how many others were left out."""
         first: dict[str, Document] = {}
         for key, doc in zip(document_keys([documents], self.id_key)[0], documents, strict=True):
             first.setdefault(key, doc)

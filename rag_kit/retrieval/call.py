@@ -34,14 +34,11 @@ from rag_kit.retrieval.inner import acall_retriever, call_retriever
 _log = logging.getLogger("rag_kit.retrieval")
 T = TypeVar("T")
 ALL = 2**31 - 1
-"""The ``k`` of a call for whatever is found."""
+"""The ``k`` of a call that wants all documents that are found."""
 
-_MUTABLE_KEYS = (
-    "tags",
-    "metadata",
-    "configurable",
-)  # of a config: copied, so that no child run writes to the caller's
-_RUN_KEYS = ("run_name", "run_id")  # of a config: they belong to one run, and are not for its children
+# keys of a config: these are copied, so that no child run writes to the caller's; those of one run are not passed on
+_MUTABLE_KEYS = ("tags", "metadata", "configurable")
+_RUN_KEYS = ("run_name", "run_id")
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,7 @@ class Call:
 
     @cached_property
     def limits(self) -> Limits:
-        """The limits that the retriever's fields set."""
+        """The limits that the retriever's fields set; those for which it has no field keep their defaults."""
         names = type(self.owner).model_fields
         return Limits(
             **{each.name: getattr(self.owner, each.name) for each in fields(Limits) if each.name in names}
@@ -208,9 +205,10 @@ class Call:
     async def do(
         self, name: str, sync: Callable[[], T], native: Callable[[], Awaitable[T]] | None = None
     ) -> T:
-        """Do one thing, within the time-out and the deadline; without ``native``, ``sync`` on a thread.
+        """Call ``sync``, or on an event loop await ``native``, within the time-out and the deadline of the call.
 
-        Raises ``BranchError`` with its own error as the cause, or ``BudgetExceededError`` where no time is left.
+        Without ``native``, ``sync`` runs on a thread there. An error is raised as a ``BranchError`` with the error as
+        its cause, or as a ``BudgetExceededError`` if no time is left.
         """
         return cast("T", value_or_raise(await self._outcome(Job(name, sync, native), self.limits.timeout)))
 
@@ -222,7 +220,7 @@ class Call:
     async def side_by_side(
         self, jobs: Sequence[Job], *, on_error: OnError = "skip", timed: bool = True
     ) -> list[Outcome[Any]]:
-        """Do several jobs at the same time, each within the time-out, unless it keeps that itself (``timed=False``)."""
+        """Do several jobs at the same time, each within the time-out; with ``timed=False`` jobs apply it themselves."""
         timeout = self.limits.timeout if timed else None
         if len(jobs) == 1:
             outcome = await self._outcome(jobs[0], timeout)
@@ -239,7 +237,7 @@ class Call:
             "max_concurrency": self.limits.max_concurrency or self.config.get("max_concurrency"),
             "timeout": timeout,
         }
-        step: Step[FanOut[Any]] = Step(
+        step: Step[FanOut[Any]] = Step(  # in blocking code on threads, on an event loop as tasks
             "side by side",
             lambda _: fan_out([job.sync for job in jobs], **settings),
             lambda _: afan_out([job.coroutine_function for job in jobs], **settings),
@@ -247,7 +245,7 @@ class Call:
         return (await step).outcomes
 
     async def _outcome(self, job: Job, timeout: float | None) -> Outcome[Any]:
-        """Do one job within a time limit; its error is returned, not raised."""
+        """Do one job within a time limit; an error is returned in the outcome, not raised."""
         step: Step[Any] = Step(
             job.name,
             lambda _: call_in_time(job.sync, timeout, job.name),
@@ -259,9 +257,9 @@ class Call:
             return Outcome(job.name, error=error)
 
     async def attempt(self, name: str, work: Logic[T], instead: str, *, unsearched: bool = False) -> T | None:
-        """Await work that may fail; return ``None`` after a failure, which is noted with what is done ``instead``.
+        """Await ``work``, which may fail; after a failure return ``None``, and note it and what is done ``instead``.
 
-        A failure is raised with ``on_error="raise"``; a wrong argument always, for it would fail every time.
+        With ``on_error="raise"`` the failure is raised. So is an ``InvalidInputError`` always: it would come each time.
         """
         try:
             value = await work
@@ -285,7 +283,7 @@ class Call:
         k: int | None,
         filter: Filter | None = None,
     ) -> list[Document]:
-        """Ask a retriever, under the filter of the call if no other is given; raises as ``do``."""
+        """Ask a retriever for ``k`` documents under a filter, by default the call's; errors are those of ``do``."""
         settings: dict[str, Any] = {"k": k, "filter": filter or self.filter}
         if self.question != self.query:
             settings["question"] = self.question
@@ -346,8 +344,8 @@ class Call:
     async def prepare(self, groups: Sequence[tuple[Any, list[str]]]) -> None:
         """Have each retriever prepare its queries together, such as embed them in one request.
 
-        A failure is left to the searches, each of which meets it by itself. The searches of a ``share_vectors`` do not
-        wait again for what took too long here.
+        A failure is not raised: each search then meets it by itself. After a time-out the searches inside the same
+        ``share_vectors`` block do not wait for the vectors again.
         """
         jobs = []
         for retriever, queries in groups:
@@ -358,7 +356,7 @@ class Call:
             give_up_vectors(queries, outcome.error)
 
     def _note_end(self, outcome: Outcome[Any], *, unsearched: bool) -> bool:
-        """Note a failure, or the end of an outage; return whether the part of the call succeeded."""
+        """Note the failure of a part of the call, or log that its outage is over; return whether it succeeded."""
         if outcome.error is not None:
             self.note_failure(outcome.name, outcome.error, unsearched=unsearched)
             return False
@@ -410,7 +408,7 @@ class Call:
         return cast("list[Outcome[Any]]", outcomes)
 
     def _model_job(self, name: str, model: Any, prompt: Any, values: Any, schema: Any) -> Job:
-        """Make the job of one model call; it applies the time-out itself, to each request."""
+        """Make the job of one model call, for text or an object; the call applies the time-out to each request."""
         functions: Any = (text_call, atext_call) if schema is str else (structured_call, astructured_call)
         arguments = (model, prompt, values) if schema is str else (model, prompt, values, schema)
         settings: dict[str, Any] = {"timeout": self.limits.timeout, "config": self.child("model")}
@@ -419,8 +417,8 @@ class Call:
     def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
         """Return the values of a model's answers; failed ones are noted, or raised (``on_error="raise"``).
 
-        The search that a failed answer would have led to, or that of a model for which the embedded one stood in, is
-        noted as not made; but for the embedded model's own, which says so by itself.
+        A note marks the searches that a failed answer would have led to as not made. So it does if the embedded model
+        stood in for a language model, but not if the embedded one itself was asked, which writes its own note.
         """
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
@@ -440,7 +438,7 @@ class Call:
     async def _from_cache(
         self, model: Any, prompt: Any, values: Sequence[Mapping[str, Any]], schema: Any, names: Sequence[str]
     ) -> tuple[list[Outcome[Any] | None], list[str | None]]:
-        """Return for each set of values its answer in the cache and its key there; ``None`` for what is lacking."""
+        """Return for each set of values its answer in the cache and its key; ``None`` for each that is lacking."""
         if (cache := self.limits.cache) is None:
             return [None] * len(values), [None] * len(values)
         config = self.child("model")
@@ -451,7 +449,7 @@ class Call:
         return outcomes, keys
 
     async def _use_cache(self, work: Callable[[], Any]) -> Any:
-        """Call the cache; its failure is only noted, since answers do not depend on it."""
+        """Read or write the cache; a failure is noted and gives ``None``, since answers do not depend on it."""
         outcome = await self._outcome(Job("cache", work), None)
         if outcome.error is not None:
             self.note_failure("cache", outcome.error)
@@ -488,11 +486,13 @@ def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
 def group_queries(searches: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[str]]]:
     """Group the queries of ``(retriever, query)`` pairs by the retriever that prepares them together.
 
-    Queries are left out that have a retriever without ``searches_together``, or one for themselves.
+    A query is left out if its retriever does not search together, or if it is the only one of its retriever.
     """
-    retrievers: dict[int, Any] = {}
-    queries: dict[int, dict[str, None]] = {}  # by the id of a retriever
-    for retriever, query in searches if len(searches) > 1 else ():
+    if len(searches) < 2:
+        return []
+    retrievers: dict[int, Any] = {}  # by `id`, as a retriever cannot be hashed
+    queries: dict[int, dict[str, None]] = {}  # by the same; each query once
+    for retriever, query in searches:
         while isinstance(retriever, RunnableBindingBase):
             retriever = retriever.bound
         if is_kit_retriever(retriever) and retriever.searches_together and query.strip():
@@ -504,20 +504,19 @@ def group_queries(searches: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[s
 def _search_job(
     name: str, retriever: Any, query: str, config: RunnableConfig, settings: Mapping[str, Any]
 ) -> Job:
-    """Make the job of a search by an inner retriever; the kit's own take the ``settings`` as they are."""
+    """Make the job of a search by an inner retriever; ``settings`` are ``k``, ``filter`` and more.
+
+    The kit's own retrievers take these as they are; for others `call_retriever` finds out which they take.
+    """
     if is_kit_retriever(retriever):
-        asked = (query, config)
-        return Job(
-            name,
-            partial(retriever.invoke, *asked, **settings),
-            partial(retriever.ainvoke, *asked, **settings),
-        )
+        sync = partial(retriever.invoke, query, config, **settings)
+        return Job(name, sync, partial(retriever.ainvoke, query, config, **settings))
     sync = partial(call_retriever, retriever, query, config=config, **settings)
     return Job(name, sync, partial(acall_retriever, retriever, query, config=config, **settings))
 
 
 def _prepare(do: Callable[[Logic[None]], Any], retriever: Any, queries: Sequence[str]) -> Any:
-    """Have a retriever prepare queries, by ``run`` or ``arun``."""
+    """Have a retriever prepare queries; ``do`` is ``run`` in blocking code, ``arun`` on an event loop."""
     return do(retriever.prepare(queries))
 
 
@@ -535,7 +534,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def _stored(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
-    """Read an answer from the cache; ``None`` if it does not fit the requested form."""
+    """Make an outcome of an answer from the cache; ``None`` if there is none, or it does not fit the ``schema``."""
     if value is None or schema is str:
         return Outcome(name, value) if isinstance(value, str) and value else None
     try:

@@ -73,7 +73,7 @@ async def acall_retriever(
     filter: Filter | None = None,
     **arguments: Any,
 ) -> list[Document]:
-    """As ``call_retriever``; a retriever without async code of its own runs on the shared pool of threads."""
+    """Call a retriever as ``call_retriever`` does, without blocking: on a thread if it has no coroutine of its own."""
     plan = _plan(retriever, config, k, filter, arguments)
     runnable = retriever if plan.runnable is None else plan.runnable
     if is_kit_retriever(retriever):
@@ -104,7 +104,7 @@ class _Plan:
     runnable: Any = None  # to call in its place, if there are fallbacks in it
 
     def attempts(self) -> Iterator[dict[str, Any]]:
-        """Yield the arguments of one call after the other: with a ``post_filter``, each fetches more documents."""
+        """Yield the arguments of each call to try: one, or with a ``post_filter`` several that fetch ever more."""
         k = self.arguments.get("k")
         if self.post_filter is None or k is None:
             yield dict(self.arguments)
@@ -119,7 +119,7 @@ class _Plan:
         return len(documents) < call_arguments.get("k", 0) or len(self._passing(documents)) >= self.k
 
     def filtered(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
-        """Return at most ``k`` documents that pass; if too few of ``fetched`` do, note that there may be more."""
+        """Return at most ``k`` documents that pass; if fewer do, of all that were ``fetched``, note that."""
         passing = self._passing(documents)
         if len(passing) < min(self.k or 1, len(documents)) and len(documents) >= fetched:
             write_note(left_out(name, len(documents) - len(passing)), unsearched=True)
@@ -145,7 +145,7 @@ class _Member(Runnable[str, list[Document]]):
         return await acall_retriever(self._with_arguments(bound), input, config=config, **self.given)
 
     def _with_arguments(self, bound: Mapping[str, Any]) -> AnyRetriever:
-        """Return the retriever with what is bound around all of the fallbacks, which is not what the call asks for."""
+        """Bind to the retriever the arguments that were bound to the whole of ``with_fallbacks``."""
         return RunnableBinding(bound=self.bound, kwargs=bound) if bound else self.bound
 
 
@@ -156,9 +156,9 @@ def _plan(
     where: Filter | None,
     more: Mapping[str, Any],
 ) -> _Plan:
-    """Decide how to call a runnable: which of ``k`` and the filter ``where`` it takes, and what is done afterwards.
+    """Decide how to call a runnable: which of ``k`` and the filter ``where`` it is given.
 
-    ``more`` are further arguments, for the kit's own retrievers.
+    The plan applies those that it does not take to its results. ``more`` are arguments for the kit's own retrievers.
     """
     where = where or None
     arguments = _without_none(k=k, filter=where)
@@ -175,7 +175,7 @@ def _plan(
         changes: dict[str, Any] = {"runnable": noted, "fallbacks": others}
         return _Plan({}, k, runnable=retriever.model_copy(update=changes))
     if isinstance(retriever, RunnableSequence):
-        # Later steps may reorder, so the first one must not be cut; it may be filtered. It may be no retriever.
+        # Later steps may reorder, so the first one gets the filter but no `k`; fallbacks in it must agree on arguments.
         first = retriever.first
         members = first.runnables if isinstance(first, RunnableWithFallbacks) else [first]
         taken = [_plan(member, config, None, where, more).arguments for member in members]
@@ -201,9 +201,9 @@ def _bound_plan(
     where: Filter | None,
     more: Mapping[str, Any],
 ) -> _Plan:
-    """Decide how to call a bound retriever: a bound ``k`` holds, a bound filter is ANDed with ``where``.
+    """Decide how to call a retriever inside ``bind``: a bound ``k`` holds, a bound filter is ANDed with ``where``.
 
-    An argument of the call would replace the bound one of its name.
+    LangChain replaces a bound argument by the call's of the same name, so the call leaves out those that are bound.
     """
     bound = binding.kwargs
     inner_k = k if bound.get("k") is None else None
