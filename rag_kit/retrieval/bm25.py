@@ -48,7 +48,7 @@ class MemoryIndexRetriever(RagKitRetriever):
         return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
 
     async def _hits(self, query: str, call: Call) -> Hits:
-        """Search; on an event loop on a thread where the query is long."""
+        """Search the index; a long query is searched for on a thread if there is an event loop to hold up."""
         search: Callable[..., Hits] = self.index.search
         asked = query, call.k, call.filter
         return search(*asked) if len(query) <= _LONG else await blocking_step("search", search, *asked)

@@ -103,7 +103,7 @@ class ConversationalRetriever(RewritingRetriever):
             answers = await self._ask([values], call)
             lines = [" ".join(text.split()) for text in texts_of(answers, "query")]
             texts = [line for line in lines if len(line) <= _MAX_QUESTION_CHARS]
-        # Not compared with the script of the question: a bare name may be asked about in any language.
+        # Any script will do: the complete question may be in another language than a bare name.
         usable = [text for text in texts if folded(text)]
         if answers and not usable:
             call.note(f"degraded: {self.task}: the model gave nothing usable")
@@ -136,5 +136,6 @@ def earlier_messages(history: Any, question: str) -> list[Any]:
             f"history is {type(messages).__name__}; it must be a list of messages, oldest first: LangChain "
             "messages, (role, text) pairs, or dicts with 'role' and 'content'."
         )
-    question_line = render_history([("user", question)])
-    return [*(messages[:-1] if messages and render_history(messages[-1:]) == question_line else messages)]
+    as_message = render_history([("user", question)])
+    ends_with_question = bool(messages) and render_history(messages[-1:]) == as_message
+    return list(messages[:-1] if ends_with_question else messages)

@@ -46,7 +46,7 @@ def standardise(scores: Sequence[float | None], depth: int | None = None) -> Sta
         present = [1 - position / len(scores) for position in range(len(scores))]
     if not present:
         return Standardised([], 0.0)
-    padding = [0.0] * ((depth or 0) - len(present))  # none if the list is as long as that
+    padding = [0.0] * ((depth or 0) - len(present))  # empty if the list is as long as ``depth``
     values = _z_scores([*present, *padding])
     absent = values[-1] if padding else min(-1.0, min(values))
     return Standardised(values[: len(present)], absent, note)
@@ -68,7 +68,7 @@ def weighted_mean(lists: Sequence[tuple[Mapping[K, float], float, float]]) -> di
     """Return the weighted mean of standardised lists for every key in any of them.
 
     Each list is a tuple: the values of its keys, the value of an absent key, and the list's weight. Empty lists are
-    left out. A mean starts at what a key absent from all lists would get, and each list that holds the key adds to it.
+    left out. Each mean starts at the value of a key that all lists lack; a list that holds the key adds the difference.
     """
     used = [(values, absent, weight) for values, absent, weight in lists if weight > 0 and values]
     total_weight = sum(weight for *_, weight in used)

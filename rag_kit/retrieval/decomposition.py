@@ -121,7 +121,7 @@ class DecompositionRetriever(RewritingRetriever):
 
     async def _next_part(self, steps: Sequence[_Step], call: Call) -> Search | None:
         """Ask the model for the next sub-question, given the answers so far; ``None`` if it has nothing more to ask."""
-        turns = []
+        turns = []  # the conversation so far, as the prompt shows it
         for step in steps:
             query, answer = str(step["query"]), step["answer"]
             turns += [("user", query), ("assistant", answer or DECLINED[detect_language(query)])]
@@ -152,7 +152,7 @@ class DecompositionRetriever(RewritingRetriever):
         return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER_CHARS]
 
     def _needs_no_parts(self, answers: Sequence[Any], call: Call) -> bool:
-        """Return True if the model sees no parts in the question, False if it wrote useless ones; note which it is."""
+        """Tell whether the model named no sub-questions at all, rather than useless ones; note which it was."""
         if any(texts_of(answers, "queries")):
             call.note(f"degraded: {self.task}: the model gave no usable sub-question")
             return False

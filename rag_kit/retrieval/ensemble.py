@@ -73,7 +73,7 @@ class EnsembleRetriever(AskingRetriever):
         return self.retrievers
 
     def _branches(self, query: str) -> list[Search]:
-        """Make a search for each retriever whose weight is above 0, under a name that no other has."""
+        """Make a search for each retriever whose weight is above 0; equal names get a number ("bm25 #2")."""
         weights = self.weights or [1.0] * len(self.retrievers)
         names = [retriever.get_name() for retriever in self.retrievers]
         numbered = enumerate(names, start=1)
@@ -98,7 +98,7 @@ class EnsembleRetriever(AskingRetriever):
         return merge(await self._search_branches(query, call), call, depth=self._depth(call))
 
     async def _search_branches(self, query: str, call: Call, **arguments: Any) -> list[Search]:
-        """Run the branches side by side; ``arguments`` reach those that are the kit's own."""
+        """Ask all retrievers side by side; ``arguments`` reach those that are the kit's own."""
         branches, depth = self._branches(query), self._depth(call)
         return await call.search_all(
             branches, depth, tag="retriever", tasks="retrievers", arguments=arguments

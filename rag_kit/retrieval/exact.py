@@ -146,6 +146,6 @@ def nearest_rows(
     rows = np.arange(len(matrix)) if mask is None else np.flatnonzero(mask)
     cosines = (matrix @ unit(np.asarray(query, np.float32)))[rows]
     best_rows, best_cosines = best_with_ties(rows, cosines, k)
-    steps = np.rint(best_cosines.astype(np.float64) / TIE)
+    steps = np.rint(best_cosines.astype(np.float64) / TIE)  # nearly equal cosines become equal
     order = np.lexsort((best_rows, -steps))[:k]  # by falling cosine, then by row
     return [(int(best_rows[n]), round(float(steps[n]) * TIE, 6)) for n in order]

@@ -28,9 +28,9 @@ _SEARCH_TYPES = {
 
 
 def check_count(name: str, value: Any) -> int:
-    """Check a number of documents: a whole number of at least 1."""
+    """Return a whole number of at least 1, such as a number of documents; refuse anything else."""
     try:
-        count = 0 if isinstance(value, bool) else operator.index(value)
+        count = 0 if isinstance(value, bool) else operator.index(value)  # also takes NumPy's integers
     except TypeError:
         count = 0
     if count < 1:
@@ -39,7 +39,7 @@ def check_count(name: str, value: Any) -> int:
 
 
 def check_number(name: str, value: Any, *, above: float | None = None, maximum: float | None = None) -> float:
-    """Check a number: at least 0, or above ``above``; and at most ``maximum``."""
+    """Return a number of at least 0, or above ``above``, and at most ``maximum``; refuse anything else."""
     fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     fits = fits and (value >= 0 if above is None else value > above)
     fits = fits and (maximum is None or value <= maximum)
@@ -70,7 +70,7 @@ def _read_weights(value: Any) -> list[float] | None:
 
 
 def read_retriever(value: Any) -> Any:
-    """Check that a value can be asked as a retriever."""
+    """Return a retriever; refuse a value that cannot be asked as one, such as a vector store."""
     if isinstance(value, Runnable):
         return value
     name = type(value).__name__
@@ -82,7 +82,7 @@ def read_retriever(value: Any) -> Any:
 
 
 def check_model(llm: Any) -> Runnable[Any, Any]:
-    """Check that a value can be asked as a chat model."""
+    """Return a chat model; refuse a value that cannot be asked as one, such as a retriever."""
     if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):
         raise InvalidInputError(
             f"llm is {type(llm).__name__}; it must be a chat model (or another runnable that takes messages), and "
@@ -112,7 +112,7 @@ Model = Annotated[Runnable[Any, Any], BeforeValidator(check_model)]
 
 
 def translate_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename arguments of other libraries to the names of this kit (``cls.other_names``)."""
+    """Rename arguments of other libraries (``cls.other_names``) to those of this kit; refuse one given twice."""
     arguments = dict(values)
     for name, kit_name in _other_names(cls).items():
         if name in arguments and kit_name in cls.model_fields:
@@ -125,7 +125,7 @@ def translate_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, 
 
 
 def _with_search_kwargs(cls: type[Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Take ``search_kwargs`` and ``search_type`` of a vector-store retriever as arguments of this kit."""
+    """Turn ``search_kwargs`` and ``search_type`` of LangChain's vector-store retriever into this kit's arguments."""
     search_type = arguments.pop("search_type", "similarity")
     search_type = getattr(search_type, "value", search_type)
     if search_type != "similarity":

@@ -66,9 +66,7 @@ def reciprocal_rank_fusion(
         raise InvalidInputError(f"k={k!r} was given; it must be a number >= 0 (60 is usual).")
     if not rankings:
         return []
-    shares_of: dict[
-        float, list[float]
-    ] = {}  # weight -> the share of each rank: lists of one weight need one table
+    shares_of: dict[float, list[float]] = {}  # weight -> what each rank adds to a score; made once a weight
     scores: dict[K, float] = {}
     score_of = scores.get
     for ranking, weight in zip(rankings, check_weights(weights, len(rankings)), strict=True):
@@ -120,8 +118,8 @@ def check_fusion(name: str, rrf_k: float) -> None:
 
 def first_positions(keys: Sequence[K]) -> dict[K, int]:
     """Map each key of a list to its first position, from 0, in the order of the list."""
-    positions = dict(zip(keys, range(len(keys)), strict=True))
-    if len(positions) < len(keys):  # a repeated key has its last position
+    positions = dict(zip(keys, range(len(keys)), strict=True))  # the quick way, right if no key is repeated
+    if len(positions) < len(keys):  # a repeated key has its last position there
         positions = {}
         for position, key in enumerate(keys):
             positions.setdefault(key, position)
@@ -129,19 +127,19 @@ def first_positions(keys: Sequence[K]) -> dict[K, int]:
 
 
 def sort_by_score(scores: dict[K, float]) -> list[tuple[K, float]]:
-    """Sort items by falling score; scores that differ by rounding only keep the order of the mapping."""
+    """Sort items by falling score; items whose scores differ by rounding alone keep the order of the mapping."""
     pairs = sorted(scores.items(), key=itemgetter(1), reverse=True)
     previous = math.inf
     for _, score in pairs:  # quicker than `any` over pairs: this is most of a fusion's time
         if 0 < previous - score < _TIE:
             break
         previous = score
-    else:
+    else:  # no such pair: `sorted` has kept the order of equal scores
         return pairs
     positions = {key: position for position, key in enumerate(scores)}
     tied: list[tuple[K, float]] = []
     result: list[tuple[K, float]] = []
-    for pair in [*pairs, None]:
+    for pair in [*pairs, None]:  # None ends the last group of ties
         if pair is None or (tied and tied[-1][1] - pair[1] >= _TIE):
             result += sorted(tied, key=lambda item: positions[item[0]])
             tied = []
@@ -174,7 +172,7 @@ class Fused:
     notes: Sequence[str] = ()
 
     def details(self, list_number: int, key: str) -> dict[str, float]:
-        """Return provenance fields for a key in one of the lists, from 0: the list's weight, the key's z-score."""
+        """Return provenance fields for a key in a list, numbered from 0: the list's weight and the key's z-score."""
         if not self.z_scores:
             return {}
         normalised = self.z_scores[list_number].values[key]
@@ -189,10 +187,10 @@ def fuse(
     rrf_k: float = 60,
     depth: int | None = None,
 ) -> Fused:
-    """Fuse the lists of several searches; ``keys`` are those of each search's documents.
+    """Fuse the lists of several searches into one ranking; ``keys`` has a list of keys for each search's documents.
 
-    ``"rrf"`` looks at ranks alone. ``"convex"`` is the weighted mean of z-scores; a list of a retriever that states the
-    highest score possible (keyword search) is filled up with zeros to ``depth``, the number of documents asked for.
+    ``"rrf"`` uses ranks alone. ``"convex"`` is the weighted mean of z-scores; a list of keyword search (its provenance
+    states the highest score possible) is filled up with zeros to ``depth``, the number of documents asked for.
     """
     weights = [search.weight for search in searches]
     if fusion == "rrf":
@@ -204,7 +202,7 @@ def fuse(
         positions = first_positions(list_keys)
         scores = [_score_of(search.documents[position]) for position in positions.values()]
         stages = peek_provenance(search.documents[0]).get("stages", []) if search.documents else []
-        states_maximum = bool(stages and stages[-1].get("max_score"))  # and gives 0 to what it does not find
+        states_maximum = bool(stages and stages[-1].get("max_score"))  # then documents not found score 0
         standardised = standardise(scores, depth if states_maximum else None)
         values = dict(zip(positions, standardised.values, strict=True))
         z_scores.append(standardised._replace(values=values))
@@ -214,7 +212,7 @@ def fuse(
 
 
 def _score_of(doc: Document) -> float | None:
-    """Return a document's score as ``peek_score`` does, faster: a fusion reads hundreds a query."""
+    """Return the score in a document's provenance; quicker than ``peek_score``, for a fusion reads hundreds a query."""
     record = doc.metadata.get(PROVENANCE_KEY)
     score = record.get("score") if type(record) is dict else None
     return score if type(score) is float else peek_score(doc)
@@ -259,9 +257,9 @@ def merge(
 def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[str]], list[str]]:
     """Return the keys of each search's documents, and notes on ids that mean several texts.
 
-    Stores number their documents apart from each other: one id of two retrievers, or twice in one list, may mean two
-    texts, which get keys of their own. Several searches of one retriever are not compared, since it may cut its
-    documents by the query.
+    Stores number their documents independently: one id from two retrievers, or twice in one list, may mean two texts.
+    Each text then gets a key of its own. Several searches of one retriever are not compared, since it may shorten its
+    documents to fit the query.
     """
     keys = document_keys([search.documents for search in searches], id_key)
     if id_key is not None:
@@ -271,7 +269,7 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
     for list_keys, search in zip(keys, searches, strict=True):
         first_texts: dict[str, str] = {}
         for key, doc in zip(list_keys, search.documents, strict=True):
-            if ORIGINAL_ID_KEY in doc.metadata:  # a shortened text is that of its id
+            if ORIGINAL_ID_KEY in doc.metadata:  # a shortened copy: another text, but the same document
                 continue
             text = doc.page_content
             retrievers = texts.setdefault(key, {})
@@ -301,13 +299,13 @@ def _put_first(
     best_keys: dict[str, None] = {}
     for search, positions_by_key in zip(searches, positions, strict=True):
         if role and search.role == role and positions_by_key:
-            best_keys[next(iter(positions_by_key))] = None
+            best_keys[next(iter(positions_by_key))] = None  # the first key is the best document's
     scores = dict(ranking)
     return [(key, scores[key]) for key in best_keys] + [pair for pair in ranking if pair[0] not in best_keys]
 
 
 def note_empty(search: Search) -> str:
-    """Make a note for a search without results."""
+    """Return the note for a search without results, with its query if that is not the user's own."""
     if search.role is None and not search.route:
         return f"{search.name} found nothing"
     query = " ".join(search.query.split())
@@ -376,9 +374,9 @@ def join_documents(
 def _stages(
     record: Mapping[str, Any], search: Search, rank: int, branch: int, details: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
-    """Return the stages of one copy of a document; the last gets rank, weight, query and role of the search.
+    """Return the provenance stages of one copy of a document, the last with rank, weight and role of the search.
 
-    ``record`` is the copy's provenance; a retriever that is not the kit's leaves none.
+    ``record`` is the copy's provenance. It is empty for a retriever of others; a stage "retrieve" stands in.
     """
     plain = {"retriever": search.name, "query": search.query, "rank": rank, "score": record.get("score")}
     stages = [*(record.get("stages") or [{"stage": "retrieve", **plain}])]

@@ -79,7 +79,8 @@ class GraphRetriever(RefiningRetriever):
         own = own_filter(self.retriever, call.config, strict=True)
         where = combine_filters(call.filter, own)
         first_results = {document_key(doc): doc for doc in documents}
-        seeds = {key: math.exp(-n / _RANK_SCALE) for n, key in enumerate(first_results)}
+        # the weights fall with the rank: 1, 0.61, 0.37...
+        seeds = {key: math.exp(-position / _RANK_SCALE) for position, key in enumerate(first_results)}
         visited, not_in_index = await call.do("graph", partial(self._walk, seeds, call.k, where))
         unconnected = [doc for key, doc in first_results.items() if key in not_in_index]
         if count := len(unconnected):

@@ -19,12 +19,12 @@ from rag_kit.retrieval.fusion import Search, first_positions, fuse, identify, jo
 # docs/decisions/0011
 DENSE_WEIGHT = 0.5
 """The weight of the dense side; the keyword list has the rest."""
-_FEEDBACK_SHARE = 0.45  # of the dense side's weight: what the second dense list, by feedback, has
+_FEEDBACK_SHARE = 0.45  # of the dense side's weight, for the second dense list, which feedback finds
 _FEEDBACK_DOCUMENTS = 3  # first results that the query's vector is moved towards
 _FEEDBACK_STEP = 0.5  # of their mean vector, added to the query's
 
 IDS_ONLY = "ids_only"
-"""Argument of a call: give ids and scores alone, since text and metadata are read of what is returned."""
+"""Argument of a call: give ids and scores alone. Text and metadata are read later, of the documents returned."""
 
 Vector = Sequence[float]
 
@@ -86,7 +86,7 @@ class HybridRetriever(EnsembleRetriever):
         return branches if self._dense.reads(query) else branches[:1]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Run the two searches, and fuse them, on a thread, with a third one."""
+        """Run the keyword and the vector search; then fuse them, and search once more with feedback, on a thread."""
         arguments = {IDS_ONLY: True} if self._reads_later else {}
         answered = await self._search_branches(query, call, **arguments)
         if not self._dense.reads(query):
@@ -95,7 +95,7 @@ class HybridRetriever(EnsembleRetriever):
         return documents
 
     def _fuse_with_feedback(self, call: Call, answered: Sequence[Search]) -> list[Document]:
-        """Fuse two searches, and once more with a third: by vector, with feedback from the first fusion."""
+        """Fuse the two searches; search again near the vectors of the best documents, and fuse all three."""
         depth = self._depth(call)
         keys, notes = self._identify(answered)
         fused = fuse(answered, keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
@@ -126,9 +126,9 @@ class HybridRetriever(EnsembleRetriever):
     def _with_feedback(
         self, call: Call, answered: Sequence[Search], keys: Sequence[Sequence[str]], best_keys: Sequence[str]
     ) -> Sequence[Search]:
-        """Add a search by the query's vector, moved towards the vectors of the best documents.
+        """Search by the query's vector moved towards those of the best documents, and add this to the searches.
 
-        Returns the searches as they were if one of them failed, or there is no vector to move or to move towards.
+        The searches come back unchanged if one failed, the query was not embedded, or the documents have no vectors.
         """
         vector = self._dense.kept_vector(call.query)
         if vector is None or len(answered) < 2:
@@ -149,7 +149,7 @@ class HybridRetriever(EnsembleRetriever):
         except (DocumentIndexError, LockedError) as error:
             call.note_failure("feedback", error)
             return answered
-        keyword, by_vector = answered
+        keyword, by_vector = answered  # the new search takes its share of the weight of the second
         weight = by_vector.weight * _FEEDBACK_SHARE
         name = f"{by_vector.name}, feedback"
         feedback = Search(call.query, "feedback", weight=weight, documents=found, name=name, branch=3)

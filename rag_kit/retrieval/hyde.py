@@ -95,7 +95,7 @@ class HyDERetriever(RewritingRetriever):
         texts = [question, *passages] if self.include_original else passages
         work, instead = self._embed(texts, call), "there is no vector of the passages"
         vectors = await call.attempt("embedding", work, instead, unsearched=True)
-        if vectors is None:
+        if vectors is None:  # it failed, which `attempt` noted
             return []
         import numpy as np
 
@@ -121,7 +121,7 @@ class HyDERetriever(RewritingRetriever):
         return self.embeddings or self.retriever.vectorstore.embeddings  # type: ignore[attr-defined]
 
     async def _embed(self, texts: list[str], call: Call) -> NDArray[np.float64]:
-        """Return the vectors of texts, one row each."""
+        """Embed texts: an array of shape (texts, dimensions)."""
         model: Any = self._embeddings()
         calls = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
         return checked_vectors(await call.do("embedding", *calls), len(texts), model)

@@ -30,7 +30,7 @@ class _Loaded(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return the note for all results, or ""."""
+        """Return the note for all results if summaries are missing or out of date, else ""."""
         if not self.tree.nodes:
             return "degraded: passages alone, for the index has no summaries; build_raptor makes them"
         old = "degraded: some summaries are out of date and left out; build_raptor renews them"
@@ -70,7 +70,7 @@ class RaptorRetriever(ByVectorRetriever):
                 loaded = self._loaded = self._load(connection, generation)
         summaries = loaded.complete
         if passes is not None:
-            leaves = loaded.tree.leaves.items()
+            leaves = loaded.tree.leaves.items()  # the passages
             passing = {key for key, leaf in leaves if passes(leaf.row) and leaf.current}
             summaries = _complete_summaries(loaded.tree, passing)
         hits = self._hits(unit(np.asarray(vector, np.float32)), loaded, summaries, call)
@@ -81,7 +81,7 @@ class RaptorRetriever(ByVectorRetriever):
         return [add_note(doc, loaded.note) for doc in documents]
 
     def _load(self, connection: Any, generation: tuple[str, int]) -> _Loaded:
-        """Read the tree in one generation of the index."""
+        """Read the tree and the vectors of its summaries; ``generation`` is the state of the index that is read."""
         tree = RaptorTree.of(connection)
         for node in tree.nodes.values():
             del node.metadata[RAPTOR]
@@ -102,7 +102,7 @@ class RaptorRetriever(ByVectorRetriever):
 
 
 def _complete_summaries(tree: RaptorTree, passages: set[str]) -> set[str]:
-    """Return the summaries that are made of nothing but some passages, themselves or through other summaries."""
+    """Return the ids of the summaries below which, through other summaries too, lie none but the given passages."""
     complete = set(passages)
     for key, node in tree.nodes.items():  # a summary comes after those that it is made of
         if complete.issuperset(node.metadata["members"]):

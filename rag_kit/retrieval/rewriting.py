@@ -164,10 +164,10 @@ class RewritingRetriever(AskingRetriever):
         return await call.search_all(weighted, call.fetch(self.fetch_k), first=offset + 1, question=question)
 
     def _weights(self, count: int) -> list[float]:
-        """Return the weights of ``count`` searches: the last of the given ones holds for all further searches."""
+        """Return the weights of ``count`` searches; the last one given is repeated for all further searches."""
         own_weights = list(self.weights or [1.0])
         weights = (own_weights + [own_weights[-1]] * count)[:count]
-        # The plain search is made whatever weight the question has beside its rewrites.
+        # All weights are 0 if the question, of weight 0, is the only search: it is made nevertheless.
         return weights if any(weights) else [1.0] * count
 
     def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
@@ -182,7 +182,7 @@ class RewritingRetriever(AskingRetriever):
         """Return the model's texts that are worth a search; note why the others were dropped.
 
         Texts are the same if they differ only in case, width, punctuation, spacing, or simplified against traditional
-        characters. A text is Chinese if the question is; with ``latin`` it need not be (names, abbreviations).
+        characters. A text must be in the question's language; with ``latin`` it may be in Latin letters (a name).
         """
         question_key = folded(call.query)
         languages = {detect_language(call.query)} | ({"en"} if latin else set())
@@ -224,8 +224,8 @@ class RewritingRetriever(AskingRetriever):
     ) -> list[str]:
         """Ask the model, and return the texts under a field of its answers that are worth a search.
 
-        Texts that are too long are dropped, or ``cut``. The note on an answer without usable texts calls them ``noun``,
-        by default the field; ``latin`` is that of ``_usable_texts``.
+        Texts that are too long are dropped, or ``cut``. If an answer has no usable text, a note says so and calls it
+        ``noun``, by default the field. With ``latin`` a text may be in Latin letters though the question is Chinese.
         """
         answers = await self._ask(values, call)
         texts = [text[:max_chars] if cut else text for text in texts_of(answers, field)]
@@ -244,7 +244,7 @@ class RewritingRetriever(AskingRetriever):
 
 
 def texts_of(answers: Sequence[Any], field: str) -> list[str]:
-    """Return the texts under a field of the answers: the first of each answer, then the second of each..."""
+    """Return the texts under a field of several answers: the first text of each answer, then the second of each..."""
     lists = []
     for answer in answers:
         value = field_of(answer, field)
@@ -253,5 +253,5 @@ def texts_of(answers: Sequence[Any], field: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """Reduce a text to letters, digits, and signs that matter in names (C++, C#): equal for versions of one text."""
+    """Reduce a text to letters, digits and the signs of names (C++, C#), so that versions of one text are equal."""
     return "".join(char for char in fold(text) if char.isalnum() or char in "+#")

@@ -37,8 +37,8 @@ def native_filter(
 ) -> Any | None:
     """Translate a filter into the store's own language, ANDed with ``static``, a filter in that language.
 
-    ``None`` if the store is unknown or cannot express it, so that the results have to be filtered afterwards. Plain
-    comparisons go to the stores that LangChain has a translator for, too.
+    Returns ``None`` if that is impossible, so that the results have to be filtered afterwards. For a store that the kit
+    does not know, LangChain's translator is used, which takes plain comparisons alone.
     """
     translate = translator_of(store)
     if translate is None:
@@ -70,7 +70,7 @@ def deeper(k: int) -> list[int]:
 
 
 def left_out(name: str, count: int) -> str:
-    """Write the note on a list, cut by whoever made it, of which a filter applied afterwards left too few."""
+    """Write the note that a filter applied to a retriever's results removed ``count`` of them and left too few."""
     return f"degraded: {name} does not search by the filter: {count} that it found were left out, more may be behind"
 
 
@@ -93,7 +93,7 @@ def to_directive(where: Filter | None) -> FilterDirective | None:
 def _to_comparison(key: str, operator: str, operand: Any, negated: bool) -> FilterDirective:
     """Translate a condition into LangChain's form; ``$exists`` is a comparison with ``None``."""
     if operator == "$exists":
-        must_exist = operand is not negated
+        must_exist = operand is not negated  # operand: True or False; a negation turns it round
         return Comparison(Comparator.NE if must_exist else Comparator.EQ, key, None)
     if operator not in _COMPARATORS:
         raise FilterError(f"{operator} on {key!r} has no comparator in LangChain's language of filters.")

@@ -24,7 +24,7 @@ from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 
 _Scored = list[tuple[Document, float | None]]
 #: Methods of stores that search for a text or a vector and give scores; for a vector there is no common name.
-_SCORED = {
+_SCORED = {  # by the type of what is sought
     str: ("similarity_search_with_score",),
     list: ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores"),
 }
@@ -77,9 +77,10 @@ class VectorRetriever(RagKitRetriever):
         return await self._nearest(query if vector is None else [*vector], call)
 
     async def _nearest(self, sought: str | list[float], call: Call, static: Any = None) -> list[Document]:
-        """Search for a text or a vector; go deeper until enough documents pass a filter that the store cannot check.
+        """Search the store for a text, or for a vector, under the filter of the call.
 
-        ``static`` is a filter in the store's own language, which holds beside the kit's.
+        If the store cannot check that filter, the results are filtered, and more are fetched until enough pass.
+        ``static`` is another filter, in the store's own language, which must hold too.
         """
         passing: _Scored = []
         store_filter, passes, depths = static, None, [call.k]
@@ -116,7 +117,7 @@ class VectorRetriever(RagKitRetriever):
         return [(doc, None) for doc in getattr(self.vectorstore, _UNSCORED[type_sought])(sought, **arguments)]
 
     async def _asearch_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
-        """As ``_search_store``; a store without a coroutine of its own is searched on a thread."""
+        """Search the store on an event loop, with scores where it gives them; on a thread if it has no coroutine."""
         store, blocking = self.vectorstore, partial(self._search_store, sought, arguments)
         for name in _SCORED[str if isinstance(sought, str) else list]:
             if is_native(store, f"a{name}"):
@@ -142,7 +143,7 @@ class VectorRetriever(RagKitRetriever):
 
 
 def _finds_alike_by_vector(store: VectorStore) -> bool:
-    """Tell whether searching the store by vector finds the same as by text; a subclass may differ."""
+    """Tell whether the store is known to find the same by vector as by text; a subclass of it may not."""
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
         return True

@@ -53,13 +53,15 @@ class ByVectorRetriever(RagKitRetriever):
 
     async def prepare(self, queries: Sequence[str]) -> None:
         """Embed the queries in one request, where the model can."""
-        model, keep_all = self._model(), keeps_query_vectors()
-        unknown = [query for query in queries if keep_all or self.query_vectors.get(query, model) is None]
+        model, is_measured = self._model(), keeps_query_vectors()
+        # where time is measured, known queries are embedded again
+        unknown = [query for query in queries if is_measured or self.query_vectors.get(query, model) is None]
         readable = [query for query in unknown if self.reads(query)]
         if readable:
             await prepare_vectors(self, model, readable)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
+        """Search by the query's vector: a remembered one, else one embedded with other queries, else a new one."""
         model = self._model()
         vector = None if keeps_query_vectors() else self.query_vectors.get(query, model)
         if vector is None:
@@ -83,13 +85,13 @@ def reads(model: Any, query: str) -> bool:
 async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: Call, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Embed a query and texts at the same time: float64 of shapes (size,) and (number, size)."""
-    question, batch = (embeddings, query), (embeddings, list(texts))
-    calls = [
-        Job(f"{name}, query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
-        Job(f"{name}, embeddings", partial(embed_documents, *batch), partial(aembed_documents, *batch)),
+    """Embed a query and texts at the same time; return float64 arrays of shapes (size,) and (texts, size)."""
+    of_query, of_texts = (embeddings, query), (embeddings, list(texts))  # arguments
+    jobs = [
+        Job(f"{name}, query embedding", partial(embed_query, *of_query), partial(aembed_query, *of_query)),
+        Job(f"{name}, embeddings", partial(embed_documents, *of_texts), partial(aembed_documents, *of_texts)),
     ]
-    query_answer, text_answers = map(value_or_raise, await call.side_by_side(calls))
+    query_answer, text_answers = map(value_or_raise, await call.side_by_side(jobs))
     vector = checked_vectors([query_answer], 1, embeddings)[0]
     vectors = checked_vectors(text_answers, len(texts), embeddings)
     if len(texts) and vectors.shape[1] != vector.size:
@@ -122,11 +124,11 @@ def checked_vectors(
     vectors: NDArray[np.float64] | None = None
     try:
         array = np.asarray(answer)
-        # floats and whole numbers; an array of strings would be read as numbers without a word
+        # kinds of floats and whole numbers; NumPy would turn an array of strings into numbers without an error
         if array.ndim == 2 and len(array) == count and array.shape[1] and array.dtype.kind in "fiu":
             vectors = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        pass  # reported below
+        pass  # `vectors` stays None, which is reported below
     if vectors is None and isinstance(answer, Sized) and not len(answer) and not count:
         vectors = np.zeros((0, 0))
     if vectors is None or not np.isfinite(vectors).all():

@@ -102,7 +102,7 @@ class LexicalCompressor(Compressor):
         scores = [[0.0] * len(passage.sentences) for passage in passages]
         for batch in _batches(_cut_into_pieces(passages, MAX_SENTENCES)):
             texts = [_text_of(piece, passages[piece.passage_number].document) for piece in batch]
-            next_positions = [piece.start for piece in batch]
+            next_positions = [piece.start for piece in batch]  # of each piece: the sentence to look at next
             for scored in collect(question, texts):
                 piece_number = scored.passage_index
                 passage_number = batch[piece_number].passage_number
@@ -238,7 +238,7 @@ def _text_of(piece: _Piece, document: Document) -> PassageText:
 
 
 def _select_best(scores: Sequence[Sequence[float]], min_score: float, share: float) -> list[Selection]:
-    """Select the sentences of each passage that score at least ``min_score``, and ``share`` of the best of all."""
+    """Select from each passage the sentences that score ``min_score`` and ``share`` times the best score of all."""
     best = max((score for row in scores for score in row), default=0.0)
     threshold = max(min_score, share * best)
     # A score of 0 is no evidence, whatever the thresholds.

@@ -155,10 +155,11 @@ class CompressionRetriever(RefiningRetriever):
     async def _select(self, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
         """Ask the compressor for a selection of each passage; refuse positions of sentences that are not there."""
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
-        fit = len(selections) == len(passages)
+        is_valid = len(selections) == len(passages)
         for passage, selection in zip(passages, selections, strict=False):
-            fit = fit and all(position in range(len(passage.sentences)) for position in selection or ())
-        if not fit:
+            positions = range(len(passage.sentences))
+            is_valid = is_valid and all(position in positions for position in selection or ())
+        if not is_valid:
             raise ModelOutputError(
                 f"The compressor {self.compressor.name} gave {len(selections)} selections for {len(passages)} "
                 "passages, or sentences that are not there."
@@ -166,7 +167,7 @@ class CompressionRetriever(RefiningRetriever):
         return selections
 
     def _shorten(self, passage: CompressedPassage, selection: Selection, call: Call) -> Document:
-        """Cut a passage to the selected sentences and those around them; ``None`` leaves it whole."""
+        """Cut a passage to the selected sentences and ``context`` more around each; ``None`` leaves it whole."""
         doc, count = passage.document, len(passage.sentences)
         kept, spans = set(range(count)), [(0, len(doc.page_content))]
         if selection is not None:
@@ -221,12 +222,12 @@ class _Fingerprint:
         self.decisive = Counter(_NUMBER.findall(folded)) + Counter(_NEGATION.findall(folded))
 
     def repeats(self, other: _Fingerprint, threshold: float) -> bool:
-        """Tell whether a text says what the other says, or is a part of it, as where chunks overlap."""
+        """Tell whether this text is a part of the other, or says the same: numbers and negations must agree."""
         if self.shingles <= other.shingles and self.decisive <= other.decisive:
             return True
         if self.decisive != other.decisive:  # "it rose in 2023" and "it rose in 2024"
             return False
-        shared = len(self.shingles & other.shingles)
+        shared = len(self.shingles & other.shingles)  # their share of all shingles is the Jaccard index
         return shared >= threshold * (len(self.shingles) + len(other.shingles) - shared)
 
 
@@ -236,7 +237,7 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     originals: list[int] = []
     for position, fingerprint in enumerate(fingerprints):
         original = position
-        for earlier in dict.fromkeys(originals):
+        for earlier in dict.fromkeys(originals):  # each original once
             if fingerprint.repeats(fingerprints[earlier], threshold):
                 original = earlier
                 break

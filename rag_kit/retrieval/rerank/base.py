@@ -28,9 +28,9 @@ class Ranking:
     """Result of a reranker.
 
     Attributes:
-        order: Positions in the list it was given, best first; each exactly once.
-        scores: One a document, in the order it was given; higher is better. ``None`` where there is none.
-        details: More for the provenance of each document, in the order it was given; or nothing.
+        order: Positions in the given list of documents, best first; each exactly once.
+        scores: One a document, in the order of the given list; higher is better. ``None`` for a document without one.
+        details: Fields for the provenance of each document, in the order of the given list; or nothing.
         failed: Positions that could not be judged; they stay in their place, and no threshold drops them.
         notes: Notes for every result.
     """
@@ -69,9 +69,9 @@ class Reranker(HasRunnables):
 
 
 def check_scores(scores: Any, count: int) -> list[float | None]:
-    """Check the scores that a third party gave for ``count`` documents; one that is no number is ``None``.
+    """Return the scores that a third party gave for ``count`` documents; ``None`` in place of one that is no number.
 
-    Raises ``ModelOutputError`` for another number of scores: it is unknown which belongs to which document.
+    Raises ``ModelOutputError`` if there are not ``count`` of them: it is unknown which belongs to which document.
     """
     listed = scores.tolist() if hasattr(scores, "tolist") else scores
     if not isinstance(listed, (list, tuple)):
@@ -106,7 +106,7 @@ def by_scores(
     if scores and not scored:
         raise ModelOutputError("The reranker gave no usable score.")
     order = [position for score, position in sorted(scored, key=lambda pair: -pair[0])]
-    for position in sorted(failed):
+    for position in sorted(failed):  # from the first on, so that each ends at its own position
         order.insert(position, position)
     if failed and not notes:
         notes = [f"degraded: {len(failed)} of {len(scores)} passages got no score and stay in their place"]
@@ -129,7 +129,7 @@ class DocumentCompressor(HasRunnables):
         self.name = type(compressor).__name__
 
     async def compressed(self, documents: Sequence[Document], call: Call, *, stage: str) -> list[Document]:
-        """Compress documents, best first; the call's notes say how many were dropped."""
+        """Have the LangChain compressor work on documents; return its result with ids and provenance put back."""
         marked = [_with_position(doc, position) for position, doc in enumerate(documents)]
         name = f"{stage}:{self.name}"
         arguments: Any = {"query": call.query, "callbacks": call.child("compressor").get("callbacks")}
@@ -141,14 +141,14 @@ class DocumentCompressor(HasRunnables):
         return self._restore(result, documents, call, name)
 
     def _restore(self, result: Any, documents: Sequence[Document], call: Call, name: str) -> list[Document]:
-        """Return what the compressor returned, each document with id, provenance and score of the one it comes from."""
+        """Copy each document of a compressor's result with id, score and provenance of the one that it comes from."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(
                 f"{self.name} gave {type(result).__name__}; it must give a list of documents."
             )
         positions = [_original_position(doc, documents) for doc in result]
         piece_counts = Counter(positions)
-        kept_count = len(piece_counts.keys() - {None})
+        kept_count = len(piece_counts.keys() - {None})  # None: it comes from no document that was given
         if kept_count < len(documents):
             call.note(f"{self.name} kept {kept_count} of {len(documents)} passages")
         results = []
@@ -167,7 +167,7 @@ class DocumentCompressor(HasRunnables):
 
 
 def _with_position(doc: Document, position: int) -> Document:
-    """Copy a document with its position in the metadata, which compressors keep when they change ids or texts."""
+    """Copy a document with its position in place of its provenance: compressors that change ids keep metadata."""
     return copy_document(doc).model_copy(update={"metadata": {**doc.metadata, PROVENANCE_KEY: position}})
 
 
@@ -196,5 +196,5 @@ def _with_origin(doc: Document, original: Document | None, *, is_only_piece: boo
         metadata[PROVENANCE_KEY] = original.metadata[PROVENANCE_KEY]
     if doc.page_content != original.page_content:
         metadata.setdefault(ORIGINAL_ID_KEY, document_key(original))
-    id = doc.id or (original.id if is_only_piece else None)
-    return Document(doc.page_content, metadata=metadata, id=id)
+    document_id = doc.id or (original.id if is_only_piece else None)
+    return Document(doc.page_content, metadata=metadata, id=document_id)

@@ -20,7 +20,7 @@ from rag_kit.retrieval.call import Call, Job, failures_or_raise
 from rag_kit.retrieval.fields import check_count
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
 
-_DIALECTS = {"common": ("documents", 100), "tei": ("texts", 32)}  # field of the passages, and most of them
+_DIALECTS = {"common": ("documents", 100), "tei": ("texts", 32)}  # field of the passages, most in a request
 
 
 class EndpointReranker(Reranker):
@@ -102,7 +102,7 @@ class EndpointReranker(Reranker):
 
 
 async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
-    """Ask for the scores of all texts after the first, the query; ``None`` where a text got none."""
+    """Ask for a score of each text behind the first, which is the query; ``None`` for a text that got none."""
     reply = await ask_for_value(call, texts)
     rows = reply.get("results") if isinstance(reply, dict) else reply
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

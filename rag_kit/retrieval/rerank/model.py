@@ -69,7 +69,7 @@ class PointwiseReranker(ModelReranker):
     task: ClassVar[str] = "rerank_pointwise"
 
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
-        """Order the documents; see ``Reranker.rank``."""
+        """Order the documents by the model's grade of each; see ``Reranker.rank``."""
         texts = [render_passages([doc], max_chars=self.max_chars) for doc in documents]
         values = [{"question": query, "passages": text} for text in texts]
         names = [f"grade of passage {number}" for number in range(1, len(documents) + 1)]
@@ -86,7 +86,7 @@ class PointwiseReranker(ModelReranker):
                 f"their place ({failure})"
             )
         ranking = by_scores(scores, details=details, notes=notes)
-        if call.by_rule:  # its scores have another meaning
+        if call.by_rule:  # the scores are shares of words: marking all as failed keeps thresholds off them
             why = "graded by shared words ('extractive' is no language model), which no threshold is for"
             everything, notes = frozenset(range(len(documents))), [f"degraded: rerank:{self.name}: {why}"]
             ranking = replace(ranking, failed=everything, notes=[*ranking.notes, *notes])
@@ -126,7 +126,7 @@ class ListwiseReranker(ModelReranker):
             )
 
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
-        """Order the documents; see ``Reranker.rank``."""
+        """Order the documents window by window, from the last to the first; see ``Reranker.rank``."""
         order = list(range(len(documents)))
         notes: list[str] = []
         is_reordered = False
@@ -153,7 +153,7 @@ class ListwiseReranker(ModelReranker):
         return Ranking(order, [None] * len(documents), notes=notes)
 
     async def _ask_for_order(self, query: str, passages: list[Document], label: str, call: Call) -> Any:
-        """Have the model order some passages; raise if the call fails."""
+        """Return the model's answer, which orders the passages by number from 1; raise if the call fails."""
         shown = render_passages([_cut(doc, self.max_chars) for doc in passages])
         values = {"question": query, "passages": shown, "count": len(passages)}
         (outcome,) = await call.ask(self.llm, self.prompts.choose(query), [values], RankedPassages, [label])

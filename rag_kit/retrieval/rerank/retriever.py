@@ -195,9 +195,9 @@ class RerankRetriever(RefiningRetriever):
     async def _rerank(
         self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: Call
     ) -> tuple[list[Document], set[int] | None]:
-        """Return the documents in the order of one reranker, and the positions there that it could not judge.
+        """Return the documents in the order of one reranker, and the positions in it that were not judged.
 
-        The positions are ``None``, and the order stays, where the reranker failed or does not suit the question.
+        If the reranker fails or does not suit the question, the documents come back as they were, with ``None``.
         """
         stage, instead = f"rerank:{reranker.name}", "the order stays as it was"
         if isinstance(reranker, DocumentCompressor):
@@ -217,7 +217,8 @@ class RerankRetriever(RefiningRetriever):
             call.note(note)
         ranked = []
         unjudged = set()
-        for new_position, position in enumerate([*ranking.order, *range(len(head), len(documents))]):
+        new_order = [*ranking.order, *range(len(head), len(documents))]  # those behind the head stay
+        for new_position, position in enumerate(new_order):
             doc = documents[position]
             score, details = None, {"judged": False}
             if position < len(head):
@@ -230,7 +231,7 @@ class RerankRetriever(RefiningRetriever):
         return ranked, unjudged
 
     async def _rank_head(self, reranker: Reranker, head: Sequence[Document], call: Call) -> Ranking:
-        """Have the first documents ranked; refuse a ranking that does not hold each of them once."""
+        """Rank the first documents, and blend in their scores so far if ``blend`` is set; refuse a faulty ranking."""
         ranking = await reranker.rank(call.query, head, call)
         if sorted(ranking.order) != list(range(len(head))) or len(ranking.scores) != len(head):
             raise ModelOutputError(
@@ -262,9 +263,10 @@ class RerankRetriever(RefiningRetriever):
         return kept
 
     def _cut_at_gap(self, documents: list[Document], call: Call) -> list[Document]:
-        """Leave out the passages after the largest drop of the score; those without a score do not count."""
+        """Leave out the passages behind the largest drop from one score to the next, with a note."""
         if not isinstance(self.score_gap, ScoreGap):
             return documents
+        # positions and scores; passages without a score do not count
         scored = [(n, score) for n, doc in enumerate(documents) if (score := peek_score(doc)) is not None]
         count = self.score_gap.cut([score for _, score in scored], call.k)
         if not 0 < count < len(scored):
@@ -325,4 +327,5 @@ def lost_in_the_middle(items: Sequence[T]) -> list[T]:
         >>> lost_in_the_middle([1, 2, 3, 4, 5])
         [1, 3, 5, 4, 2]
     """
+    # every second item, then the others backwards
     return [*items[::2], *reversed(items[1::2])]

@@ -146,23 +146,23 @@ class MMRReranker(EmbeddingReranker):
 def marginal_relevance(
     relevance: np.ndarray, vectors: np.ndarray, lambda_mult: float
 ) -> tuple[list[int], list[float]]:
-    """Order texts by marginal relevance; also return the marginal relevance of each text when it was chosen."""
+    """Order texts by marginal relevance; return their positions, best first, and each text's value when chosen."""
     import numpy as np
 
     count = len(relevance)
     marginal = [0.0] * count
     is_left = np.ones(count, dtype=bool)
-    # of each text to those chosen before: none for the first, which is the most relevant whatever lambda is
-    highest_similarity = np.zeros(count)
+    highest_similarity = np.zeros(count)  # of each text to those chosen before
     order: list[int] = []
     for position in range(count):
         value = lambda_mult * relevance - (1 - lambda_mult) * highest_similarity
-        chosen = int(np.argmax(np.where(is_left, value if position else relevance, -np.inf)))
+        is_first = position == 0  # nothing is chosen yet: the most relevant wins, whatever lambda is
+        chosen = int(np.argmax(np.where(is_left, relevance if is_first else value, -np.inf)))
         marginal[chosen] = float(value[chosen])
         order.append(chosen)
         is_left[chosen] = False
         similarity = vectors @ vectors[chosen]
-        highest_similarity = np.maximum(highest_similarity, similarity) if position else similarity
+        highest_similarity = similarity if is_first else np.maximum(highest_similarity, similarity)
     return order, marginal
 
 

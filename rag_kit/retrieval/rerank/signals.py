@@ -44,7 +44,7 @@ class Signal(ABC):
         """The value of one document, 0 to 1; ``None`` where the field is absent or unusable."""
 
     def value_of(self, doc: Document) -> float:
-        """Return the value or its default; refuse one that is not from 0 to 1."""
+        """Return the value of a document, else ``missing``; refuse a value that is not from 0 to 1."""
         value = self.value(doc)
         return self.missing if value is None else check_number(f"the value of {self.name}", value, maximum=1)
 
@@ -120,7 +120,7 @@ def read_date(value: Any) -> datetime | None:
         if isinstance(value, str):
             match = _DATE.fullmatch(value.strip())
             if match:
-                year, month, day = (int(part or 1) for part in match.groups())
+                year, month, day = (int(part or 1) for part in match.groups())  # no month or day: the first
                 value = datetime(year, month, day)
             else:
                 value = datetime.fromisoformat(value.strip())
@@ -197,7 +197,7 @@ class MetadataReranker(Reranker):
 
 
 def _min_max_scaled(scores: Sequence[float | None]) -> tuple[list[float], str | None]:
-    """Scale scores from 0, the lowest, to 1, the highest; by rank, with a note, where one is missing."""
+    """Scale scores to 0 (lowest) to 1 (highest, or all equal); by rank, with a note, if a score is missing."""
     present = [score for score in scores if score is not None and math.isfinite(score)]
     note = None
     if len(present) < len(scores):

@@ -52,7 +52,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._usable(self._router.route(question, config))
 
     async def aroute(self, question: str, config: RunnableConfig | None = None) -> Route:
-        """As ``route``, natively asynchronous."""
+        """Decide which prompt suits a question without blocking the event loop; false if none does."""
         return self._usable(await self._router.aroute(question, config))
 
     def _pick(self, values: Any, config: RunnableConfig) -> Any:
@@ -62,13 +62,13 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._picked(await self.aroute(self._question_of(values), config))
 
     def _usable(self, route: Route) -> Route:
-        """Return a route to one prompt: after a failed decision, which leads to all, that to the fallback.
+        """Return the route, or after a failed decision one to the fallback instead of to all prompts.
 
         Raises ``ModelOutputError`` if there is no fallback.
         """
         if route.outcome != "degraded":
             return route
-        failure = route.notes[0].partition("; all")[0]
+        failure = route.notes[0].partition("; all")[0]  # "degraded: ...; all sources are used"
         fallback = tuple(choice for choice in route.choices if choice.name == self._router.fallback)
         if not fallback:
             raise ModelOutputError(
@@ -126,7 +126,7 @@ def route_prompt(
 async def aroute_prompt(
     question: str, prompts: Any, *, config: RunnableConfig | None = None, **settings: Any
 ) -> Any:
-    """As ``route_prompt``, natively asynchronous."""
+    """Return the template that suits a question without blocking the event loop; see ``route_prompt``."""
     # Prompt files are read on a thread: the event loop must not wait for them.
     router = await run_in_thread(partial(PromptRouter, prompts, **settings))
     return router.template(await router.aroute(question, config))

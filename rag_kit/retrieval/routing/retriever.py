@@ -119,7 +119,7 @@ class RoutingRetriever(AskingRetriever):
     async def aroute(
         self, question: str, config: RunnableConfig | None = None, *, sources: Sequence[str] | None = None
     ) -> Route:
-        """As ``route``, natively asynchronous."""
+        """Decide where a question goes without blocking the event loop; see ``route``."""
         call = self._outside_call(question, config)
         with call.bounds():
             return await arun(self._route(call, sources))
@@ -130,7 +130,7 @@ class RoutingRetriever(AskingRetriever):
         return Call(self, question, k=1, filter=None, config=ensure_config(config), run_manager=None)
 
     async def _route(self, call: Call, names: Any) -> Route:
-        """Decide where a question goes, of the sources that this caller may use."""
+        """Choose among the sources that this call may use; for a failure and for no match the settings hold."""
         sources = self._allowed_sources(call.config, names)
         route = Route(call.query, self._way.name, "none")
         notes: list[str] = []
@@ -166,7 +166,7 @@ class RoutingRetriever(AskingRetriever):
         return replace(route, notes=(*notes, note))
 
     def _allowed_sources(self, config: RunnableConfig, names: Any) -> list[Source]:
-        """Return the sources that a call may use: of those it names, those that ``allow`` permits."""
+        """Return the sources that a call may use: those it names (``None``: all) that ``allow`` permits as well."""
         allowed = allowed_among(self.sources, names, "sources")
         if self.allow is None:
             return allowed
@@ -179,7 +179,7 @@ class RoutingRetriever(AskingRetriever):
         return [source for source in allowed if source in permitted]
 
     def _check_route(self, route: Any, config: RunnableConfig, names: Any) -> Route:
-        """Check a ready route: it must not lead where this caller may not go."""
+        """Return the route that a caller passed; refuse one that leads to sources which this call may not use."""
         if not isinstance(route, Route):
             raise InvalidInputError(
                 f"route is {type(route).__name__}; pass what route(question) of this retriever gave."
@@ -194,7 +194,7 @@ class RoutingRetriever(AskingRetriever):
         return [source.retriever for source in self.sources]
 
     def searched(self) -> Sequence[Any]:
-        """Nothing: each source has only a part of the rows."""
+        """Return nothing: no source holds all the documents that are searched."""
         return ()
 
     async def _search(self, query: str, call: Call) -> list[Document]:
@@ -246,7 +246,7 @@ def _known_choices(
         if name := names.get(_fold_name(choice.name)):
             known.setdefault(name, replace(choice, name=name))
         else:
-            unknown.append(repr(choice.name[:40]))  # it may be anything
+            unknown.append(repr(choice.name[:40]))  # a model may write anything as a name
     if unknown:
         examples = ", ".join(unknown[:3])
         if not known:
@@ -262,5 +262,5 @@ def _choose_all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
 
 
 def _fold_name(name: str) -> str:
-    """Fold a name, which models repeat in other case or in quotes."""
+    """Return a name in lower case without quotes and stops at its ends, for models repeat names in other forms."""
     return name.strip(" \t\n\"'`“”‘’「」.。").casefold()

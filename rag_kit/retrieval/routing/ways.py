@@ -36,7 +36,7 @@ Decision = tuple[list[Choice], Mapping[str, float]]
 def choose(
     scores: Mapping[str, float], threshold: float, max_choices: int, reason: Callable[[str], str]
 ) -> Decision:
-    """Return the names whose scores reach a threshold, best first, with reasons; and the scores, rounded."""
+    """Choose the names whose scores reach a threshold, best first, with reasons; also return all scores, rounded."""
     # Rounded, so that equal texts give equal scores whatever the order of the sums.
     scores = {name: round(score, 6) for name, score in scores.items()}
     fitting = [name for name, score in scores.items() if score >= threshold and math.isfinite(score)]
@@ -53,7 +53,7 @@ class KeywordWay:
     name = "keywords"
 
     def __init__(self, sources: Sequence[Source], threshold: float | None) -> None:
-        # No word in common is no sign of anything, whatever the threshold.
+        # A source without a common word must not pass, however low the threshold.
         self._threshold = max(threshold or 0, _ANY_WORD)
         self._likeness = WordLikeness([source.texts for source in sources])
         self._positions = {source.name: position for position, source in enumerate(sources)}
@@ -112,7 +112,8 @@ class SimilarityWay:
         cosines = matrix @ unit(vector)
         scores, reasons = {}, {}
         for source in sources:
-            source_cosines = cosines[[owner == source.name for owner in self._owners]]
+            is_of_source = [owner == source.name for owner in self._owners]  # one mark a text
+            source_cosines = cosines[is_of_source]
             scores[source.name] = float(source_cosines.mean())
             nearest_text = " ".join(source.texts[int(np.argmax(source_cosines))].split())
             reasons[source.name] = f"similar to: {nearest_text[:_REASON_CHARS]}"
@@ -189,7 +190,7 @@ def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -
         how = "keywords" if settings["embeddings"] is None else "similarity"
         how = how if settings["llm"] is None else "model"
     if how == "model" and is_extractive(settings["llm"]):
-        how = "keywords"  # it is no language model, and could compare words alone
+        how = "keywords"  # the extractive model is no language model: it would only compare words too
     threshold = settings["threshold"]
     if how == "model":
         return ModelWay(settings["llm"], settings["prompt"], settings["language"])
