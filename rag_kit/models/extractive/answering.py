@@ -25,6 +25,7 @@ from rag_kit.text.versions import settle_versions
 _MAX_SENTENCES = 3
 _JUDGED = 2  # sentences by which it is decided whether there is an answer
 _MAX_HOPS = 10
+# marks of footnotes behind the end of a sentence, and perhaps a quote: 'hot.[3][4, 5]', '”[2]'
 _FOOTNOTES = re.compile(
     r"(?<=[.!?。！？…])([\"”’」』)）]?)(?:\s?[\[［【]\s*\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*\s*[\]］】])+"
 )
@@ -46,12 +47,12 @@ _USUAL_LEAD = 0.35
 
 
 def answer(prompt: Prompt) -> str:
-    """Up to three cited sentences of the passages of the prompt under their headings, or the decline sentence."""
+    """Answer by up to three cited sentences of the passages, under their headings, or by the decline sentence."""
     return extract_answer(prompt.request, prompt.passages, headings=True) or DECLINED[prompt.language]
 
 
 def answer_or_doubt(prompt: Prompt) -> str:
-    """Answer, or decline in the words of this prompt; no passage is doubted, for this model knows nothing else."""
+    """Answer by cited sentences of the passages, or decline in the words that this task's prompt asks for."""
     return extract_answer(prompt.request, prompt.passages, headings=True) or _DOUBT[prompt.language]
 
 
@@ -69,7 +70,7 @@ def answer_from_hops(prompt: Prompt) -> str:
 
 
 def continue_answer(prompt: Prompt) -> str:
-    """Return the passage's next sentences that answer, each with a term that the answer lacks, or END."""
+    """Return further sentences that answer, each with a term of the question that the answer lacks; or END."""
     written = prompt.block("answer")
     lacking = analyse(prompt.question).keys - set(terms(written))
     picked = _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
@@ -119,13 +120,14 @@ def _meets_row(text: str, part: str) -> bool:
 
 
 def _extract(chosen: Sequence[SentenceCandidate]) -> str:
-    """Join the chosen sentences of one passage, each cited; a row of a table has the header above it."""
+    """Join the chosen sentences of one passage, each cited; a row of a table gets the table's header before it."""
     text = header = ""
     for sentence in chosen:
         mark = f"[{sentence.number}]"
         if sentence.header.strip("| ") and sentence.header != header:  # headers without words say nothing
             header = sentence.header
-            text = _append(text, f"{mark}\n".join([*header.splitlines(), ""]).rstrip("\n"), on_new_line=True)
+            cited_header = "\n".join(line + mark for line in header.splitlines())
+            text = _append(text, cited_header, on_new_line=True)
         part = _whole_sentence(sentence.text) + mark
         text = _append(text, part, on_new_line=_meets_row(text, part))
     return text
@@ -137,10 +139,10 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     passages = select_passages(analysed, passages)
     candidates = collect(analysed, passages)
     if asked := attribute_asked(analysed):
-        # prose may say it in other words, a number where that is asked for; a table without the column does not
-        says = [analysed.kind == "other" or one.features.kind for one in candidates]
-        pairs = zip(candidates, says, strict=True)
-        candidates = [one for one, may in pairs if one.near & asked or (may and not one.header.strip("| "))]
+        # prose may name the attribute in other words, if what it says is of the kind asked for; a table's row may not
+        fits_kind = [analysed.kind == "other" or one.features.kind for one in candidates]
+        pairs = zip(candidates, fits_kind, strict=True)
+        candidates = [one for one, fits in pairs if one.near & asked or (fits and not one.header.strip("| "))]
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     if strength(analysed, passages, candidates, picked[:_JUDGED]) < 0.5:
@@ -151,7 +153,7 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
 
 
 def _whole_sentence(text: str) -> str:
-    """Write a sentence on one line, ended, without footnotes after a stop, which read as citations."""
+    """Write a sentence on one line with a stop at its end, without marks of footnotes, which read as citations."""
     text = _LIST_MARK.sub("", " ".join(_FOOTNOTES.sub(r"\1", text).split()))
     if text.count("**") % 2:  # its other half is in another sentence
         text = text.replace("**", "")
@@ -196,7 +198,7 @@ def measure(
     """
     held = [question.keys & set(terms(f"{passage.title}\n{passage.text}")) for passage in passages]
     for sentence in candidates if question.clauses else ():
-        held[sentence.passage_index] |= sentence.near  # a clause by its number
+        held[sentence.passage_index] |= sentence.near  # here also a clause's number counts as a term
     covers = [weight_of(question, keys) for keys in held] or [0.0]
     best = max(covers)
     times = [sentence.features.overlap + sentence.features.recent for sentence in picked]

@@ -98,7 +98,7 @@ def _elements(body: str, name: str) -> Iterator[tuple[dict[str, str], str]]:
 
 
 def _block(body: str, name: str) -> str:
-    """Return the text of the first element of a name, which may lack its end."""
+    """Return the text of the first element with this tag name, up to the end of the prompt if it is not closed."""
     opening, closing = f"<{name}>", f"</{name}>"
     start = body.find(opening)
     if start < 0:

@@ -31,7 +31,7 @@ _GAP = {
         r"|《[^》]{2,20}》|“[^”]{2,12}”)"
     ),
 }
-# before and behind a span that cuts a number which no value covers
+# text before and behind a span that cuts a number in two: "1," before "200", ".5" behind it
 _CUT, _CUT_ON = re.compile(r"\d[,.，．]?$"), re.compile(r"[,.，．]?\d")
 # rows of tables, code and its output, marks of citations, addresses: nobody asks for a gap in those
 _NO_PROSE = re.compile(r"[|`{}<>\\\n]|^\s*(?:#|\$|//)|[-=]>|\[\d+\]|://|\w\(")
@@ -62,7 +62,7 @@ def represent_summary(prompt: Prompt) -> dict[str, Any]:
 
 
 def represent_tags(prompt: Prompt) -> dict[str, Any]:
-    """Return lines such as ``Topic: pumps`` with an allowed name, and the language, if that is allowed."""
+    """Read tags off lines such as ``Topic: pumps``, for the allowed names; ``language`` is detected, if allowed."""
     allowed = {name.strip().casefold(): name.strip() for name in prompt.block("names").split(",")}
     rows = []
     for passage in prompt.passages:
@@ -89,7 +89,7 @@ def generate_single_hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
-    """Ask about two passages on different subjects in one question with an answer of two parts."""
+    """Join a question on the first passage and one on the second, about something else, into one question."""
     if len(prompt.passages) < 2:
         return {"questions": []}
     first, second = prompt.passages[:2]
@@ -104,7 +104,7 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
-    """Answer from each passage alone; all are needed if each answers a part."""
+    """Answer each half of a joined question from each passage alone; all are needed if each answers a half."""
     halves = re.split("|".join(_JOIN.values()), prompt.request)
     answers: list[str] = []
     for passage in prompt.passages:
@@ -120,7 +120,7 @@ def generate_check(prompt: Prompt) -> dict[str, Any]:
 
 
 def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
-    """Yield questions: sentences that say enough to be recognised, with a date, number or name left out."""
+    """Yield questions: sentences of the passage with a date, number or name replaced by a gap, which is asked for."""
     for sentence in sentences(passage.text)[:_MAX_SENTENCES]:
         text = sentence.text.strip()
         language = detect_language(text)  # an English sentence may quote a Chinese word

@@ -24,27 +24,27 @@ _REASONS = {
 
 
 def grade_passage(prompt: Prompt) -> dict[str, Any]:
-    """Grade how surely a passage helps, by itself."""
+    """Grade how surely the first passage of the prompt helps to answer."""
     grades = usefulness(prompt.question, prompt.passages[:1])
     return _grade(grades[0] if grades else PassageUsefulness(0.0, {"own": 0.0}))
 
 
 def grade_passages(prompt: Prompt) -> dict[str, Any]:
-    """Grade how surely each passage helps, beside the others."""
+    """Grade how surely each passage helps to answer, compared with the others."""
     grades = zip(prompt.passages, usefulness(prompt.question, prompt.passages), strict=True)
     return {"grades": [{"id": passage.number, **_grade(grade)} for passage, grade in grades]}
 
 
 def rank(prompt: Prompt) -> dict[str, list[int]]:
-    """Order all passages by their best sentence; ties keep their order."""
+    """Order all passages by the score of their best sentence; ties keep their order."""
     values = _best_sentence_scores(prompt)
     order = sorted(range(len(values)), key=lambda position: -values[position])
     return {"ranking": [prompt.passages[position].number for position in order]}
 
 
 def compress(prompt: Prompt) -> dict[str, list[int]]:
-    """Choose the sentences whose evidence comes near the best one's."""
-    values = _best_sentence_scores(prompt)
+    """Choose the sentences that score at least half as much as the best one."""
+    values = _best_sentence_scores(prompt)  # each passage of this prompt is one sentence
     low = _NEAR_BEST * max(values, default=0.0)
     pairs = zip(prompt.passages, values, strict=True)
     return {"sentences": [passage.number for passage, value in pairs if value > 0 and value >= low]}
@@ -103,7 +103,7 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
 
 
 def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
-    """Tell whether the answer does not decline, and is about the thing asked for."""
+    """Grade whether the answer is about what is asked for: by its share of the question's terms, 0 if it declines."""
     answer = prompt.block("answer")
     question = analyse(prompt.question)
     share = 0.0 if is_declined(answer) else weight_of(question, question.keys & set(terms(answer)))
@@ -128,7 +128,9 @@ def _support(statement: str, passages: Sequence[str]) -> str:
     words = set(terms(statement))
     labels = set()
     for text in passages:
-        if words & set(terms(text)):  # what shares no word is undecided there, and not supported here
+        if words & set(
+            terms(text)
+        ):  # the check leaves a text without a shared word undecided; it supports nothing
             cited = f"{renumber(statement, {}, [text])}[1]"
             labels.add(_SUPPORT.get(check_citations(cited, [text]).status, "none"))
     return next((label for label in ("full", "partial") if label in labels), "none")

@@ -52,7 +52,7 @@ def condense(prompt: Prompt) -> dict[str, str]:
 
 
 def _names_in(turns: Sequence[tuple[str, str]], question_words: Sequence[str]) -> list[str]:
-    """Return words of the first answer in some turns that may be names, without those of its question."""
+    """Return the words that may be names in the first answer among some turns, but not in its question."""
     answer = next((text for role, text in turns if role == "assistant"), "")
     spans = sentences(MARKS.sub("", answer))
     if not spans or is_declined(answer):
@@ -90,7 +90,7 @@ def classify_question(prompt: Prompt) -> dict[str, Any]:
 
 
 def retrieve_needed(prompt: Prompt) -> dict[str, str]:
-    """Look things up unless it is small talk."""
+    """Decide to look things up unless the question is small talk."""
     return {"retrieve": "no" if question_kind(prompt.question, has_history=True).intent == "chat" else "yes"}
 
 
@@ -125,12 +125,12 @@ def rewrite_query(prompt: Prompt) -> dict[str, str]:
 
 
 def decompose(prompt: Prompt) -> dict[str, list[str]]:
-    """Ask about each thing that is compared; nothing for a question of another kind."""
+    """Return a question about each of the things that are compared; none for a question of another kind."""
     return {"queries": [query for _, query in entity_queries(prompt.request)]}
 
 
 def next_hop(prompt: Prompt) -> dict[str, Any]:
-    """Ask about the next thing compared; another question is asked once, as it is.
+    """Ask about the next of the things compared; a question without a comparison is asked once, as it is.
 
     Example:
         >>> next_hop(Prompt("next_hop", question="Compare BM25 and SPLADE in terms of memory."))
@@ -149,5 +149,5 @@ def _keywords(question: str) -> list[str]:
         if match["han"]:
             words += load_segmenter()(match[0])
         else:
-            words.append(re.sub(r"['’]s$|[.'’-]$", "", match[0]))
+            words.append(re.sub(r"['’]s$|[.'’-]$", "", match[0]))  # "Emma's" -> "Emma"
     return [word for word in words if content_words(word)]

@@ -38,7 +38,7 @@ _ALIASES = {
 
 
 def perform(prompt: Prompt) -> str:
-    """Do what a prompt asks for, in prose, or in JSON if its task or schema wants that; no prompt makes it raise."""
+    """Reply to a prompt by the function of its task, in prose, or in JSON if the task or a schema wants that."""
     name = _ALIASES.get(prompt.task, prompt.task)
     if not name and prompt.question and prompt.passages:
         name = "answer"
@@ -57,7 +57,7 @@ def perform(prompt: Prompt) -> str:
 
 
 def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Make an object for a JSON schema: known fields from `fields`, the least that fits for others."""
+    """Make an object for a JSON schema: known fields from `fields`, the smallest value of its type for each other."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return dict(fields)
@@ -80,7 +80,7 @@ def _guess_fields(prompt: Prompt) -> dict[str, Any]:
 
 
 def _smallest_value(rule: Any, root: Mapping[str, Any]) -> Any:
-    """Return the least value of the type in a schema; None if it names none."""
+    """Return the first allowed value of a schema, else the smallest of its type; None if it names no type."""
     if not isinstance(rule, Mapping):
         return None
     if isinstance(rule.get("$ref"), str):
