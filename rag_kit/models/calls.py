@@ -51,8 +51,8 @@ _MARGIN = 1.1  # times the characters that are too many are left out: texts diff
 async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
     """Send a request; retry after a rate limit, a server error, a time-out or a broken connection.
 
-    The reply; or the exception where this form of the request is refused, or the client could not read the answer.
-    Any other failure is raised as a ``ModelError``, that of the last retry too.
+    Returns the reply; or an exception, if the endpoint refuses this form of the request or the client cannot read the
+    answer. Any other failure, and that of the last retry, is raised as a ``ModelError``.
     """
     pause = FIRST_PAUSE
     while True:
@@ -73,7 +73,7 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
         left = remaining_seconds()
         if left is not None and left <= _GRACE and kind is not Failure.RATE_LIMITED:
             await _wait(left)
-            time_limit()  # raises the error of the budget
+            time_limit()  # no time is left now, so this raises BudgetExceededError
         await _wait(_take_retry(call, reply, kind, pause))
         pause *= 2
 
@@ -118,10 +118,10 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
 
 
 async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:
-    """Send a request with a bound on the reply; a reply cut off there is asked for once more with twice the bound.
+    """Send a request with a bound on the reply; if the reply is cut off there, ask once more with twice the bound.
 
-    One that repeats itself would go on so: it is asked for once more with a penalty on repetition, where the model's
-    class has one. None where the model lacks the method.
+    A reply that repeats itself would only get longer: it is asked for again with a penalty on repetition, if the model
+    takes one. Returns None if ``bind``, a method of structured output, does not exist for the model.
     """
     bound = call.bound
     runnable = call.runnable(bind, bound)
@@ -167,7 +167,7 @@ async def format_prompt(call: ModelCall) -> list[BaseMessage]:
 
 
 async def fitted_messages(call: ModelCall) -> list[BaseMessage]:
-    """Fill in the caller's prompt; with fewer passages if it is longer, by an estimate, than the model's context."""
+    """Fill in the caller's prompt; leave out passages if it is, by an estimate, too long for the model's context."""
     messages = await format_prompt(call)
     if _leave_out_passages(call, messages, count_tokens(messages)):
         messages = await format_prompt(call)
@@ -177,9 +177,9 @@ async def fitted_messages(call: ModelCall) -> list[BaseMessage]:
 async def shorter_messages(
     call: ModelCall, messages: list[BaseMessage], bound: int, failure: ContextLengthError
 ) -> list[BaseMessage]:
-    """Fill in a prompt that was too long, as its endpoint says of its context; raise if that changes nothing.
+    """Fill in again, with fewer passages or for a shorter reply, a prompt found too long; else raise the failure.
 
-    ``bound`` is the one of the reply when it was sent: a call beside this one may have learned the context since.
+    ``bound`` is the most tokens of the reply as it was asked for: another call may have learned the context since.
     """
     if failure.limit is None:
         raise failure
@@ -191,7 +191,7 @@ async def shorter_messages(
 
 
 def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: int) -> bool:
-    """Remove passages from the call's values if messages of so many tokens are too long; tell whether any were."""
+    """Remove passages from the call's values if messages with ``tokens`` do not fit; tell whether any were removed."""
     context, passages = call.context, call.values.get("passages")
     if context is None or not isinstance(passages, Markup):
         return False
@@ -265,7 +265,7 @@ async def atext_call(
 
 
 def _noted(reply: TextReply, prompt: Any) -> str:
-    """Return the text of a reply; write a note if it was cut off."""
+    """Return the text of a reply; write a note on the run if the reply was cut off."""
     if reply.cut_off:
         write_note(f"{getattr(prompt, 'title', 'a text')} is not whole: {reply.cut_off}")
     return reply.text

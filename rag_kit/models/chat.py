@@ -91,7 +91,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
 
 
 def _context_setting(given: Any) -> int | None:
-    """Return the context that a caller or the environment names; ConfigurationError where it is no number of tokens."""
+    """Return the tokens of context that a caller or else the environment states, None if neither does."""
     source, value = "context_tokens", given
     if given is None:
         source, value = CONTEXT, os.environ.get(CONTEXT)

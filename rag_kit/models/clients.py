@@ -73,30 +73,27 @@ def check_embeddings(embeddings: Any) -> Embeddings:
 
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:
-    """As ``embeddings.embed_query``, with the kit's errors, whose messages hold no key."""
+    """Embed a query by ``embeddings.embed_query``; raise the kit's errors, whose messages hold no key."""
     return run(_embed(embeddings, "query", text))
 
 
 def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``embeddings.embed_documents``, with the kit's errors."""
+    """Embed texts by ``embeddings.embed_documents``; raise the kit's errors, whose messages hold no key."""
     return run(_embed(embeddings, "documents", texts))
 
 
 async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
-    """As ``embed_query``, without blocking; a model that has no ``aembed_query`` of its own runs on the shared pool."""
+    """Embed a query without blocking: by the model's own ``aembed_query``, else on the kit's pool of threads."""
     return await arun(_embed(embeddings, "query", text))
 
 
 async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``embed_documents``, without blocking; see ``aembed_query``."""
+    """Embed texts without blocking: by the model's own ``aembed_documents``, else on the kit's pool of threads."""
     return await arun(_embed(embeddings, "documents", texts))
 
 
 async def _embed(embeddings: Embeddings, kind: Literal["query", "documents"], texts: Any) -> Any:
-    """Embed a query or documents; inside `keep_query_vectors` a query only once.
-
-    A provider's error becomes one of the kit.
-    """
+    """Embed a query or documents; inside a `keep_query_vectors` block each query once. Raises the kit's errors."""
     kept = _kept.get() if kind == "query" else None
     if kept is not None and (vector := kept.get(embeddings, texts)) is not None:
         return vector

@@ -30,13 +30,13 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_tls_failure(error: BaseException) -> bool:
-    """Tell whether a connection failed for its certificate or lack of TLS: a second try changes nothing."""
+    """Tell whether a connection failed because of a certificate or missing TLS, so that a second try is useless."""
     cause = _deepest(error)
     return isinstance(cause, ssl.SSLError) and not _is_broken_off(cause)
 
 
 def _is_broken_off(error: ssl.SSLError) -> bool:
-    """Tell whether the other side closed the connection, as a balancer does whose servers restart."""
+    """Tell whether the other side closed the connection, as a load balancer does while its servers restart."""
     return isinstance(error, ssl.SSLEOFError) or error.reason == "UNEXPECTED_EOF_WHILE_READING"
 
 
@@ -81,7 +81,7 @@ def proxy_of(request: Any) -> str:
 
 
 def _deepest(error: BaseException) -> BaseException | None:
-    """Return the cause that says most: the deepest error of the system, else the deepest with words."""
+    """Return the cause that says most: the deepest with an ``errno``, else the deepest with a message, else None."""
     causes = list(chain(error))
     system_errors = [cause for cause in causes if isinstance(cause, OSError) and cause.errno is not None]
     with_words = [cause for cause in causes[1:] if str(cause).strip()]

@@ -103,6 +103,7 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
     """
     if ":" not in recorded:
         return embedding_model(recorded, **settings)
+    # "openai:text-embedding-3-small[256]@api.openai.com" -> name, dimensions; the host is left out
     name = re.sub(r"@[^@]*$", "", recorded)
     if size := re.search(r"\[(\d+)\]$", name):
         name, settings = name[: size.start()], {"dimensions": int(size[1]), **settings}

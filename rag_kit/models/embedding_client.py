@@ -42,11 +42,10 @@ class AsyncEmbeddingClient(EmbeddingClient):
 
 
 def _in_order(response: Any, texts: Any) -> Any:
-    """Sort the vectors of a reply by the numbers of their texts, if it gives them; there must be one for each text."""
+    """Sort the vectors of a reply by their texts' numbers, if it gives them; refuse a reply without one each."""
     numbers = [getattr(item, "index", None) for item in response.data]
-    count = (
-        1 if isinstance(texts, str) or isinstance(texts[0], int) else len(texts)
-    )  # of token numbers: one text
+    is_single = isinstance(texts, str) or isinstance(texts[0], int)  # one text, or one list of token numbers
+    count = 1 if is_single else len(texts)
     is_numbered = {*numbers} != {None}
     if not is_numbered:
         numbers = list(range(len(numbers)))
@@ -61,6 +60,6 @@ def _in_order(response: Any, texts: Any) -> Any:
 
 
 def _readable(error: Exception) -> Exception:
-    """Return an error; one that the client met as it read a reply of another shape, as an error of that reply."""
-    is_shape = type(error) in (ValueError, AttributeError)
-    return UnusableReplyError(f"it is no list of vectors ({error})") if is_shape else error
+    """Return an error; if the client could not read the reply's form, an ``UnusableReplyError`` in its place."""
+    is_unreadable = type(error) in (ValueError, AttributeError)
+    return UnusableReplyError(f"it is no list of vectors ({error})") if is_unreadable else error

@@ -157,7 +157,7 @@ def classify(error: BaseException) -> Failure:
 
 
 def _is_web_page(error: BaseException) -> bool:
-    """Tell whether an endpoint gave HTML, not as the error page of a server that failed."""
+    """Tell whether an endpoint answered with a web page, other than the error page of a server that failed."""
     if _first_status(error) not in (None, 404, 405):
         return False
     texts = (text for cause in chain(error) for text in (str(cause)[:2000], *getattr(cause, "__notes__", ())))
@@ -165,7 +165,7 @@ def _is_web_page(error: BaseException) -> bool:
 
 
 def _failure_of_one(error: BaseException) -> Failure | None:
-    """Return the kind of one exception, without its causes; None if nothing tells."""
+    """Return the kind of one exception by its code, HTTP status or class, without its causes; None if unknown."""
     if not _FINAL_CODES.isdisjoint(_codes(error)):
         return Failure.REFUSED_FOR_GOOD
     status = _status_of(error)
@@ -178,6 +178,7 @@ def _failure_of_one(error: BaseException) -> Failure | None:
             return Failure.REFUSED_FOR_GOOD
         by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
         return by_status.get(status, Failure.REFUSED)
+    # the most special class first
     failures = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
     return next(filter(None, failures), None)
 
@@ -198,7 +199,7 @@ def _status_of(error: BaseException) -> int | None:
 
 
 def _header(error: BaseException, name: str) -> str:
-    """Return a header of the response that failed; "" if there is none."""
+    """Return a header of the first failed response among an exception and its causes; "" if there is none."""
     for cause in chain(error):
         headers = getattr(getattr(cause, "response", None), "headers", None) or {}
         if value := headers.get(name):
@@ -226,7 +227,7 @@ def _is_too_long(error: BaseException) -> bool:
 
 
 def refuses_bound(error: BaseException) -> bool:
-    """Tell whether an endpoint refused a request for the bound on its reply, and not for the length of the prompt."""
+    """Tell whether an endpoint refused a request because of the bound on its reply, not of the prompt's length."""
     refused = classify(error) is Failure.REFUSED
     return refused and bool(_BOUND.search(_message(error))) and not _TOO_LONG.search(_message(error))
 
@@ -234,6 +235,7 @@ def refuses_bound(error: BaseException) -> bool:
 def _context_error(error: BaseException, model: Any, text: str) -> ContextLengthError:
     """Make the error for a prompt that is too long, with the numbers in the endpoint's message."""
     message = re.sub(r"(?<=\d)[,_](?=\d{3})", "", _message(error))  # 8,192 is 8192
+    # one group matches a number before the words, the other one behind them
     limits = (int(match[1] or match[2]) for match in _LIMIT.finditer(message))
     limit = next((number for number in limits if number >= _LEAST_CONTEXT), None)
     # without words for the tokens that were sent, the largest number may be theirs
@@ -282,13 +284,13 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         "target": short(_header(error, "location").partition("?")[0]),
     }
     fields |= _EMBEDDING_WORDS if is_embedding else _CHAT_WORDS
-    is_shape = failure is Failure.OTHER or is_embedding or isinstance(error, json.JSONDecodeError)
-    fields["advice"] = _ADVICE.format(**fields) if is_shape and fields["place"] else ""
+    may_be_other_service = failure is Failure.OTHER or is_embedding or isinstance(error, json.JSONDecodeError)
+    fields["advice"] = _ADVICE.format(**fields) if may_be_other_service and fields["place"] else ""
     return _ERRORS.get(failure, ModelError)(message.format(**fields))
 
 
 def _explain(error: BaseException, failure: Failure) -> str:
-    """Return the message of an exception; for a failed connection its cause, and the proxy that it went through."""
+    """Return the message of an exception; for a failed connection its deepest cause, and the proxy in use."""
     message = _message(error)
     if failure in (Failure.CONNECTION, Failure.TLS):
         message = connection_problem(error) or message
@@ -299,7 +301,7 @@ def _explain(error: BaseException, failure: Failure) -> str:
 
 
 def _body(error: BaseException) -> dict[str, Any]:
-    """Return the error object in the body of a response; {} if there is none."""
+    """Return the error object in the body of a response, ``{"error": {...}}`` or the body; {} if there is none."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     return inner if isinstance(inner, dict) else {}
@@ -320,7 +322,7 @@ def _message(error: BaseException) -> str:
 
 
 def _requests(error: BaseException) -> Iterator[Any]:
-    """Yield the requests that failed, as far as the exceptions have them."""
+    """Yield the failed HTTP request of an exception and of each of its causes, or None in its place."""
     for cause in chain(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
         yield vars(cause).get("request") or vars(cause).get("_request")
@@ -338,9 +340,9 @@ def mask_error(error: BaseException, model: Any) -> None:
 
 
 def _linked(error: BaseException) -> list[BaseException]:
-    """List an exception, its causes, and those that were being handled, each once; it may be a tree, or a ring."""
+    """List an exception, its causes, and those that were being handled, each once, even if they form a ring."""
     linked = [error]
-    for current in linked:  # it grows on the way
+    for current in linked:  # the list grows while it is read
         for other in (current.__cause__, current.__context__):
             if other is not None and not any(other is known for known in linked):
                 linked.append(other)
@@ -348,7 +350,7 @@ def _linked(error: BaseException) -> list[BaseException]:
 
 
 def _secrets_sent(error: BaseException) -> list[str]:
-    """Return the keys that a request carried: a function may have given them, unknown to the model."""
+    """Return the keys in the headers of failed requests; the model does not know those that a function gave."""
     secrets: list[str] = []
     for request in _requests(error):
         for name, value in (getattr(request, "headers", None) or {}).items():
@@ -358,7 +360,7 @@ def _secrets_sent(error: BaseException) -> list[str]:
 
 
 def _at_host(error: BaseException, model: Any) -> str:
-    """Say where an endpoint is (" at https://host"): as the request went there, else as the model has it; or ""."""
+    """Return " at https://host" for the endpoint of the failed request, else of the model; "" if unknown."""
     addresses = [str(getattr(request, "url", "")) for request in _requests(error)]
     origins = filter(None, map(origin_of, (*addresses, base_url(model))))
     return next((f" at {short(origin)}" for origin in origins), "")

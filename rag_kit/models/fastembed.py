@@ -114,7 +114,7 @@ class _SparseModel(_LocalModel):
 
 
 def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dict[str, Callable[..., Any]]:
-    """Make ``encoder`` and ``query_encoder`` of `SparseRetriever`, as a dict, of a sparse model of fastembed.
+    """Make the arguments ``encoder`` and ``query_encoder`` of `SparseRetriever` from a sparse model of fastembed.
 
     `settings` are those of fastembed's class.
 
@@ -127,7 +127,7 @@ def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dic
 
 
 def _weights(vector: Any) -> dict[int, float]:
-    """Return weights by term, without those that are 0."""
+    """Return fastembed's sparse vector as a dict from the number of a term to its weight."""
     return {int(term): float(weight) for term, weight in zip(vector.indices, vector.values, strict=True)}
 
 

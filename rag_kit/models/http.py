@@ -15,7 +15,7 @@ import openai
 from .connection import PROXY, WEB_PAGE
 
 _MAX_CLIENTS = 64
-# In content the quotes and line ends of such a mark are escaped, so only the marks themselves fit.
+# The end of a stream, such as data: [DONE] or "finish_reason": "stop"; within an answer such quotes are escaped.
 _END_MARK = re.compile(
     rb'[\r\n]data: ?\[DONE\]|"finish_reason"\s*:\s*"[^"]|"error"\s*:\s*[{"]'
     rb'|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"'
@@ -31,7 +31,7 @@ def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
     if settings.get("http_client") is not None or settings.get("http_async_client") is not None:
         return dict(settings)
     proxy = settings.get("openai_proxy", os.environ.get("OPENAI_PROXY")) or None
-    unproxied = {} if proxy is None else {"openai_proxy": ""}  # the clients have it
+    unproxied = {} if proxy is None else {"openai_proxy": ""}  # the kit's clients have the proxy
     return {**settings, **unproxied, **_clients(settings.get("base_url"), proxy)}
 
 
@@ -50,7 +50,7 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
 
 
 def _stamp(proxy: str | None, request: httpx2.Request) -> None:
-    """Note when a request was sent, and through which proxy of the settings."""
+    """Write into a request's extensions when it was sent, and the proxy that the settings name."""
     request.extensions.update({_SENT: time.monotonic(), PROXY: proxy})
 
 
@@ -105,7 +105,7 @@ class _ReplyCheck:
 
 
 def _problem(response: httpx2.Response, error_class: Any, text: str) -> httpx2.TransportError:
-    """Make a connection error with its text as a note, for clients that wrap it drop the text."""
+    """Make a connection error with its text as a note too: clients that wrap it drop the text, but not the note."""
     error: httpx2.TransportError = error_class(text, request=response.request)
     error.add_note(text)
     return error

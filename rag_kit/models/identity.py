@@ -43,7 +43,7 @@ def call_key(
 
 
 def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
-    """Describe a model, however wrapped, as JSON to hash: class, name, endpoint, sampling; None if it is none."""
+    """Describe a model, wrapped or not, as JSON to hash: class, name, endpoint, sampling; None for other objects."""
     if isinstance(model, BaseLanguageModel):
         return _identity(model)
     found = [[_identity(inner), dict(arguments)] for inner, arguments in models_inside(model, config)]

@@ -13,7 +13,7 @@ from typing import Any
 from rag_kit.errors import ConfigurationError, InvalidInputError
 
 _MAX_CHARS = 200_000
-_APPLICATION = 0x52574331  # "RWC1", in the head of the file; another one for another layout
+_APPLICATION = 0x52574331  # "RWC1", SQLite's application_id in the file; another layout gets another one
 _BUSY_SECONDS = 10
 
 
@@ -77,7 +77,7 @@ class JsonCache:
                 "SELECT ?, ?, coalesce(max(used), 0) + 1 FROM answers",
                 [(key, text) for key, text in rows if len(text) <= _MAX_CHARS],
             )
-            connection.execute(
+            connection.execute(  # all but the newest `max_entries`
                 "DELETE FROM answers WHERE key IN (SELECT key FROM answers ORDER BY used DESC LIMIT -1 OFFSET ?)",
                 (self.max_entries,),
             )
@@ -102,7 +102,7 @@ class JsonCache:
 
     @contextmanager
     def _transaction(self, done: str) -> Iterator[sqlite3.Connection]:
-        """Open a transaction on a connection of its own."""
+        """Open a transaction on a new connection; ``done`` says in errors what failed ("read" or "written")."""
         try:
             with _connection(self.path) as connection:
                 yield connection
@@ -114,7 +114,7 @@ class JsonCache:
 
 @contextmanager
 def _connection(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a transaction; the file must be there."""
+    """Open a connection and a transaction; the file must exist."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=_BUSY_SECONDS)) as connection:
         # A crash of the machine may damage the file. Waiting for the disk is not worth it.
         connection.execute("PRAGMA synchronous=OFF")

@@ -11,13 +11,14 @@ from typing import Any
 MAX_TEXT = 100_000
 _MAX_STARTS = 32
 _MAX_DEPTH = 64
-# Nothing is given back (``*+``): a fence that is never closed would be tried at each of its places.
+# A fenced block: ```json, its text, ```. ``*+`` tries no shorter match, which would take long without a closing fence.
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+-]*+)[ \t]*+\n?+(.*?)(?:```|~~~)", re.DOTALL)
 # Only what can begin JSON is worth a scan to its end; other braces in prose are passed over.
 _START = re.compile(r"[{｛](?=\s*[\"'“”‘＂}｝])|[\[［](?=\s*(?:[\"'“”‘＂\[{［｛\]］\d-]|true|false|null))")
 
 _OPEN = {"{": "}", "[": "]"}
 _PUNCTUATION = dict(zip("，：｛｝［］【】、", ",:{}[][],", strict=True))
+# opening quote -> those that may close it
 _QUOTES = {'"': '"', "“": '”"“', "”": '”"', "'": "'", "‘": "’'", "＂": '＂"'}
 # A quote closes its string only if what follows is punctuation of JSON, or nothing.
 _STRINGS = {
@@ -65,7 +66,7 @@ def is_truncated(text: str) -> bool:
 
 
 def _find_values(text: str) -> tuple[list[Any], bool]:
-    """Find the values in a text, and whether the last one breaks off; parts of a broken value do not count."""
+    """Return the JSON values in a text, and whether it ends in one that breaks off, of which no part is returned."""
     values: list[Any] = []
     position = 0
     for _ in range(_MAX_STARTS):
@@ -84,7 +85,7 @@ def _find_values(text: str) -> tuple[list[Any], bool]:
 
 
 def _read_value(text: str, start: int) -> tuple[Any, int]:
-    """Read the value that starts at a position; also return where it ends. ValueError if it is no JSON."""
+    """Read the JSON value at a position, strictly or else leniently; return it and its end, or raise ValueError."""
     try:
         return _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -127,14 +128,14 @@ def _to_strict_json(text: str, start: int) -> tuple[str, int]:
 
 
 def _read_string(text: str, start: int) -> tuple[str, int]:
-    """Read a string, also one whose closing quote is of another kind or whose inner quotes are not escaped.
+    """Read the string at a position, even if its quotes do not match or those inside are not escaped.
 
-    Return it as a JSON string, and where it ends.
+    Return it as strict JSON, and the position behind it.
     """
     match = _STRINGS[text[start]].match(text, start + 1)
     if match is None:
         raise TruncatedError("a string breaks off")
-    escaped = re.sub(r'(?<!\\)"', r"\"", match[1])
+    escaped = re.sub(r'(?<!\\)"', r"\"", match[1])  # quotes inside that lack their backslash
     try:
         value = json.loads(f'"{escaped}"', strict=False)
     except ValueError:

@@ -11,14 +11,11 @@ from typing import Any
 _MAX_TAIL = 20_000  # characters
 _LEAST_ROUNDS = 4
 _LEAST_CHARS = 80  # a shorter repetition may be meant
-_LISTED = (
-    2  # rounds kept of a loop of entries; it may begin in the middle of one, so that the second is whole
-)
+_LISTED = 2  # rounds kept of a loop of entries; if it begins in the middle of one, the second is whole
 _MAX_CLOSINGS = 4
 _CLOSERS = {"{": "}", "[": "]"}
-_TOKEN = re.compile(
-    r'"(?:\\.|[^"\\])*+(?P<end>"|\Z)|[\[\]{},]', re.DOTALL
-)  # a string, maybe unclosed, or a mark
+# a string, whose `end` is empty if it breaks off, or one of the marks []{},
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*+(?P<end>"|\Z)|[\[\]{},]', re.DOTALL)
 _NUMBERING = re.compile(r"\s*\d+[.)、．）]\s*")
 
 
@@ -42,12 +39,15 @@ def values_before_loop(text: str) -> Iterator[Any]:
         >>> next(values_before_loop('{"queries": ["a", ' + '"b", ' * 50))
         {'queries': ['a', 'b']}
     """
-    text = text[min(text.find(mark) % (len(text) + 1) for mark in _CLOSERS) :]
+    opening = re.search(r"[{\[]", text)
+    text = text[opening.start() :] if opening else ""
     loop = _find_loop(text)
     if loop is not None:
         start, period = loop
         first_round = text[: start + period].rstrip("\\")
-        if '"' not in text[start : start + period] and _is_inside_string(first_round):
+        if '"' not in text[start : start + period] and _is_inside_string(
+            first_round
+        ):  # words repeat, not entries
             text = first_round + '"'
         else:
             text = text[: start + _LISTED * period]
@@ -63,16 +63,17 @@ def values_before_loop(text: str) -> Iterator[Any]:
 def _find_loop(text: str) -> tuple[int, int] | None:
     """Return where the longest loop at the end of a text begins, and the length of a round; None without a loop.
 
-    The text is read backwards. The period of a beginning is its length less that of its longest border, a beginning
-    that is its end as well; all borders are found in one pass (Knuth, Morris and Pratt, 1977).
+    The text is read backwards, so that a loop is at its beginning. A border of a text is a beginning that is its end
+    as well ("ab" of "abcab"); a text repeats itself with a period of its length less that of its longest border. All
+    borders of all beginnings are found in one pass (Knuth, Morris and Pratt, 1977).
     """
     backwards = text[-_MAX_TAIL:][::-1]
-    borders, loop = [0], None
+    borders, loop = [0], None  # length of the longest border of each beginning
     for last in range(1, len(backwards)):
         border = borders[-1]
         while border and backwards[last] != backwards[border]:
             border = borders[border - 1]
-        border += backwards[last] == backwards[border]
+        border += backwards[last] == backwards[border]  # one longer if the characters agree
         borders.append(border)
         length = last + 1
         period = length - border
@@ -88,11 +89,11 @@ def _is_inside_string(text: str) -> bool:
 
 
 def _closings(text: str) -> Iterator[str]:
-    """Yield JSON that breaks off with its brackets closed: at its end, else after one of its last entries.
+    """Yield JSON that breaks off with its brackets closed: at its end, then after one of its last entries.
 
-    An object in a list is never closed: it would be an entry that lacks fields.
+    An object in a list is never closed, for as an entry it would lack fields.
     """
-    closers, ends = "", []
+    closers, ends = "", []  # brackets open at a token, and positions to cut at with the brackets open there
     for token in _TOKEN.finditer(text):
         mark = token[0]
         if mark in _CLOSERS:
@@ -104,11 +105,11 @@ def _closings(text: str) -> Iterator[str]:
             ends.append((token.start() if mark == "," else token.end(), closers))
     ends.append((len(text), closers))
     whole = [text[:end] + open_ for end, open_ in ends if not (open_[:1] == "}" and "]" in open_)]
-    yield from whole[: -_MAX_CLOSINGS - 1 : -1]
+    yield from whole[: -_MAX_CLOSINGS - 1 : -1]  # the last ones, backwards
 
 
 def _distinct(entries: Any) -> Any:
-    """Keep each entry of a list once; a number before a text, as in "2. pumps", makes no other entry."""
+    """Return a list with each entry once ("2. pumps" repeats "1. pumps"); anything else as it is."""
     if not isinstance(entries, list):
         return entries
     kept: dict[str, Any] = {}

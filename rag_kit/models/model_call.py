@@ -158,9 +158,9 @@ class ModelCall:
         return bound if context is None else min(bound, max(1, context // 4))
 
     def runnable(self, bind: Method | None = None, bound: int | None = None) -> Any:
-        """Return the model to ask, inside its wrappers: with a bound on the reply, without its own retries.
+        """Return the model to ask, inside its wrappers, with a bound on the reply and without its own retries.
 
-        With ``bind`` by a method of structured output; None where the model does not have it.
+        ``bind`` binds it to a method of structured output; the result is None if the model does not have that.
         """
         self.failure = None
         if not self.is_wrapped:
@@ -170,7 +170,7 @@ class ModelCall:
     def _prepare(
         self, bind: Method | None, bound: int | None, model: Any, arguments: Mapping[str, Any], first: bool
     ) -> Runnable[Any, Any] | None:
-        """Prepare one of the models inside the wrappers, as `runnable` says; it is a `Change`."""
+        """Return one of the models inside the wrappers as `runnable` wants it; ``first`` is False for a fallback."""
         endpoint = self.endpoint if first else endpoint_of(model)
         changed, others, sent_bound = without_retries(model, self.timeout), dict(arguments), None
         if self.repeats and hasattr(model, _PENALTY):
@@ -182,7 +182,7 @@ class ModelCall:
         prepared: Runnable[Any, Any] | None
         if bind is None:
             prepared = changed.bind(**others) if others else changed
-        else:  # what a model was bound to for other calls would contradict the method
+        else:  # tools or a form that the model was bound to would contradict the method
             others = {name: value for name, value in others.items() if name not in _FORMS}
             prepared = bind(changed, others, first)
         if prepared is None or not self.is_wrapped:
@@ -209,7 +209,7 @@ class ModelCall:
         return OnRefusal(prepared, ask_without_bound, partial(self.charge_fallback, model))
 
     def charge_request(self) -> None:
-        """Charge a request that wrappers (retries, fallbacks) make; the first one of an attempt is charged already."""
+        """Charge the budget for a request that wrappers make; the first of an attempt is charged before."""
         self.requests += 1
         if self.requests > 1:
             charge_call()
@@ -235,7 +235,8 @@ class ModelCall:
         callbacks: Any = merged["callbacks"]
         is_list = isinstance(callbacks, list)
         for handlers in [callbacks] if is_list else [callbacks.handlers, callbacks.inheritable_handlers]:
-            handlers.sort(key=lambda handler: handler is not self.watch)  # first, for it masks errors
+            # False sorts first: the watch must mask errors before others see them
+            handlers.sort(key=lambda handler: handler is not self.watch)
         return merged
 
     def run(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
@@ -244,7 +245,7 @@ class ModelCall:
             return run(logic(self), self)
 
     async def arun(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
-        """As `run`, on an event loop."""
+        """Carry out the logic of this call within the caps, on an event loop."""
         with use_budget(self._budget()):
             return await arun(logic(self), self)
 
@@ -272,8 +273,8 @@ def with_bound(
 ) -> tuple[Any, dict[str, Any], int | None]:
     """Copy a model so that it writes at most `bound` tokens a reply, or fewer if it was made or bound so.
 
-    The bound goes into the field that the class itself has for it, and so to the provider under the right name. Return
-    the copy, the bound arguments that are left, and the bound; without such a field the model, all of them and None.
+    The bound goes into the class's own field for it, and so to the provider under the right name. Returns the copy, the
+    arguments still to bind, and the bound; if the class has no such field, the model, all arguments and None.
     """
     fields = type(model).model_fields if isinstance(model, BaseChatModel) else {}
     name = next((name for name in _BOUNDS if name in fields), None)

@@ -16,10 +16,8 @@ from .json_text import MAX_TEXT, is_truncated, json_values
 from .replies import refusal_of, split_reply, text_of, without_thinking, written_text
 from .schema import NOTHING, Target, UnreadableError
 
-_MAX_PLAIN, _MAX_SCALAR = (
-    1000,
-    20,
-)  # characters of a string, and of a number or boolean, without JSON around it
+_MAX_PLAIN = 1000  # characters of a string without JSON around it
+_MAX_SCALAR = 20  # of a number or boolean
 _REFUSAL = re.compile(
     r"^(?:(?:i['’]?m|i am) (?:very |really |so )?sorry|sorry\b|i (?:can(?:no|['’])t|am (?:not able|unable)|won['’]t)"
     r"|as an ai\b|unfortunately,? i|抱歉|很抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个|一名)?(?:ai|人工智能))",
@@ -30,6 +28,7 @@ _CHATTER = re.compile(
     r"the following|as requested|好的|当然|以下|下面|没问题|可以)",
     re.IGNORECASE,
 )
+# the mark before an entry of a list: "- ", "2. ", "(2)", "②", "二、", "Query 2: "
 _MARK = re.compile(
     r"^\s*(?:[-*•·‣▪–—]\s+|[（(]?\d{1,2}[.)）](?=\s|[^\d\s])\s*|\d{1,2}\s*[、．:：]\s*|[①-⑳]\s*|"
     r"[一二三四五六七八九十]{1,2}[、.．]\s*|[（(][一二三四五六七八九十]{1,2}[)）]\s*|"
@@ -41,7 +40,7 @@ _LABEL = re.compile(
     r"|^\s*(?:改写后的|独立的|检索|搜索)?(?:查询|问题|答案|检索词)\s*[:：]\s*",
     re.IGNORECASE,
 )
-# RankGPT's form of an order of passages, with or without brackets.
+# RankGPT's form of an order of passages: "[2] > [1] > [3]", or "2 > 1 > 3" and "2, 1, 3" as the whole text.
 _CHAIN = re.compile(r"\[\d{1,4}\](?:\s*[>＞]\s*\[\d{1,4}\])+|^\s*\d{1,4}(?:\s*[>＞,，、]\s*\d{1,4})+\s*$")
 _QUOTED = (('"', '"'), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), ("《", "》"))
 
@@ -49,8 +48,8 @@ _QUOTED = (('"', '"'), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), (
 def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     """Find the value that a model meant to give, as ``target.accept`` returns it; raise the first problem if none fits.
 
-    With ``lines`` unmarked lines count too (one entry a line, or one line as the only string); not where the model was
-    bound to JSON natively, so that prose means it did not do the task.
+    With ``lines`` unmarked lines are values too: one entry a line, or one line as the only string. It is off for a
+    model that was bound to JSON, whose prose means that it did not do the task.
 
     Example:
         >>> from rag_kit.prompts.schemas import Queries
@@ -85,14 +84,14 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
         with suppress(ValueError, RecursionError):
             yield json.loads(text)
     for source in dict.fromkeys((text.strip(), body)):
-        if source is body or source.startswith(("{", "[", "｛")):
+        if source is body or source.startswith(("{", "[", "｛")):  # JSON may come before the reasoning ends
             yield from json_values(source)
     if tagged := _read_tags(body, target):
         yield tagged
 
 
 def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
-    """Read what a model gave: a message, a value that its client parsed, or both."""
+    """Read the value of a model's reply: from tool calls for it, else from the text, else as its client parsed it."""
     message, parsed = split_reply(reply)
     if refusal := refusal_of(message):
         raise UnreadableError(f"the model refused: {refusal}", refused=True)
@@ -107,8 +106,7 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
         text = written_text(reply)
     if text:
         return parse_text(text, target, lines=lines)
-    # Only now the parsed value counts: LangChain's JSON parser closes a truncated answer by itself, and
-    # what was cut off would be missing without a word.
+    # The parsed value comes last: LangChain's parser closes a truncated answer and says nothing of what is missing.
     if isinstance(parsed, BaseModel | dict):
         return target.accept(parsed)
     raise UnreadableError("the answer is empty")
@@ -127,15 +125,15 @@ def _read_ranking(text: str, target: Target) -> dict[str, list[int]] | None:
 
 
 def _read_tags(text: str, target: Target) -> dict[str, Any]:
-    """Read ``<query>...</query>``; a list may be lines under its own tag, or several tags in the singular.
+    """Read fields written as tags: ``<query>...</query>``; {} if a required one is missing.
 
-    Empty if a required field is missing.
+    A list is the lines under its own tag (``queries``), or several tags in the singular (``query``).
     """
     fields: dict[str, Any] = {}
     for name in target.fields:
         contents = _tag_contents(text, name)
         if target.kinds[name] == "strings":
-            singular = name[:-3] + "y" if name.endswith("ies") else name.removesuffix("s")
+            singular = name[:-3] + "y" if name.endswith("ies") else name.removesuffix("s")  # queries -> query
             items = _tag_contents(text, singular) if singular != name else []
             lines = "\n".join(contents)
             if items := items or _marked_lines(lines) or [line for line in lines.splitlines() if line]:
@@ -150,7 +148,8 @@ def _tag_contents(text: str, tag: str) -> list[str]:
     parts: list[str] = []
     start: int | None = None
     for mark in re.finditer(rf"<(/?){re.escape(tag)}(?:\s[^<>]*)?>", text, re.IGNORECASE):
-        if not mark.group(1):
+        is_closing = mark[1] == "/"
+        if not is_closing:
             start = mark.end()
         elif start is not None:
             parts.append(unescape_tags(text[start : mark.start()].strip()))
@@ -159,7 +158,7 @@ def _tag_contents(text: str, tag: str) -> list[str]:
 
 
 def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
-    """Read the value of the only field, written without JSON or tags; None or empty if there is none."""
+    """Read the value of the only field out of plain text, by the field's kind; None or [] if the text holds none."""
     kind = target.kinds[name]
     if kind == "strings":
         items = _marked_lines(text) or (_unmarked_lines(text) if lines else [])
@@ -188,7 +187,7 @@ def _marked_lines(text: str) -> list[str]:
 
 
 def _unmarked_lines(text: str) -> list[str]:
-    """Return one entry a line, without a preamble, and without remarks after a blank line."""
+    """Return the lines of a list without marks; leave out a preamble, and remarks after a blank line."""
     block: list[str] = []
     for line in map(str.strip, text.splitlines()):
         if not line and len(block) > 1:

@@ -60,9 +60,9 @@ def check_name(name: Any, example: str) -> str:
 
 
 def with_url(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
-    """Add to a constructor's settings the endpoint, ``base_url``, from the first variable that is set, unless given.
+    """Add ``base_url`` to a model's settings, unless given, from the first environment variable that is set.
 
-    An address that is none, or would put a secret into logs, is refused.
+    An address that does not start with http(s)://, or holds a password or a query, is refused.
     """
     addresses = {"base_url": settings.get("base_url"), **{name: os.environ.get(name) for name in variables}}
     source = next((source for source, address in addresses.items() if address), None)
@@ -99,7 +99,7 @@ def request_seconds() -> float:
 
 
 def make(name: str, build: Callable[[], T]) -> T:
-    """Build a model; whatever goes wrong becomes a ConfigurationError without a key in it."""
+    """Call ``build`` to make the model of this name; any failure becomes a ConfigurationError without a key in it."""
     try:
         return build()
     except RagKitError:

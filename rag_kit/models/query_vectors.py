@@ -22,7 +22,7 @@ from rag_kit.models.clients import aembed_documents, aembed_query, embed_documen
 
 Vector = Sequence[float]
 
-# Another instruction for queries moves a vector by some hundredths, another batch by less than this.
+# Share of a vector's length: an instruction for queries moves it by some hundredths, another batch by less than this.
 _MAX_DISTANCE = 1e-3
 _REMEMBERED = 256  # vectors; as many branches as run at a time in a process
 # by a model's id: whether it embeds questions as it embeds documents
@@ -37,11 +37,11 @@ class QueryVectors:
         self._model: Any = None
 
     def keep(self, query: str, vector: Vector, model: Any = None) -> None:
-        """Remember a vector, and forget all but the last 256, or those of another model; threads may do so at once."""
+        """Remember a vector; forget the oldest beyond 256, and all of another model. Threads may call it at once."""
         earlier, self._model = self._model, model
         if earlier is not None and earlier is not model:
             self._vectors = OrderedDict()
-        self._vectors.pop(query, None)  # to the end
+        self._vectors.pop(query, None)  # so that it moves to the end
         self._vectors[query] = model, vector
         while len(self._vectors) > _REMEMBERED:
             self._vectors.popitem(last=False)
@@ -53,7 +53,7 @@ class QueryVectors:
 
 
 class _Shared(NamedTuple):
-    """A vector that the searches of one call share: None while it is made, an error where that took too long."""
+    """A vector that the searches of one call share: None while it is being made, an error if that took too long."""
 
     vector: Vector | Exception | None
     owners: tuple[Any, Any]  # retriever and model, so that no others have their ids
@@ -74,7 +74,7 @@ def share_vectors() -> Iterator[None]:
 
 
 async def prepare_vectors(owner: Any, model: Any, queries: Sequence[str]) -> None:
-    """Embed several queries of a retriever in one request, if the model can, for searches in `share_vectors`."""
+    """Embed a retriever's queries in one request, if the model can, and keep the vectors for this `share_vectors`."""
     shared = _shared.get()
     if shared is None or model is None:
         return
@@ -88,12 +88,12 @@ async def prepare_vectors(owner: Any, model: Any, queries: Sequence[str]) -> Non
     for number, key in enumerate(missing):
         if vectors is not None:
             shared[key] = _Shared(vectors[number], owners)
-        elif shared[key].vector is None:  # and was not given up
+        elif shared[key].vector is None:  # not replaced by an error in `give_up_vectors`
             del shared[key]
 
 
 def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None:
-    """Remember a time-out while queries were embedded, so that no search waits for it again."""
+    """Keep a time-out in place of the vectors of these queries, so that no search waits for them again."""
     shared = _shared.get()
     if shared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
         for key, entry in [*shared.items()]:
@@ -102,7 +102,7 @@ def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None
 
 
 def prepared_vector(owner: Any, model: Any, query: str) -> Vector | None:
-    """Return the vector of a query that was embedded with others, if any; raise if the request took too long."""
+    """Return the vector that `prepare_vectors` made of a query, None if none; raise if that took too long."""
     entry = (_shared.get() or {}).get((id(owner), id(model), query))
     if entry is None:
         return None
@@ -119,9 +119,9 @@ def embed_query_step(model: Embeddings, query: str) -> Step[list[float]]:
 async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequence[Vector] | None:
     """Embed queries in one request; ``None`` if each must be embedded by itself.
 
-    That is so without a model, with one that embeds questions in a way of its own, and where the request fails. A model
-    may have a method ``embed_queries``. Of others, the first query is embedded both ways once: the same vector shows
-    that it embeds questions as it embeds documents. A time-out or a used-up deadline is raised.
+    That is so without a model, if the request fails, and if the model embeds queries in another way than documents: the
+    first query is embedded both ways once to find out. A model with a method ``embed_queries`` is asked by that. A
+    time-out or a used-up deadline is raised.
     """
     try:
         return None if model is None else await _embed_together(model, queries)
@@ -136,7 +136,7 @@ async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vec
     embed_queries = getattr(model, "embed_queries", None)
     reference, is_alike = _embeds_alike.get(id(model), (None, None))
     if reference is None or reference() is not model:
-        is_alike = None  # another model had its id, or it was not compared yet
+        is_alike = None  # not compared yet: there is no entry, or that of a deleted model with the same id
     if callable(embed_queries):
         embed = partial(embed_queries, queries)
         vectors = await Step[Sequence[Vector]]("embed", lambda _: embed(), lambda _: run_in_thread(embed))
@@ -149,7 +149,7 @@ async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vec
             tasks.append(partial(embed_query, model, queries[0]))
             atasks.append(partial(aembed_query, model, queries[0]))
         step = Step[FanOut[Any]]("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
-        vectors, *as_query = (await step).values
+        vectors, *as_query = (await step).values  # as documents; perhaps the first one as a query
         if as_query and not _compare(model, vectors[0], as_query[0]):
             return None
     return vectors if len(vectors) == len(queries) else None

@@ -43,13 +43,13 @@ _GOOGLE = dict(enumerate(("", "stop", "maxtokens", "safety", "recitation", "", "
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate a text's tokens where no usage is reported: one a CJK character, else one per four; good to 30%."""
+    """Estimate the tokens of a text, within 30%: one for each CJK character, one for four others."""
     wide_chars = 0 if text.isascii() else len(_WIDE.findall(text))
     return wide_chars + (len(text) - wide_chars + 3) // 4
 
 
 def used_tokens(value: Any, messages: Iterable[Any]) -> int:
-    """Return tokens in and out of a call: those that the model reported, else an estimate."""
+    """Return the tokens of a call, prompt and reply: the number that the model reported, else an estimate."""
     reply = value.get("raw", value) if isinstance(value, dict) else value
     usage = getattr(reply, "usage_metadata", None) or {}
     if reported := (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0):
@@ -83,8 +83,9 @@ def text_of(message: Any) -> str:
 
 
 def without_thinking(text: str) -> str:
-    """Remove reasoning blocks, also one whose opening tag or end is missing."""
-    return _END.split(_THOUGHT.sub("", text))[-1].strip()
+    """Remove reasoning blocks, also one whose opening or closing tag is missing."""
+    closed = _THOUGHT.sub("", text)
+    return _END.split(closed)[-1].strip()  # what is before a closing tag that is left is reasoning
 
 
 def split_reply(reply: Any) -> tuple[Any, Any]:
@@ -97,7 +98,7 @@ def split_reply(reply: Any) -> tuple[Any, Any]:
 
 
 def written_text(reply: Any) -> str:
-    """Return what a model wrote: the arguments of a tool call that is not valid JSON, else its text."""
+    """Return the text that a model wrote, as it is: broken arguments of a tool call, else its text, else arguments."""
     message, parsed = split_reply(reply)
     if message is None:
         return parsed if isinstance(parsed, str) else ""
@@ -114,7 +115,7 @@ class TextReply(NamedTuple):
 
 
 def text_reply(message: Any) -> TextReply:
-    """Read the answer out of what a model gave; a ModelOutputError where it is empty."""
+    """Return the answer in a model's message, without reasoning; raise ``ModelOutputError`` if it is empty."""
     text, finish = without_thinking(text_of(message)), finish_of(message)
     if not text:
         names = [str(call.get("name")) for call in getattr(message, "tool_calls", None) or []]
@@ -170,13 +171,13 @@ def has_thoughts(message: Any) -> bool:
 
 
 def _blocks(message: Any) -> list[dict[str, Any]]:
-    """The blocks of a message whose content is a list of them."""
+    """Return the blocks of a message whose content is a list of them, else []."""
     content = getattr(message, "content", None)
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def _reasons_in(value: Any) -> list[str]:
-    """Return the words of a reason: a text, an enumeration of Google's, or an object's ``reason``."""
+    """Return the words for why a model stopped, letters alone: ``"MAX_TOKENS"`` and Google's ``2`` -> ["maxtokens"]."""
     if isinstance(value, list):
         return [word for item in value for word in _reasons_in(item)]
     if isinstance(value, dict):
@@ -189,13 +190,14 @@ def _reasons_in(value: Any) -> list[str]:
 
 
 def _finish_named(word: str) -> Finish:
+    """Return the kit's word for a provider's; a word that a stream doubled ("lengthlength") counts once."""
     half = len(word) // 2
     once = word[:half] if half and word[:half] == word[half:] else word
     return _BY_WORD.get(once) or _BY_WORD.get(word) or "stop"
 
 
 def refusal_of(message: Any) -> str | None:
-    """Return why a model refused, if its reply is marked so; refuse to read an endless or deeply nested one."""
+    """Return why a model refused, None if it did not; raise for a reply that is endless or nested too deeply."""
     _check_size(message)
     if reason := _refusal_text(message):
         return reason[:200]
@@ -207,7 +209,8 @@ def refusal_of(message: Any) -> str | None:
 
 
 def _refusal_text(message: Any) -> str | None:
-    """Return the words of a refusal, also from chunks; None if there is none."""
+    """Return the words of a refusal, from a field or a block of the message; None if there is none."""
+    # in chunks of a stream a provider's own block is under "value"
     extras = [block["value"] for block in _blocks(message) if isinstance(block.get("value"), dict)]
     refusals = [(getattr(message, "additional_kwargs", None) or {}).get("refusal")]
     for block in (*_blocks(message), *extras):

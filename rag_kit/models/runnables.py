@@ -66,7 +66,9 @@ def connections_of(value: object) -> list[object]:
                 break
         else:
             continue
-        while (inner := getattr(client, "_client", None)) is not None:
+        while (
+            inner := getattr(client, "_client", None)
+        ) is not None:  # the SDK's client wraps the HTTP client
             client = inner
         connections[id(client)] = client
     return list(connections.values())
@@ -74,7 +76,7 @@ def connections_of(value: object) -> list[object]:
 
 @lru_cache(maxsize=_MAX_REMEMBERED)
 def _attributes(cls: type, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the names that instances of a class may have; to look for one that is missing takes 3 us."""
+    """Return those of the names that instances of a class may have: Pydantic takes 3 us to look for a missing one."""
     if not issubclass(cls, BaseModel) or cls.model_config.get("extra") == "allow":
         return names
     fields = {*cls.model_fields, *cls.__private_attributes__}
@@ -159,7 +161,7 @@ _endpoints: dict[tuple[str, str, str], Endpoint] = {}
 
 
 def endpoint_of(model: Any) -> Endpoint:
-    """Return the findings about a model's endpoint, to be added to; nothing is kept of a model without a name."""
+    """Return the findings about a model's endpoint, for the caller to update; a nameless model's are not kept."""
     if (name := model_name(model)) is None:
         return Endpoint()
     if len(_endpoints) >= _MAX_REMEMBERED:
@@ -210,7 +212,7 @@ def has_listeners(config: RunnableConfig) -> bool:
 
 
 def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
-    """Return the callbacks of a run that nothing listens to; a part inside may have its own listeners."""
+    """Return the callback manager of a run without listeners; it hands tags, metadata and parent run down."""
     above = config.get("callbacks")
     inherited = {}
     if isinstance(above, BaseCallbackManager):

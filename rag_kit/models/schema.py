@@ -83,7 +83,7 @@ class Target:
         return self._sent or copy.deepcopy(self.json_schema)
 
     def _field_kind(self, field: dict[str, Any]) -> str:
-        """Return the type of a field, by the first of its alternatives that names one."""
+        """Return the kind of a field, as ``kinds`` has it: that of its first alternative (``anyOf``) with one."""
         options = [self._resolve(option) for option in field.get("anyOf", [])] or [field]
         for option in options:
             kind = option.get("type")
@@ -115,7 +115,7 @@ class Target:
             if isinstance(value, BaseModel):
                 if self.model is not None and isinstance(value, self.model) and type(value) is not self._sent:
                     return value
-                # a client that parsed by itself made the class that was sent; callers get the one they named
+                # a client that parses by itself returns the class that was sent; the caller wants the one it named
                 value = value.model_dump(warnings=False)  # a field may hold what a model wrote, as it is
             objects = self._possible_objects(value)
             for fields in objects:
@@ -131,7 +131,7 @@ class Target:
         raise problem or UnreadableError(NOTHING)
 
     def _possible_objects(self, value: Any) -> list[dict[str, Any]]:
-        """List the objects that a value may stand for, bare, in a list or under a key, the likeliest first."""
+        """List the objects that a value may mean: itself, one under a key such as "result", or its only field."""
         only = self.only_field
         wants_list = only is not None and self.kinds[only] == "strings"
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and not wants_list:
@@ -228,7 +228,7 @@ def _name_key(name: Any) -> str:
 
 
 def _single_string(item: Any) -> Any:
-    """Return the one string in an object with one key: ``{"query": "..."}`` where a string was asked for."""
+    """Return the only string in an object, such as ``{"query": "..."}``; strip a string; leave anything else."""
     if isinstance(item, dict):
         strings = [value for value in item.values() if isinstance(value, str)]
         item = strings[0] if len(strings) == 1 else item
@@ -249,7 +249,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _make_strict(node: Any) -> bool:
-    """Make a part of a schema strict in place; tell whether strict mode can express it."""
+    """Make a part of a schema strict in place; return False if strict mode cannot express it."""
     if not isinstance(node, dict):
         return True
     node.pop("default", None)

@@ -88,13 +88,13 @@ class Ladder:
         return self.fallback(failure) if callable(self.fallback) else self.fallback
 
     async def _descend(self, messages: list[BaseMessage]) -> Any:
-        """Ask by one method after the other, until one is served and its reply can be read."""
+        """Ask by one method after the other, until one is served and its reply can be read or repaired."""
         call = self.call
         was_refused = was_unfit = False
         for index in range(call.endpoint.first_method, len(METHODS)):
             method = METHODS[index]
             is_text = method == "text"
-            if was_unfit and not is_text:
+            if was_unfit and not is_text:  # after a reply beyond repair only plain text is tried
                 continue
             # providers want the word JSON, and plain text the form, in the prompt
             with_form = method in ("json_mode", "text")
@@ -109,16 +109,15 @@ class Ladder:
             if isinstance(reply, Exception) and classify(reply) is Failure.REFUSED:
                 was_refused = True
                 continue
-            if was_refused and not was_unfit and not call.failure:
+            if was_refused and not was_unfit and not call.failure:  # later calls begin with this method
                 call.endpoint.first_method = index
             value = self._read(reply, lines=is_text)
             if not isinstance(value, UnreadableError):
                 return value
             logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
             written = written_text(reply)
-            is_object = written.lstrip("`json \n").startswith(
-                "{"
-            )  # and no prose with a list such as [1] in it
+            # prose with a list such as [1] in it is no object
+            is_object = written.lstrip("`json \n").startswith("{")
             if is_text or (value.truncated and written) or (value.unfit and is_object):
                 return await self._repair(written, value, bind)
             was_unfit = True
@@ -127,7 +126,7 @@ class Ladder:
     def _bind(
         self, method: str, instructed: list[BaseMessage], model: Any, arguments: dict[str, Any], first: bool
     ) -> Any:
-        """Bind a model to a method; a fallback that lacks it gets messages with instructions instead."""
+        """Bind a model to a method, None if it lacks that; a fallback that does gets the ``instructed`` messages."""
         bound = _bind_method(model, method, self.target, arguments)
         if first:
             return bound
@@ -164,10 +163,10 @@ class Ladder:
         return value
 
     def _read(self, reply: Any, *, lines: bool) -> Any:
-        """Read the value of a reply, or why it does not fit; a refusal by the model is raised."""
+        """Return the value of a reply, or the error that says why it does not fit; raise a refusal by the model."""
         problem: UnreadableError
         if isinstance(reply, Exception):  # the client gave up on the answer
-            refused = "Filter" in type(reply).__name__
+            refused = "Filter" in type(reply).__name__  # ContentFilterFinishReasonError
             problem = UnreadableError(self.call.without_secrets(reply), refused=refused)
         else:
             try:
@@ -179,7 +178,7 @@ class Ladder:
         return self._read_loop(written_text(reply), problem) if problem.truncated else problem
 
     def _read_loop(self, text: str, problem: UnreadableError) -> Any:
-        """Read what a reply says before it begins to repeat itself, with a note; else return the problem."""
+        """Return the value that a reply holds up to where it repeats itself, with a note; else the problem."""
         for value in values_before_loop(text):
             with suppress(UnreadableError):
                 accepted = self.target.accept(value)
@@ -203,7 +202,7 @@ _kit_prompts: dict[tuple[str, str, str | None], PromptTemplate] = {}
 
 
 def render_kit_prompt(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
-    """Fill in one of the kit's own prompts; its file is read once, by asynchronous code on a thread."""
+    """Make a step that fills in one of the kit's own prompts; the file is read once, on an event loop on a thread."""
     key = name, language, os.environ.get(FOLDER_VARIABLE)
 
     def sync(call: ModelCall) -> list[BaseMessage]:

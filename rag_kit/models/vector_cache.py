@@ -57,11 +57,11 @@ class CachedEmbeddings(Embeddings):
         return embed_query(self._model, text)
 
     async def aembed_query(self, text: str) -> list[float]:
-        """As `embed_query`, on an event loop."""
+        """Embed a question by the model on an event loop; it is not kept."""
         return await aembed_query(self._model, text)
 
     def _embed_missing(self, texts: Iterable[str]) -> None:
-        """Take the vectors that are not in memory from the file, else from the model."""
+        """Put the vectors of texts into memory that lack there: from the file, else made by the model and stored."""
         keys = {text: self._key(text) for text in texts if text not in self._known}
         stored = self._file.get(list(keys.values())) if self._file is not None and keys else {}
         for text, key in keys.items():

@@ -48,11 +48,11 @@ class OnRefusal(Runnable[Any, Any]):
                 raise
         if isinstance(instead, Exception):
             return instead
-        # the error of the second request is raised
+        # a second error is not handled, but raised
         return OnRefusal(instead, lambda error: None, self.charge).invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """As `invoke`, on an event loop."""
+        """Ask the model on an event loop, and once more where `handle` gives another runnable."""
         try:
             self._charge()
             return await self.bound.ainvoke(input, config, **kwargs)
@@ -75,9 +75,9 @@ def change_models(
     change: Change,
     config: RunnableConfig | None,
     arguments: Mapping[str, Any],
-    first: bool = True,  # no other model is asked before this one, as before a fallback
+    first: bool = True,  # False for a fallback
 ) -> Any:
-    """Change each chat model inside its wrappers, as the config chooses it; None if the first has no change."""
+    """Apply ``change`` to each chat model in its wrappers, as the config chooses it; None if it refuses the first."""
     if isinstance(runnable, DynamicRunnable):
         runnable, config = runnable.prepare(config)
         return change_models(runnable, change, config, arguments, first)

@@ -77,7 +77,7 @@ def read_e5(path: Path) -> E5File:
 def _read_pieces(cursor: _Cursor) -> tuple[list[tuple[str, float]], int]:
     """Read the vocabulary, each piece with its score, and the number of the piece for unknown text."""
     count, _, _, _, unknown = cursor.take("5i")
-    (length,) = cursor.take("Q")
+    (length,) = cursor.take("Q")  # bytes of all pieces' text
     ends, scores = cursor.array("<u4", count + 1).tolist(), cursor.array("<f4", count).tolist()
     text = cursor.array("u1", length).tobytes()
     pieces = [text[start:end].decode("utf-8") for start, end in pairwise(ends)]
@@ -101,8 +101,8 @@ def _read_weights(cursor: _Cursor) -> dict[str, Any]:
     for _ in range(tensor_count):
         (name_length,) = cursor.take("H")
         name = cursor.take(f"{name_length}s")[0].decode()
-        _, count, offset, size = cursor.take("BIQQ")  # number of values, place and bytes
-        if size == count * 4:
+        _, count, offset, size = cursor.take("BIQQ")  # number of values, position in the file, bytes
+        if size == count * 4:  # float32
             value: Any = np.frombuffer(cursor.data, "<f4", count, offset)
             value = value.reshape(-1, HIDDEN) if name in _TABLES else value
         else:
@@ -115,7 +115,7 @@ def _read_weights(cursor: _Cursor) -> dict[str, Any]:
 
 
 def _bert_name(name: str) -> str:
-    """Return BERT's name of a tensor."""
+    """Return BERT's name of a tensor: "l3.q.w" -> "encoder.layer.3.attention.self.query.weight"."""
     if name in _OUTER:
         return _OUTER[name]
     layer, part, end = name.split(".")

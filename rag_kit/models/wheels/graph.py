@@ -39,7 +39,8 @@ class Packed:
     scales: NDArray[np.float16]
 
     def neighbours(self) -> NDArray[np.uint8]:
-        """Return the values with ``2j`` and ``2j + 1`` in a byte, as ``MatMulNBits`` takes them."""
+        """Return the 4-bit values packed anew, neighbours ``2j`` and ``2j + 1`` in a byte, as ``MatMulNBits`` wants."""
+        # the lower halves of the bytes are values 0 to 15 of a block, the upper halves 16 to 31
         ordered = np.concatenate([self.values & 15, self.values >> 4], axis=2)
         paired: NDArray[np.uint8] = ordered[:, :, ::2] | (ordered[:, :, 1::2] << 4)
         return paired
@@ -109,7 +110,7 @@ def _dense(g: _Graph, x: str, name: str, kernel: Array | Packed, bias: Array) ->
 
 
 def _stack(kernels: list[Any]) -> Any:
-    """Stack matrices of one kind, packed or not."""
+    """Stack matrices, all of them packed or none, into one with the rows of all."""
     if not isinstance(kernels[0], Packed):
         return np.concatenate(kernels)
     values = np.concatenate([kernel.values for kernel in kernels])
@@ -124,7 +125,7 @@ def _look_up_rows(g: _Graph, table: Array | Packed) -> str:
     upper = g.add("BitShift", pairs, g.weight("four", np.array(4, np.uint8)), direction="RIGHT")
     pairs, upper = (g.add("Cast", part, to=_FLOAT) for part in (pairs, upper))
     lower = g.add("Sub", pairs, g.add("Mul", upper, g.scalar(16.0)))
-    values = g.add("Sub", g.add("Concat", lower, upper, axis=-1), g.scalar(8.0))
+    values = g.add("Sub", g.add("Concat", lower, upper, axis=-1), g.scalar(8.0))  # 0..15 stand for -8..7
     scales = g.add("Cast", g.add("Gather", g.weight("word_scales", table.scales), "input_ids"), to=_FLOAT)
     scaled = g.add("Mul", values, g.add("Unsqueeze", scales, g.shape(3)))
     return g.add("Reshape", scaled, g.shape(0, 0, HIDDEN))

@@ -29,26 +29,26 @@ class WheelEmbeddings(WheelEngine, Embeddings):
         self.name, self.dimensions = name, self.model.dimensions
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in order."""
+        """Embed texts: one vector each, in order."""
         vectors: list[list[float]] = self.embed_array(texts).tolist()
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question."""
+        """Embed a question, with the prefix that the model wants before questions."""
         vector: list[float] = self._embed([self.model.query_prefix + self.model.prefix + text])[0].tolist()
         return vector
 
     def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """``embed_documents`` without the conversion to lists: float32, shape (texts, dimensions)."""
+        """Embed texts as ``embed_documents`` does, into a float32 array of shape (texts, dimensions)."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidInputError("embed_documents takes a list of str; for one text use embed_query")
         return self._embed([self.model.prefix + text for text in texts])
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of texts that have their prefix."""
+        """Return unit vectors of texts that have their prefix, float32 of shape (texts, dimensions)."""
         result = np.empty((len(texts), self.dimensions), np.float32)
         for rows, output, _ in self.run(texts):
-            # A graph of the kit pools by itself; the others give a vector a token, of which the first is the text's.
+            # The kit's own graphs give a vector a text; others one a token, of which the first stands for the text.
             vectors = output if output.ndim == 2 else output[:, 0]
             result[rows] = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return result
@@ -58,7 +58,7 @@ class WheelCrossEncoder(WheelEngine, BaseCrossEncoder):
     """A model that reads query and passage together, 512 tokens of both (Nogueira and Cho, arXiv 1901.04085)."""
 
     def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """One score a pair of query and passage, a logit; higher is better."""
+        """Return the score of each pair of query and passage, a logit; higher is better."""
         scores = np.empty(len(text_pairs), np.float32)
         for rows, output, _ in self.run([(query, passage) for query, passage in text_pairs]):
             scores[rows] = output[:, 0]
