@@ -62,7 +62,7 @@ def read_safetensors(path: Path) -> dict[str, Array]:
 
 
 class _Graph:
-    """Collects nodes and weights under unique names."""
+    """A graph under construction: nodes, and weights under unique names; its methods return names of tensors."""
 
     def __init__(self) -> None:
         from onnx import helper, numpy_helper
@@ -96,17 +96,17 @@ class _Graph:
         return outputs
 
 
-def _dense(g: _Graph, x: str, name: str, kernel: Array | Packed, bias: Array) -> str:
+def _dense(graph: _Graph, tensor: str, name: str, kernel: Array | Packed, bias: Array) -> str:
     """Add a dense layer, the product with a kernel of shape (outputs, inputs) plus a bias; return its output's name."""
     if isinstance(kernel, Packed):
-        values = g.weight(f"{name}.kernel", kernel.neighbours())
-        scales = g.weight(f"{name}.scales", kernel.scales.astype(np.float32).reshape(-1))
+        values = graph.weight(f"{name}.kernel", kernel.neighbours())
+        scales = graph.weight(f"{name}.scales", kernel.scales.astype(np.float32).reshape(-1))
         rows, blocks, _ = kernel.values.shape
         sizes = {"K": blocks * BLOCK, "N": rows, "bits": 4, "block_size": BLOCK, "accuracy_level": 4}
-        product = g.add("MatMulNBits", x, values, scales, domain=CONTRIB, **sizes)
+        product = graph.add("MatMulNBits", tensor, values, scales, domain=CONTRIB, **sizes)
     else:  # MatMul wants (inputs, outputs)
-        product = g.add("MatMul", x, g.weight(f"{name}.kernel", kernel.T))
-    return g.add("Add", product, g.weight(f"{name}.bias", bias))
+        product = graph.add("MatMul", tensor, graph.weight(f"{name}.kernel", kernel.T))
+    return graph.add("Add", product, graph.weight(f"{name}.bias", bias))
 
 
 def _stack(kernels: list[Any]) -> Any:
@@ -117,44 +117,47 @@ def _stack(kernels: list[Any]) -> Any:
     return Packed(values, np.concatenate([kernel.scales for kernel in kernels]))
 
 
-def _look_up_rows(g: _Graph, table: Array | Packed) -> str:
+def _look_up_rows(graph: _Graph, table: Array | Packed) -> str:
     """Add the look-up of the tokens' rows in the table of word embeddings; packed rows are unpacked on the way."""
     if not isinstance(table, Packed):
-        return g.add("Gather", g.weight("words", table), "input_ids")
-    pairs = g.add("Gather", g.weight("words", table.values), "input_ids")  # two values of 4 bits in a byte
-    upper = g.add("BitShift", pairs, g.weight("four", np.array(4, np.uint8)), direction="RIGHT")
-    pairs, upper = (g.add("Cast", part, to=_FLOAT) for part in (pairs, upper))
-    lower = g.add("Sub", pairs, g.add("Mul", upper, g.scalar(16.0)))
-    values = g.add("Sub", g.add("Concat", lower, upper, axis=-1), g.scalar(8.0))  # 0..15 stand for -8..7
-    scales = g.add("Cast", g.add("Gather", g.weight("word_scales", table.scales), "input_ids"), to=_FLOAT)
-    scaled = g.add("Mul", values, g.add("Unsqueeze", scales, g.shape(3)))
-    return g.add("Reshape", scaled, g.shape(0, 0, HIDDEN))
+        return graph.add("Gather", graph.weight("words", table), "input_ids")
+    pairs = graph.add("Gather", graph.weight("words", table.values), "input_ids")  # two values in a byte
+    upper = graph.add("BitShift", pairs, graph.weight("four", np.array(4, np.uint8)), direction="RIGHT")
+    pairs, upper = (graph.add("Cast", part, to=_FLOAT) for part in (pairs, upper))
+    lower = graph.add("Sub", pairs, graph.add("Mul", upper, graph.scalar(16.0)))
+    values = graph.add("Concat", lower, upper, axis=-1)
+    values = graph.add("Sub", values, graph.scalar(8.0))  # 0..15 stand for -8..7
+    scales = graph.add("Gather", graph.weight("word_scales", table.scales), "input_ids")
+    scales = graph.add("Cast", scales, to=_FLOAT)
+    scaled = graph.add("Mul", values, graph.add("Unsqueeze", scales, graph.shape(3)))
+    return graph.add("Reshape", scaled, graph.shape(0, 0, HIDDEN))
 
 
-def _norm(g: _Graph, x: str, name: str, weights: Weights, *, add: str) -> str:
-    """Add the layer norm of the sum of two tensors, ``x`` and ``add``."""
-    parts = [g.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias")]
-    return g.add("SkipLayerNormalization", x, add, *parts, domain=CONTRIB, epsilon=LAYER_NORM_EPS)
+def _norm(graph: _Graph, tensor: str, name: str, weights: Weights, *, add: str) -> str:
+    """Add the layer norm of the sum of two tensors, ``tensor`` and ``add``; return its output's name."""
+    parts = [graph.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias")]
+    return graph.add("SkipLayerNormalization", tensor, add, *parts, domain=CONTRIB, epsilon=LAYER_NORM_EPS)
 
 
-def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: Weights) -> str:
+def _add_layer(graph: _Graph, tensor: str, number: int, mask: str, weights: Weights) -> str:
     """Add one transformer layer: attention, then the feed-forward part, each with its residual and norm."""
 
-    def dense(x: str, name: str) -> str:
-        return _dense(g, x, name, weights[f"{name}.weight"], weights[f"{name}.bias"])
+    def dense(tensor: str, name: str) -> str:
+        return _dense(graph, tensor, name, weights[f"{name}.weight"], weights[f"{name}.bias"])
 
     prefix = f"encoder.layer.{number}"
     parts = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
     # One product for query, key and value: a third of the calls, same numbers.
     kernel = _stack([weights[f"{part}.weight"] for part in parts])
     bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
-    projected = _dense(g, x, f"{prefix}.qkv", kernel, bias)
-    query_key_value = g.split(projected, HIDDEN, HIDDEN, HIDDEN)
-    context = g.add("MultiHeadAttention", *query_key_value, "", mask, domain=CONTRIB, num_heads=HEADS)
+    projected = _dense(graph, tensor, f"{prefix}.qkv", kernel, bias)
+    query_key_value = graph.split(projected, HIDDEN, HIDDEN, HIDDEN)
+    context = graph.add("MultiHeadAttention", *query_key_value, "", mask, domain=CONTRIB, num_heads=HEADS)
     context = dense(context, f"{prefix}.attention.output.dense")
-    x = _norm(g, context, f"{prefix}.attention.output.LayerNorm", weights, add=x)
-    inner = g.add("Gelu", dense(x, f"{prefix}.intermediate.dense"), domain=CONTRIB)
-    return _norm(g, dense(inner, f"{prefix}.output.dense"), f"{prefix}.output.LayerNorm", weights, add=x)
+    tensor = _norm(graph, context, f"{prefix}.attention.output.LayerNorm", weights, add=tensor)
+    inner = graph.add("Gelu", dense(tensor, f"{prefix}.intermediate.dense"), domain=CONTRIB)
+    output = dense(inner, f"{prefix}.output.dense")
+    return _norm(graph, output, f"{prefix}.output.LayerNorm", weights, add=tensor)
 
 
 def build_graph(weights: Weights) -> bytes:
@@ -162,48 +165,48 @@ def build_graph(weights: Weights) -> bytes:
 
     In: ``input_ids``, ``attention_mask``, int64 (batch, tokens). Out: ``embedding``, float32 (batch, 384), unit rows.
     """
-    g = _Graph()
-    float_mask = g.add("Cast", "attention_mask", to=_FLOAT)
-    int_mask = g.add("Cast", "attention_mask", to=_INT32)
-    x = _embed_tokens(g, weights)
+    graph = _Graph()
+    float_mask = graph.add("Cast", "attention_mask", to=_FLOAT)
+    int_mask = graph.add("Cast", "attention_mask", to=_INT32)
+    tensor = _embed_tokens(graph, weights)
     layers = sum(name.endswith(".attention.self.query.weight") for name in weights)
     for number in range(layers):
-        x = _add_layer(g, x, number, int_mask, weights)
-    _pool(g, x, float_mask)
-    return _serialise(g)
+        tensor = _add_layer(graph, tensor, number, int_mask, weights)
+    _pool(graph, tensor, float_mask)
+    return _serialise(graph)
 
 
-def _embed_tokens(g: _Graph, weights: Weights) -> str:
+def _embed_tokens(graph: _Graph, weights: Weights) -> str:
     """Add the sum of the embeddings of words, positions and segments, with its norm."""
-    words = _look_up_rows(g, weights["embeddings.word_embeddings.weight"])
-    length = g.add("Slice", g.add("Shape", "input_ids"), g.shape(1), g.shape(2))
+    words = _look_up_rows(graph, weights["embeddings.word_embeddings.weight"])
+    length = graph.add("Slice", graph.add("Shape", "input_ids"), graph.shape(1), graph.shape(2))
     # Positions are 0..tokens-1 and every token is of segment 0, so both tables add up beforehand.
     segments = weights["embeddings.token_type_embeddings.weight"]
     positions = weights["embeddings.position_embeddings.weight"] + segments[0]
-    position = g.add("Slice", g.weight("places", positions), g.shape(0), length, g.shape(0))
-    position = g.add("Expand", position, g.add("Shape", words))
-    return _norm(g, words, "embeddings.LayerNorm", weights, add=position)
+    position = graph.add("Slice", graph.weight("places", positions), graph.shape(0), length, graph.shape(0))
+    position = graph.add("Expand", position, graph.add("Shape", words))
+    return _norm(graph, words, "embeddings.LayerNorm", weights, add=position)
 
 
-def _pool(g: _Graph, x: str, mask: str) -> None:
+def _pool(graph: _Graph, tensor: str, mask: str) -> None:
     """Add the output: the mean of the tokens' vectors over the mask, divided by its L2 norm."""
-    wide = g.add("Unsqueeze", mask, g.shape(2))
-    total = g.add("ReduceSum", g.add("Mul", x, wide), g.shape(1), keepdims=0)
-    count = g.add("Max", g.add("ReduceSum", wide, g.shape(1), keepdims=0), g.scalar(1e-9))
-    mean = g.add("Div", total, count)
-    norm = g.add("ReduceL2", mean, axes=[1], keepdims=1)
-    g.add("Div", mean, g.add("Max", norm, g.scalar(1e-12)), name="embedding")
+    wide = graph.add("Unsqueeze", mask, graph.shape(2))
+    total = graph.add("ReduceSum", graph.add("Mul", tensor, wide), graph.shape(1), keepdims=0)
+    count = graph.add("Max", graph.add("ReduceSum", wide, graph.shape(1), keepdims=0), graph.scalar(1e-9))
+    mean = graph.add("Div", total, count)
+    norm = graph.add("ReduceL2", mean, axes=[1], keepdims=1)
+    graph.add("Div", mean, graph.add("Max", norm, graph.scalar(1e-12)), name="embedding")
 
 
-def _serialise(g: _Graph) -> bytes:
+def _serialise(graph: _Graph) -> bytes:
     """Check the graph and write it as a model."""
     from onnx import TensorProto, checker, helper
 
     info = helper.make_tensor_value_info
     inputs = [info(name, TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
     outputs = [info("embedding", TensorProto.FLOAT, ["batch", HIDDEN])]
-    graph = helper.make_graph(g.nodes, "bert", inputs, outputs, list(g.weights.values()))
+    onnx_graph = helper.make_graph(graph.nodes, "bert", inputs, outputs, list(graph.weights.values()))
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
-    model = helper.make_model(graph, producer_name="rag_kit", opset_imports=opsets, ir_version=8)
+    model = helper.make_model(onnx_graph, producer_name="rag_kit", opset_imports=opsets, ir_version=8)
     checker.check_model(model)
     return bytes(model.SerializeToString())
