@@ -388,12 +388,13 @@ class Call:
         outcomes, cache_keys = await self._from_cache(model, prompt, used_values, schema, names)
         missing = [number for number, outcome in enumerate(outcomes) if outcome is None]
         max_calls = self.budget.max_calls
-        room = len(missing) if max_calls is None else max(0, max_calls - self.budget.calls)
-        jobs = [self._model_job(names[n], model, prompt, used_values[n], schema) for n in missing[:room]]
+        calls_left = len(missing) if max_calls is None else max(0, max_calls - self.budget.calls)
+        asked, refused = missing[:calls_left], missing[calls_left:]  # numbers of sets of values
+        jobs = [self._model_job(names[n], model, prompt, used_values[n], schema) for n in asked]
         with self.before_search(), watch_stand_ins() as stand_ins:
             answers = await self.side_by_side(jobs, timed=False) if jobs else []
         self.by_rule = bool(stand_ins) or is_extractive(model)
-        for number in missing[room:]:
+        for number in refused:
             answers.append(Outcome(names[number], error=BudgetExceededError("calls", max_calls or 0)))
         for number, outcome in zip(missing, answers, strict=True):
             outcomes[number] = outcome

@@ -132,7 +132,7 @@ class DenseIndexRetriever(ByVectorRetriever):
 
 
 async def embed_first(retriever: Any, query: str) -> None:
-    """Embed a query into the memory of each vector retriever inside, before it is searched several times at once."""
+    """Embed a query for the vector retrievers inside, which keep the vector, before several searches need it."""
     parts = retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]
     for part in parts:
         if isinstance(part, DenseIndexRetriever) and part.index.embeddings is not None and part.reads(query):

@@ -42,8 +42,8 @@ def own_filter(
 ) -> Filter | None:
     """Return the filter that all documents of a retriever pass: its own, ANDed with those of its inner retrievers.
 
-    It holds for documents, too, that are fetched by id or position and not by the retriever. A filter that cannot be
-    read is passed over, or raises ``FilterError`` with ``strict``.
+    Documents that are fetched by id or position, and not by the retriever, must pass it too. A filter that cannot be
+    read is ignored, or raises ``FilterError`` with ``strict``.
     """
     outer: Any = None
     if isinstance(retriever, RunnableBindingBase):
@@ -93,9 +93,9 @@ def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
 def fields_inside(
     retrievers: Sequence[Any], needed: set[str], config: RunnableConfig | None = None
 ) -> set[str] | None:
-    """Return metadata fields of the retrievers' documents, at least the ``needed`` ones that there are.
+    """Return names of metadata fields of the retrievers' documents, among them all ``needed`` ones that exist.
 
-    None if a retriever does not know the fields of its documents.
+    Returns None if a retriever does not know the fields of its documents.
     """
     if not retrievers:
         return None
@@ -114,10 +114,10 @@ def fields_inside(
 
 
 def check_fields(retriever: Any, needed: set[str], config: RunnableConfig | None) -> set[str]:
-    """Refuse a filter on fields that no document has; return the fields that need not be checked again.
+    """Refuse a filter that needs fields which no document has; return the fields that need not be checked again.
 
-    Nothing is refused where the fields are not known for free (a foreign store, a function), and where there are no
-    documents. The message lists the fields there are, unless a filter of the retriever keeps documents from the caller.
+    Nothing is refused if there are no documents, or their fields are not known (a foreign store, a function). The error
+    lists the known fields, unless a filter of the retriever's own keeps documents from the caller.
     """
     try:
         known = fields_inside([retriever], needed, config)

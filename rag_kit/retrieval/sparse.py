@@ -69,6 +69,7 @@ class SparseRetriever(MemoryIndexRetriever):
         return cls(index=index, **options)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
+        """Encode the query, on an event loop without blocking it, and search by the sparse vector."""
         vector: Weights = await Step(
             "encode", lambda _: self.index.encode_query(query), lambda _: self.index.aencode_query(query)
         )
@@ -132,6 +133,7 @@ class TrigramRetriever(MemoryIndexRetriever):
         return cls(index=index, **fields)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
+        """Search, and leave out hits below ``min_match`` times the highest score possible."""
         hits = await self._hits(query, call)
         good = [hit for hit in hits if hit[1] >= self.min_match * hits.maximum]
         return add_first_stage(good, "trigram", self.get_name(), query, max_score=hits.maximum)

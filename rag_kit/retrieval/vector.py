@@ -94,7 +94,7 @@ class VectorRetriever(RagKitRetriever):
             passing = scored if passes is None else [pair for pair in scored if passes(pair[0].metadata)]
             if len(scored) < depth or len(passing) >= call.k:
                 break
-        else:
+        else:  # not even the deepest search gave enough
             call.note(left_out(self.get_name(), len(scored) - len(passing)), unsearched=True)
         return self._with_stages(call, passing)
 
@@ -152,7 +152,7 @@ def _finds_alike_by_vector(store: VectorStore) -> bool:
 
 
 class VectorSearch(VectorRetriever):
-    """As ``VectorRetriever``, with a ready vector, and a filter in the store's own language beside the kit's."""
+    """A search of a store by a ready vector, under a filter in the store's own language beside the kit's."""
 
     searches_together: ClassVar[bool] = False
 

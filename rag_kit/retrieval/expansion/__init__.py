@@ -1,1 +1,1 @@
-"""Query expansion: more terms for the keyword leg, from a model or a thesaurus."""
+"""Query expansion: more terms for keyword search, from a model or a thesaurus."""

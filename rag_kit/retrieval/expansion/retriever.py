@@ -48,7 +48,7 @@ class ExpansionRetriever(RewritingRetriever):
     """Search for more than the words of the question.
 
     Terms come from a model (``from_llm``), from your own thesaurus (``from_thesaurus``), or from both. Over a
-    ``BM25Retriever``, or the keyword leg of a ``DocumentIndex`` (``index_retriever(index, "bm25")``), they join
+    ``BM25Retriever``, or the keyword part of a ``DocumentIndex`` (``index_retriever(index, "bm25")``), they join
     the question's words in one search, each with a weight; any other retriever is asked the question, and the
     question with the terms behind it, and the two lists are fused. Question templates ("What is {term}?") are
     searches of their own. The provenance names each added term with its weight and source under ``terms``.

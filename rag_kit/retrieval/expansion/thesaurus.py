@@ -57,7 +57,7 @@ class Thesaurus:
     def find(self, text: str) -> dict[str, list[str]]:
         """Return the terms of the thesaurus in a text, as the text writes them -> their related terms."""
         folded = fold(text)
-        # The terms are given as the user wrote them wherever folding kept the length.
+        # If folding kept the length, positions agree, and terms can be given as the user wrote them.
         surface = text if len(folded) == len(text) else folded
         matches = list(_UNITS.finditer(folded))
         stems = [_stem(match[0]) for match in matches]
@@ -66,7 +66,7 @@ class Thesaurus:
         while first < len(stems):
             size = min(self._longest.get(stems[first], 0), len(stems) - first)
             while size and not self._related.get(tuple(stems[first : first + size])):
-                size -= 1  # the longest term that begins here counts
+                size -= 1  # until the longest term that begins here, or none, is left
             if size:
                 term = surface[matches[first].start() : matches[first + size - 1].end()]
                 result.setdefault(term, list(self._related[tuple(stems[first : first + size])]))
@@ -81,7 +81,7 @@ class Thesaurus:
 
 
 def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
-    """Yield each term with its related ones: in a group of synonyms, with all others."""
+    """Yield each term of a thesaurus with its related terms; in a group of synonyms these are all the others."""
     if isinstance(entries, Mapping):
         for term, related in entries.items():
             [term_text] = _terms([term])
@@ -94,6 +94,7 @@ def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
 
 
 def _terms(value: Any) -> list[str]:
+    """Return the terms of a list or set, with single blanks; refuse anything but a list of texts that are not empty."""
     listed = isinstance(value, (list, tuple, set)) and len(value) > 0
     if not listed or not all(isinstance(term, str) and term.strip() for term in value):
         raise InvalidInputError(

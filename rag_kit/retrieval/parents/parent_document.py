@@ -95,10 +95,12 @@ class ParentDocumentRetriever(FamilyRetriever):
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[Passage]:
         """Return a passage for each of the best ``k`` parents, in the order of each one's best match."""
-        groups: dict[Any, list[Match]] = {}  # by parent or span; a match without a place by itself
+        groups: dict[Any, list[Match]] = {}
         for match in matches:
             place = match.place
-            groups.setdefault((place.parent, *place.path[:1]) if place else match.rank, []).append(match)
+            # by parent, and by the span of it that is returned; a match outside of any parent is alone
+            key = (place.parent, *place.path[:1]) if place else match.rank
+            groups.setdefault(key, []).append(match)
         if passes is not None:
             metadata = parents_metadata(view, matches)
             groups = {key: group for key, group in groups.items() if _passes(group[0], metadata, passes)}

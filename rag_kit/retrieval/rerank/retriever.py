@@ -266,7 +266,7 @@ class RerankRetriever(RefiningRetriever):
         """Leave out the passages behind the largest drop from one score to the next, with a note."""
         if not isinstance(self.score_gap, ScoreGap):
             return documents
-        # positions and scores; passages without a score do not count
+        # positions and scores, where there is one
         scored = [(n, score) for n, doc in enumerate(documents) if (score := peek_score(doc)) is not None]
         count = self.score_gap.cut([score for _, score in scored], call.k)
         if not 0 < count < len(scored):
@@ -327,5 +327,4 @@ def lost_in_the_middle(items: Sequence[T]) -> list[T]:
         >>> lost_in_the_middle([1, 2, 3, 4, 5])
         [1, 3, 5, 4, 2]
     """
-    # every second item, then the others backwards
-    return [*items[::2], *reversed(items[1::2])]
+    return [*items[::2], *reversed(items[1::2])]  # every second item, then the others backwards
