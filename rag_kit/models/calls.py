@@ -44,7 +44,7 @@ from .runnables import acall_runnable, has_handlers
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-_GRACE = 0.05
+_GRACE = 0.05  # seconds of a deadline with which no retry begins
 _MARGIN = 1.1  # times the characters that are too many are left out: texts differ in characters a token
 
 
@@ -108,7 +108,7 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
     asend = partial(acall_runnable, runnable, messages, call.config)
     try:
         # A client's own time-out is for each read; only a call that is given up ends on time.
-        return await Step(
+        return await Step(  # the blocking call, and the one on an event loop
             "model", lambda _: call_in_time(send, call.timeout), lambda _: acall_in_time(asend, call.timeout)
         )
     except BudgetExceededError:

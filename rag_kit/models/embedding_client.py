@@ -13,7 +13,7 @@ from .failures import UnusableReplyError, map_model_error
 
 
 class EmbeddingClient:
-    """Stands in for ``OpenAI(...).embeddings`` of a model."""
+    """A stand-in for ``OpenAI(...).embeddings`` of a model."""
 
     def __init__(self, client: Any, model: Any) -> None:
         self._client, self._model = client, model
@@ -28,7 +28,7 @@ class EmbeddingClient:
 
 
 class AsyncEmbeddingClient(EmbeddingClient):
-    """As ``EmbeddingClient``, on an event loop."""
+    """A stand-in for ``AsyncOpenAI(...).embeddings`` of a model."""
 
     async def create(self, *, input: Any, **arguments: Any) -> Any:
         """Ask for the vectors of texts."""

@@ -121,7 +121,7 @@ def _read_checked(response: httpx2.Response, read: Any, *args: Any) -> Iterator[
 
 
 async def _aread_checked(response: httpx2.Response, read: Any, *args: Any) -> AsyncGenerator[bytes]:
-    """As `_read_checked`, on an event loop."""
+    """Yield the pieces that an asynchronous method of the response reads, checked."""
     check = _ReplyCheck(response)
     async for piece in read(*args):
         check.add(piece)

@@ -51,6 +51,7 @@ def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
 
 
 def _identity(model: Any) -> dict[str, Any] | None:
+    """Describe a bare model by what changes its answers, without keys; None for other objects."""
     if not isinstance(model, BaseLanguageModel):
         return None
     settings = {name: getattr(model, name, None) for name in _SAMPLING}

@@ -72,7 +72,7 @@ class JsonCache:
         """Keep values, which must be plain JSON; those over 200,000 characters are left out."""
         rows = [(key, json.dumps(value)) for key, value in values.items()]
         with self._transaction("written") as connection:
-            connection.executemany(
+            connection.executemany(  # `used` numbers the values in the order in which they were written
                 "INSERT OR REPLACE INTO answers (key, answer, used) "
                 "SELECT ?, ?, coalesce(max(used), 0) + 1 FROM answers",
                 [(key, text) for key, text in rows if len(text) <= _MAX_CHARS],

@@ -45,10 +45,8 @@ def values_before_loop(text: str) -> Iterator[Any]:
     if loop is not None:
         start, period = loop
         first_round = text[: start + period].rstrip("\\")
-        if '"' not in text[start : start + period] and _is_inside_string(
-            first_round
-        ):  # words repeat, not entries
-            text = first_round + '"'
+        if '"' not in text[start : start + period] and _is_inside_string(first_round):
+            text = first_round + '"'  # words repeat themselves, not entries
         else:
             text = text[: start + _LISTED * period]
     elif not ends_in_loop(text, counting=True):
@@ -93,7 +91,10 @@ def _closings(text: str) -> Iterator[str]:
 
     An object in a list is never closed, for as an entry it would lack fields.
     """
-    closers, ends = "", []  # brackets open at a token, and positions to cut at with the brackets open there
+    closers, ends = (
+        "",
+        [],
+    )  # closing brackets due, the innermost first; positions to cut at, with those due there
     for token in _TOKEN.finditer(text):
         mark = token[0]
         if mark in _CLOSERS:
@@ -104,7 +105,7 @@ def _closings(text: str) -> Iterator[str]:
         if mark[0] != '"':
             ends.append((token.start() if mark == "," else token.end(), closers))
     ends.append((len(text), closers))
-    whole = [text[:end] + open_ for end, open_ in ends if not (open_[:1] == "}" and "]" in open_)]
+    whole = [text[:end] + due for end, due in ends if not (due[:1] == "}" and "]" in due)]
     yield from whole[: -_MAX_CLOSINGS - 1 : -1]  # the last ones, backwards
 
 

