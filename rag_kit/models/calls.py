@@ -212,7 +212,7 @@ def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: in
 
 
 async def ask_for_reply(call: ModelCall) -> TextReply:
-    """Return the reply of a model; a refusal or an empty reply is an error."""
+    """Ask for a text, with a shorter prompt if the first was too long; a refusal or an empty reply is an error."""
     messages, bound = await fitted_messages(call), call.bound
     try:
         message = await ask_for_value(call, messages)

@@ -97,7 +97,7 @@ class FastEmbedLateInteraction(_LocalModel, BaseCrossEncoder):
         model, pairs = self._load(), list(text_pairs)
         queries = {query: next(iter(model.query_embed(query))) for query in {query for query, _ in pairs}}
         passages = model.embed([passage for _, passage in pairs], batch_size=self.batch_size)
-        return [
+        return [  # arrays of shape (tokens, size)
             float((queries[query] @ np.asarray(words).T).max(axis=1).sum())
             for (query, _), words in zip(pairs, passages, strict=True)
         ]

@@ -27,8 +27,8 @@ def call_key(
 ) -> str | None:
     """Return the key of a call's answer, 64 hexadecimal digits; None if the model cannot be told from others.
 
-    Of a prompt file the content hash counts, and so do the messages it gives. The schema is a Pydantic class, a JSON
-    schema, or ``str`` for text; the config's ``configurable`` may choose the model.
+    The key covers the hash of the prompt file and the messages that the prompt gives. The schema is a Pydantic class, a
+    JSON schema, or ``str`` for text; the config's ``configurable`` may choose the model.
     """
     identity = model_identity(model, config)
     if identity is None:

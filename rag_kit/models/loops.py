@@ -91,10 +91,8 @@ def _closings(text: str) -> Iterator[str]:
 
     An object in a list is never closed, for as an entry it would lack fields.
     """
-    closers, ends = (
-        "",
-        [],
-    )  # closing brackets due, the innermost first; positions to cut at, with those due there
+    closers = ""  # the closing brackets that are due, the innermost first
+    ends = []  # positions to cut at, each with the brackets due there
     for token in _TOKEN.finditer(text):
         mark = token[0]
         if mark in _CLOSERS:

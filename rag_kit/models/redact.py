@@ -31,7 +31,8 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """
     environment = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
     known = [secret for secret in (*secrets, *environment) if len(secret) >= MIN_SECRET]
-    for form in sorted({form for secret in known for form in _forms(secret)}, key=len, reverse=True):
+    forms = {form for secret in known for form in _forms(secret)}
+    for form in sorted(forms, key=len, reverse=True):  # the longest first: a shorter one may be a part of it
         text = text.replace(form, MASK)
     return without_shapes(text)
 

@@ -136,6 +136,5 @@ def earlier_messages(history: Any, question: str) -> list[Any]:
             f"history is {type(messages).__name__}; it must be a list of messages, oldest first: LangChain "
             "messages, (role, text) pairs, or dicts with 'role' and 'content'."
         )
-    as_message = render_history([("user", question)])
-    ends_with_question = bool(messages) and render_history(messages[-1:]) == as_message
-    return list(messages[:-1] if ends_with_question else messages)
+    question_is_last = messages and render_history(messages[-1:]) == render_history([("user", question)])
+    return list(messages[:-1] if question_is_last else messages)

@@ -97,7 +97,7 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
     supported, unsupported, _ = _REASONS[prompt.language]
     if is_declined(answer) or (statements and not missing):
         return {"relevant": True, "score": 1.0, "reason": supported}
-    first = renumber(missing[0], {}, texts)[:200] if missing else "?"
+    first = renumber(missing[0], {}, texts)[:200] if missing else "?"  # without its citations
     score = 1 - len(missing) / max(1, len(statements))
     return {"relevant": False, "score": score, "reason": unsupported.format(first)}
 
@@ -128,7 +128,7 @@ def _support(statement: str, passages: Sequence[str]) -> str:
     words = set(terms(statement))
     labels = set()
     for text in passages:
-        if words & set(terms(text)):  # else the check is "undecided", but nothing is supported
-            cited = f"{renumber(statement, {}, [text])}[1]"
+        if words & set(terms(text)):  # a text without a shared word supports nothing
+            cited = f"{renumber(statement, {}, [text])}[1]"  # the statement, citing this text alone
             labels.add(_SUPPORT.get(check_citations(cited, [text]).status, "none"))
     return next((label for label in ("full", "partial") if label in labels), "none")

@@ -266,7 +266,6 @@ class RerankRetriever(RefiningRetriever):
         """Leave out the passages behind the largest drop from one score to the next, with a note."""
         if not isinstance(self.score_gap, ScoreGap):
             return documents
-        # positions and scores, where there is one
         scored = [(n, score) for n, doc in enumerate(documents) if (score := peek_score(doc)) is not None]
         count = self.score_gap.cut([score for _, score in scored], call.k)
         if not 0 < count < len(scored):
