@@ -54,7 +54,7 @@ def keeps_query_vectors() -> bool:
 
 @contextmanager
 def keep_query_vectors() -> Iterator[KeptVectors]:
-    """Embed each query at most once a model in the block, also on threads and in tasks started there."""
+    """Have each query embedded at most once by each model in the block, also on threads and tasks started there."""
     token = _kept.set(kept := KeptVectors())
     try:
         yield kept

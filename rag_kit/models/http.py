@@ -59,7 +59,7 @@ async def _astamp(proxy: str | None, request: httpx2.Request) -> None:
 
 
 def _check_reply(response: httpx2.Response) -> None:
-    """Refuse a web page; let the reply be checked as it is read: its size, its time, the end of a stream."""
+    """Refuse a web page; have any other reply checked while it is read: its size, its time, the end of a stream."""
     if response.is_success and "text/html" in response.headers.get("content-type", ""):
         # an error of this class is not tried again by the client
         raise openai.APIConnectionError(message=f"the reply is {WEB_PAGE}", request=response.request)

@@ -61,7 +61,7 @@ def json_values(text: str) -> Iterator[Any]:
 
 
 def is_truncated(text: str) -> bool:
-    """Tell whether a text ends in JSON that breaks off, also behind a fence or a preamble."""
+    """Tell whether a text ends in JSON that breaks off, even after a fence or a preamble."""
     return _find_values(text[:MAX_TEXT])[1]
 
 

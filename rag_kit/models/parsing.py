@@ -136,7 +136,8 @@ def _read_tags(text: str, target: Target) -> dict[str, Any]:
             singular = name[:-3] + "y" if name.endswith("ies") else name.removesuffix("s")  # queries -> query
             items = _tag_contents(text, singular) if singular != name else []
             lines = "\n".join(contents)
-            if items := items or _marked_lines(lines) or [line for line in lines.splitlines() if line]:
+            items = items or _marked_lines(lines) or [line for line in lines.splitlines() if line]
+            if items:
                 fields[name] = items
         elif contents:
             fields[name] = contents[-1]

@@ -64,7 +64,7 @@ def grade_score(grade: Any) -> float | None:
 
 
 class Chosen(NamedTuple):
-    """The numbers that a model gave, as positions from 0, each once; and what could not be used."""
+    """The passage numbers that a model gave, as positions from 0, each once; and counts of unusable entries."""
 
     positions: list[int]
     problems: list[str]

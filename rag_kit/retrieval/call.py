@@ -458,7 +458,7 @@ class Call:
 
 
 def value_or_raise(outcome: Outcome[Any]) -> Any:
-    """Return the value of an outcome, or raise its error, in a ``BranchError`` if it is not the kit's."""
+    """Return the value of an outcome, or raise its error; one that is not the kit's becomes a ``BranchError``."""
     if isinstance(outcome.error, RagKitError):
         raise outcome.error
     if outcome.error is not None:
@@ -475,7 +475,7 @@ def failures_or_raise(outcomes: Sequence[Outcome[Any]], call: Call) -> list[Outc
 
 
 def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
-    """Raise the error for tasks that all failed; a used-up budget as it is."""
+    """Raise one error that names the failures of all tasks, or the ``BudgetExceededError`` if one is among them."""
     errors = [outcome.error for outcome in outcomes]
     for error in errors:
         if isinstance(error, BudgetExceededError):

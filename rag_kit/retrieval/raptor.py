@@ -91,7 +91,7 @@ class RaptorRetriever(ByVectorRetriever):
         return _Loaded(generation, tree, vectors, _complete_summaries(tree, current))
 
     def _hits(self, vector: Vectors, loaded: _Loaded, summaries: set[str], call: Call) -> Hits:
-        """Return the passages, and those of some summaries, that are nearest to a vector, with their cosines."""
+        """Return the ``k`` nearest to a vector among all passages and the given summaries, with their cosines."""
         passages_only = combine_filters(call.filter, {REPRESENTATION: {"$exists": False}})
         hits = self.index.search_dense(vector.tolist(), call.k, passages_only)
         rows = {key: row for key, row in loaded.vectors.items() if key in summaries}

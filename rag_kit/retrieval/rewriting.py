@@ -121,7 +121,7 @@ class RewritingRetriever(AskingRetriever):
         return self.task
 
     def inner_retrievers(self) -> Sequence[Any]:
-        """The one that is searched with."""
+        """Return the retriever that is asked for each text."""
         return [self.retriever]
 
     @abstractmethod
@@ -154,7 +154,7 @@ class RewritingRetriever(AskingRetriever):
         return [] if call.by_rule and not self.has_rule else replies
 
     async def _search_for(self, searches: Sequence[Search], call: Call, offset: int = 0) -> list[Search]:
-        """Make searches, after ``offset`` others of this call; failed ones and those of weight 0 are left out."""
+        """Make the searches of weight above 0 and return the answered ones; ``offset`` others were made before."""
         weighted = []
         for search, weight in zip(searches, self._weights(offset + len(searches))[offset:], strict=True):
             if weight:

@@ -157,8 +157,8 @@ class CompressionRetriever(RefiningRetriever):
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
         is_valid = len(selections) == len(passages)
         for passage, selection in zip(passages, selections, strict=False):
-            positions = range(len(passage.sentences))
-            is_valid = is_valid and all(position in positions for position in selection or ())
+            count = len(passage.sentences)
+            is_valid = is_valid and all(position in range(count) for position in selection or ())
         if not is_valid:
             raise ModelOutputError(
                 f"The compressor {self.compressor.name} gave {len(selections)} selections for {len(passages)} "

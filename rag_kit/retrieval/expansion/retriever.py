@@ -229,7 +229,7 @@ def key_phrases(question: str) -> list[str]:
 
 
 def _words(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Return start and end of each word, and whether it is a function word."""
+    """Yield start and end of each word, and whether it is a function word."""
     for match in _RUNS.finditer(text):
         if not _IS_HAN.match(match[0]):
             yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_EVIDENCE

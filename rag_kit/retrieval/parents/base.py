@@ -178,7 +178,7 @@ class FamilyWriter(RagKitRetriever):
         return self.index.upsert(self._families(documents), ids).parents
 
     async def aupsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> Changes:
-        """As ``upsert``, on a thread."""
+        """Write documents with their children on a thread; see ``upsert``."""
         return await run_in_thread(self.upsert, documents, ids)
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -186,7 +186,7 @@ class FamilyWriter(RagKitRetriever):
         return self.index.delete(ids)
 
     async def adelete(self, ids: Sequence[str]) -> int:
-        """As ``delete``, on a thread."""
+        """Remove documents with their children on a thread; see ``delete``."""
         return await run_in_thread(self.delete, ids)
 
     def close(self) -> None:
@@ -202,7 +202,7 @@ class FamilyWriter(RagKitRetriever):
 
 
 class FamilyRetriever(FamilyWriter):
-    """Search the parts of documents, return what stands around them; arguments as of ``ParentDocumentRetriever``."""
+    """A retriever that searches parts of documents and returns larger spans; see ``ParentDocumentRetriever``."""
 
     max_fetch_k: Count = 1000
     stage: str = "parent"

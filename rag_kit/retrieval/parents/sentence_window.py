@@ -68,7 +68,7 @@ class SentenceWindowRetriever(FamilyRetriever):
         return [window.passage(view, documents) for window in windows]
 
     def _bounds(self, view: FamilyView, place: ChildPlace, passes: Passes | None) -> tuple[int, int]:
-        """Return the numbers of the first and last sentence of a window; it ends before one that does not pass."""
+        """Return the numbers of a window's first and last sentence; it ends where a sentence fails the filter."""
         number = place.ordinal
         if place.start is None:
             return number, number

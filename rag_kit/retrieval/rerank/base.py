@@ -97,7 +97,7 @@ def _score(value: Any) -> float | None:
 def by_scores(
     scores: Sequence[float | None], *, details: Sequence[Mapping[str, Any]] = (), notes: Sequence[str] = ()
 ) -> Ranking:
-    """Rank by score, ties in the order given; a document without a score stays where it is.
+    """Rank documents by score, ties in the order given; a document without a score keeps its position.
 
     Raises ``ModelOutputError`` if there is no score at all.
     """

@@ -175,7 +175,7 @@ def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:
 
 
 def _as_reranker(value: Any) -> Reranker | DocumentCompressor:
-    """Make a reranker of what a user gave: models and functions are wrapped, a name is a model from a wheel."""
+    """Return a reranker for a user's argument: wrap a model or function; a name means a model from a wheel."""
     if value in RERANKERS:
         return CrossEncoderReranker(wheel_reranker(value))
     if isinstance(value, (Reranker, DocumentCompressor)):
