@@ -178,7 +178,6 @@ def _failure_of_one(error: BaseException) -> Failure | None:
             return Failure.REFUSED_FOR_GOOD
         by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
         return by_status.get(status, Failure.REFUSED)
-    # the most special class first
     failures = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
     return next(filter(None, failures), None)
 

@@ -64,11 +64,11 @@ class FastEmbedEmbeddings(_LocalModel, Embeddings):
     kind = "TextEmbedding"
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text."""
+        """Embed passages: one vector each."""
         return [vector.tolist() for vector in self._load().passage_embed(texts, batch_size=self.batch_size)]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question."""
+        """Embed a question."""
         vectors = [vector.tolist() for vector in self._load().query_embed(text)]
         return list(vectors[0])
 
@@ -79,7 +79,7 @@ class FastEmbedCrossEncoder(_LocalModel, BaseCrossEncoder):
     kind = "TextCrossEncoder"
 
     def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """One score a pair of query and passage; higher is better."""
+        """Return a score for each pair of query and passage; higher is better."""
         return list(map(float, self._load().rerank_pairs(list(text_pairs), batch_size=self.batch_size)))
 
 

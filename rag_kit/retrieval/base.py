@@ -386,7 +386,7 @@ class RefiningRetriever(AskingRetriever):
         """Return how many documents to ask the inner retriever for, without a ``fetch_k``."""
 
     def inner_retrievers(self) -> Sequence[Any]:
-        """The one whose documents are worked on."""
+        """Return the retriever whose documents are worked on."""
         return [self.retriever]
 
     def _depth(self, call: Call) -> int:

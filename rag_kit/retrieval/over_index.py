@@ -12,7 +12,7 @@ from rag_kit.retrieval.indexed import Pipeline, rows_retriever
 from rag_kit.retrieval.representations import SETTING, MultiRepresentationRetriever
 from rag_kit.retrieval.rerank.retriever import RerankRetriever
 
-_MAX_QUERY = 64  # tokens; cross-encoders lost on queries of 60 words
+_MAX_QUERY = 64  # tokens; on longer queries cross-encoders made results worse
 
 
 def index_retriever(
@@ -25,7 +25,7 @@ def index_retriever(
     reranker: Any = None,
     **ensemble: Any,
 ) -> RagKitRetriever:
-    """A retriever over an index; over one with representations a `MultiRepresentationRetriever`.
+    """Make a retriever over an index; if it has representations, a `MultiRepresentationRetriever`.
 
     Args:
         index: An open index; it must stay open as long as the retriever is used.

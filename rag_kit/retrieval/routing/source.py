@@ -72,7 +72,7 @@ class Source:
         return (*described, *self.examples)
 
     def line(self, language: str) -> str:
-        """The source as one line of a prompt: no description can pose as another source."""
+        """Return the source as one line of a prompt, so that no description can pose as another source."""
         descriptions = self.descriptions
         text = descriptions.get(language) or next(iter(descriptions.values()), "")
         if self.examples:
