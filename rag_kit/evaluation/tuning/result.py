@@ -69,10 +69,10 @@ class TuningResult(TabularResult):
 
     @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
-        """Return the records of all settings by `record_name`: of finished trials from the study, else from folders."""
+        """Map `record_name` to the record of each setting: from the study if its trial is finished, else its folder."""
         finished = [dict(trial.user_attrs) for trial in self.study.get_trials(deepcopy=False)]
         by_name = {record_name(record["settings"], "search"): record for record in finished}
-        for path in sorted(self.folder.glob("*-s*")):  # of both parts: -search and -set_aside
+        for path in sorted(self.folder.glob("*-s*")):  # "...-search" and "...-set_aside"
             if path.name not in by_name:
                 with suppress(InvalidInputError, LookupError, ValueError, TypeError):  # killed at once
                     by_name[path.name] = record_of(Results.load(path))
@@ -82,7 +82,7 @@ class TuningResult(TabularResult):
     def trials(self) -> tuple[Trial, ...]:
         """The settings tried, in order, unfinished ones last; the first is the default."""
         searched = [record for name, record in self.records.items() if name.endswith("-search")]
-        ordered = sorted(searched, key=lambda record: "state" not in record)
+        ordered = sorted(searched, key=lambda record: "state" not in record)  # finished ones first
         return tuple(Trial(number, **record) for number, record in enumerate(ordered))
 
     @cached_property
@@ -108,7 +108,7 @@ class TuningResult(TabularResult):
 
     @property
     def best_trial(self) -> Trial:
-        """The trial of the best setting, of equal ones the first; the default one where none is complete."""
+        """The complete trial with the best mean, the first of equal ones; the default's if no trial is complete."""
         complete = [trial for trial in self.trials if trial.state == "complete"]
         sign = 1.0 if self.setup["higher_is_better"] else -1.0
         return max(complete, key=lambda trial: sign * (trial.value or 0.0), default=self.trials[0])
@@ -125,7 +125,7 @@ class TuningResult(TabularResult):
 
     @cached_property
     def set_aside(self) -> Comparison | None:
-        """`compare` of ``best`` with ``default`` over the questions set aside; ``None`` where they were not asked."""
+        """The best setting compared with the default one on the questions set aside; ``None`` if not all were asked."""
         total = self.setup["counts"]["set_aside"]
         settings = {"best": self.best, "default": self.default}
         names = {key: record_name(values, "set_aside") for key, values in settings.items()}
@@ -211,7 +211,7 @@ class TuningResult(TabularResult):
 
 
 def open_study(path: Path, direction: str | None = None) -> Any:
-    """Load the study of a file; with a direction, make it if there is none."""
+    """Load the Optuna study that a file holds; with a direction, create one if the file holds none."""
     try:
         with quiet() as optuna:
             from optuna.storages.journal import JournalFileBackend
@@ -235,7 +235,7 @@ def record_name(settings: Mapping[str, Any], part: str) -> str:
 
 
 def record_of(results: Results) -> dict[str, Any]:
-    """Read the results of a setting: its scores, and what they cost."""
+    """Return the scores of a setting, the number of questions asked, and their model calls and tokens."""
     parts: list[Any] = [part for row in results.rows for part in (row.output, *row.cells.values())]
     return {
         "settings": json.loads(results.manifest["pipeline"]["version"]),

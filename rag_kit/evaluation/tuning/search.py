@@ -62,23 +62,23 @@ async def atune(
     that has a score.
 
     Args:
-        make_pipeline: Makes what ``evaluate`` takes from a setting; may be a coroutine function.
+        make_pipeline: Takes a setting, and returns a pipeline for ``evaluate``; may be a coroutine function.
         dataset: The questions: an ``EvaluationSet``, or a list of examples.
-        metric: What is compared, by name, or an object.
-        space: What may be changed: a `SearchSpace`, or plain data of one.
+        metric: The metric by which settings are compared: its name, or an object.
+        space: The parameters and their values: a `SearchSpace`, or plain data of one.
         out: Folder of this search.
         judge: For metrics that need one.
-        n_trials: Most settings, the default one included.
-        max_calls: Most model calls of pipelines and judge, in all sittings together; the search ends early enough for
-            its winner to be judged within them.
-        max_seconds: Most seconds, likewise.
+        n_trials: Maximum number of settings, the default one included.
+        max_calls: Maximum number of model calls of pipelines and judge, in all sittings together; the search ends
+            early enough for its winner to be judged within them.
+        max_seconds: Maximum number of seconds, likewise.
         set_aside: Share of the questions for the second part; 0 for none.
         pruning: ``"paired"``: a setting is given up when it is worse than the best one on the same questions
             (sign-flip test, one-sided 5%); ``"none"``; or a pruner of Optuna's.
         max_concurrency: Questions asked at a time.
         timeout: Seconds for one question.
-        seed: Of the cut and of TPE's proposals.
-        max_missing_gold: As for ``evaluate``: most of the gold that the documents of the default may lack.
+        seed: Decides how the questions are cut in two, and what TPE proposes.
+        max_missing_gold: As for ``evaluate``: share of the gold that the default's documents may lack.
         progress: A line for each setting on stderr, or a function that gets it.
 
     Raises:
@@ -105,9 +105,9 @@ async def atune(
             f"none of the {len(all_examples)} examples has what {the_metric.name} reads "
             f"({', '.join(sorted(the_metric.example_needs))}); give examples with it, or another metric"
         )
-    parts = _split(examples, set_aside, seed)
+    to_search, aside = _split(examples, set_aside, seed)
     left_out = len(all_examples) - len(examples)
-    counts = {"search": len(parts[0]), "set_aside": len(parts[1]), "left_out": left_out}
+    counts = {"search": len(to_search), "set_aside": len(aside), "left_out": left_out}
     header = {  # what must be the same for a search to be resumed
         "version": 6, "metric": the_metric.name, "metric_settings": to_plain(the_metric.settings()),
         "language": main_language(example.question for example in examples),
@@ -124,7 +124,7 @@ async def atune(
     log = await run_in_thread(AppendLog, folder / FILE)
     try:
         search = Sitting(
-            make=make_pipeline, space=the_space, metric=the_metric, parts=parts,
+            make=make_pipeline, space=the_space, metric=the_metric, parts={"search": to_search, "set_aside": aside},
             result=TuningResult(folder, await run_in_thread(_prepare_study, log, folder, header)),
             n_trials=n_trials, caps=caps, pruning=pruning, seed=seed, report=report,
             arguments={"judge": judge, "timeout": timeout, "max_concurrency": max_concurrency},
@@ -145,7 +145,7 @@ tune = blocking(atune, "tune")
 
 
 def _check_numbers(positive: Mapping[str, Any], set_aside: Any) -> None:
-    """Refuse numbers that are not above 0, where given, and a ``set_aside`` that is no share up to 0.9."""
+    """Raise `InvalidInputError` if a number that was given is not above 0, or ``set_aside`` not from 0 to 0.9."""
     for name, value in positive.items():
         if value is not None and not (isinstance(value, int | float) and value > 0):
             raise InvalidInputError(f"{name} is {value!r:.80}; give a number above 0")
@@ -154,13 +154,14 @@ def _check_numbers(positive: Mapping[str, Any], set_aside: Any) -> None:
 
 
 def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """Split the questions into those to search with and those set aside, at random; equal words stay together."""
+    """Split the questions at random into those to search with and those set aside; the same question is in only one."""
 
-    def draw_key(example: Example) -> str:
+    def draw_key(example: Example) -> str:  # a random one, the same whatever the case and the blanks
         return digest([seed, " ".join(example.question.casefold().split())])
 
     ordered = sorted(examples, key=lambda item: (draw_key(item), item.id))
     cut = len(ordered) - round(set_aside * len(ordered))
+    # move the cut behind questions that are the same as the one before it
     while 0 < cut < len(ordered) and draw_key(ordered[cut]) == draw_key(ordered[cut - 1]):
         cut += 1
     searched, aside = ordered[:cut], ordered[cut:]
@@ -173,9 +174,9 @@ def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[li
 
 
 def _prepare_study(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:
-    """Open the study of a locked folder; refuse that of another search."""
-    log.append([])  # a line that a kill has cut off is dropped
-    log.release()
+    """Open or create the study in a folder whose ``log`` is locked; refuse one that has not the same header."""
+    log.append([])  # appends nothing, but drops a last line that a kill has cut off
+    log.release()  # closes the file, which Optuna opens now, and keeps the lock
     (folder / f"{FILE}.lock").unlink(missing_ok=True)  # of Optuna, left by a kill; nobody else writes
     study = open_study(folder / FILE, "maximize" if header["higher_is_better"] else "minimize")
     expected, stored = json.loads(json.dumps(header)), study.user_attrs.get("search")

@@ -45,12 +45,12 @@ class _Failed(Exception):
 
 @dataclass
 class Sitting:
-    """One sitting of a search. Answers lie in folders that ``evaluate`` resumes, finished trials in the study."""
+    """One call of `tune`, which may resume earlier ones: their answers are in folders, finished trials in the study."""
 
     make: Callable[[dict[str, Any]], Any]
     space: SearchSpace
     metric: Metric
-    parts: tuple[list[Example], list[Example]]
+    parts: Mapping[str, list[Example]]  # the questions to "search" with, and those "set_aside"
     result: TuningResult  # what earlier sittings wrote; this one adds to its records
     n_trials: int
     caps: Mapping[str, float | None]
@@ -61,13 +61,13 @@ class Sitting:
     max_missing_gold: float | None
 
     async def run(self) -> TuningResult:
-        """Search, then judge the winner."""
-        # these cached properties read files: off the event loop
+        """Try settings until the search ends, then evaluate the best one and the default on the questions set aside."""
         result = self.result
+        # these properties read files, so a thread reads them; ``setup`` is read to be cached for later
         self._records, _, earlier = await run_in_thread(
             lambda: (result.records, result.setup, result.study.user_attrs)
         )
-        self._began = time.monotonic() - earlier.get("elapsed", 0.0)
+        self._began = time.monotonic() - earlier.get("elapsed", 0.0)  # as if no time lay between the sittings
         try:
             ended = await self._try_settings()
         except _Ended as reason:
@@ -114,11 +114,12 @@ class Sitting:
             trials = self.result.study.get_trials(deepcopy=False)
             study = optuna.create_study(direction=self.result.study.direction.name.lower())
             study.add_trials(trials)  # a copy in memory: proposals are not written to the file
+            # all distributions but that of a float without a step have a finite number of values
             is_finite = all(getattr(values, "step", 1) for values in self.space.distributions.values())
             tried = {label(trial.user_attrs["settings"]) for trial in trials}
             for attempt in range(_MAX_PROPOSALS + 1):
                 is_last = attempt == _MAX_PROPOSALS
-                text = f"{self.seed}/{number}/{attempt}"
+                text = f"{self.seed}/{number}/{attempt}"  # so that a resumed search proposes the same
                 seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
                 study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP_TRIALS)
                 if is_last and is_finite:  # TPE repeats itself: this sampler finds a setting that is left
@@ -133,26 +134,27 @@ class Sitting:
 
     async def _try_setting(self, number: int, settings: dict[str, Any]) -> Trial:
         """Evaluate a setting block after block of questions, and add its trial to the study."""
-        state, reason, steps = "complete", "", {}
-        ends = _block_ends(len(self.parts[0]))
+        is_default = number == 0
+        state, reason, steps = "complete", "", {}  # steps: number of questions -> mean over them
+        ends = _block_ends(len(self.parts["search"]))
         try:
-            self._calls_left(settings, "search", ends[0])
+            self._calls_left(settings, "search", ends[0])  # raises if the caps do not allow a block
             pipeline = await self._make_pipeline(settings)
-            if number == 0:
-                examples = [*self.parts[0], *self.parts[1]]
+            if is_default:
+                examples = [*self.parts["search"], *self.parts["set_aside"]]
                 await run_in_thread(look_for_gold, pipeline, examples, None, self.max_missing_gold)
             for end in ends:
                 results = await self._evaluate(pipeline, settings, "search", end, retry_errors=end == ends[0])
                 self._check_coverage(results, end)
                 scores = results.values(self.metric.name)
                 steps[end] = statistics.fmean(scores.values())
-                if number and end < ends[-1]:
+                if not is_default and end < ends[-1]:
                     reason = await run_in_thread(self._reason_to_prune, settings, scores, steps)
                 if reason:
                     state = "pruned"
                     break
         except _Failed as error:
-            if number == 0:
+            if is_default:
                 raise InvalidInputError(f"the default setting {settings!r:.300}: {error}") from error
             state, reason = "failed", str(error)
         await run_in_thread(self._add_trial, settings, state, reason, steps)
@@ -182,7 +184,7 @@ class Sitting:
         )
 
     def _check_coverage(self, results: Results, total: int) -> None:
-        """Fail a setting with a value on too few of the questions that the default has a value for."""
+        """Raise `_Failed` if a setting has too few values, compared with the default on the same questions."""
         cells, default = results.cells(self.metric.name), record_name(self.space.default, "search")
         expected = sum(key in cells for key in self._records[default]["scores"])
         with_value = len(results.values(self.metric.name))
@@ -194,7 +196,7 @@ class Sitting:
             )
 
     def _reason_to_prune(self, settings: dict[str, Any], scores: Scores, steps: Mapping[int, float]) -> str:
-        """Return why the pruning rule gives a setting up; "" if it does not."""
+        """Return why the pruning rule gives up a setting after a block of questions; "" if it goes on."""
         if self.pruning == "paired":
             return _explain_worse(self.result.best_trial.scores, scores, self.metric.higher_is_better)
         if isinstance(self.pruning, str):
@@ -204,21 +206,24 @@ class Sitting:
         return f"Optuna's {type(self.pruning).__name__} gave it up" if is_pruned else ""
 
     async def _judge_winner(self) -> None:
-        """Evaluate the default setting and a winner that is another one on the questions set aside."""
-        total = len(self.parts[1])
-        if not total or not self.result.trials or self.result.best_trial.number == 0:
+        """Evaluate the best setting and the default one on the questions set aside, unless the default is the best."""
+        total = len(self.parts["set_aside"])
+        if not total or not self.result.trials:
             return
-        for trial in (self.result.trials[0], self.result.best_trial):
+        default, winner = self.result.trials[0], self.result.best_trial
+        if winner.number == default.number:
+            return
+        for trial in (default, winner):
             settings = dict(trial.settings)
-            if self._count_asked(settings, "set_aside") != total:
+            if self._count_asked(settings, "set_aside") != total:  # else an earlier sitting has done it
                 pipeline = await self._make_pipeline(settings)
                 await self._evaluate(pipeline, settings, "set_aside", total, retry_errors=True)
 
     async def _evaluate(
         self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool
     ) -> Results:
-        """Evaluate a setting on these questions; those with a score already are not asked again."""
-        examples, name = self.parts[part == "set_aside"][:end], record_name(settings, part)
+        """Evaluate a setting on the first ``end`` questions of a part; those with a score are not asked again."""
+        examples, name = self.parts[part][:end], record_name(settings, part)
         try:
             results = await aevaluate(
                 pipeline, examples, [self.metric], out=self.result.folder / name, name="tuned", version=label(settings),
@@ -238,7 +243,7 @@ class Sitting:
         return _Ended(f"max_seconds={self.caps['seconds']}: {reason}" if self._seconds_left == 0 else reason)
 
     async def _make_pipeline(self, settings: dict[str, Any]) -> Any:
-        """Make the pipeline of a setting."""
+        """Call the user's function that makes the pipeline of a setting; raises `_Failed` if that fails."""
         try:
             async with asyncio.timeout(self._seconds_left) as clock:
                 pipeline = await acall_function(self.make, settings)
@@ -258,7 +263,7 @@ class Sitting:
         """
         used, calls_left = self._usage, None
         to_ask = max(0, end - self._count_asked(settings, part))
-        to_judge = 2 * len(self.parts[1]) if part == "search" else 0  # the winner and the default, afterwards
+        to_judge = 2 * len(self.parts["set_aside"]) if part == "search" else 0  # by winner and default
         for kind, cap in self.caps.items():
             if cap is None:
                 continue
@@ -274,7 +279,7 @@ class Sitting:
 
 
 def _block_ends(count: int) -> list[int]:
-    """Return after how many questions a setting may be given up, about doubling, the last one ``count``: 10, 19, 37."""
+    """Return after how many questions each block ends; they about double: 10, 19, 37 if ``count`` is 37."""
     ends = [count]
     while (half := math.ceil(ends[0] / 2)) >= _MIN_QUESTIONS:
         ends.insert(0, half)
@@ -282,7 +287,7 @@ def _block_ends(count: int) -> list[int]:
 
 
 def _explain_worse(best: Scores, scores: Scores, higher_is_better: bool) -> str:
-    """Explain why a setting is significantly worse than the best one on the questions of both; "" if not."""
+    """Explain that a setting is significantly worse than the best one, on the questions that both have; "" if not."""
     shared = [key for key in scores if key in best]
     sign = 1.0 if higher_is_better else -1.0
     differences = [sign * (scores[key] - best[key]) for key in shared]

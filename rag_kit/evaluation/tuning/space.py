@@ -85,10 +85,10 @@ class SearchSpace:
             name: form["default"] if "default" in form else _default_value(form, self.distributions[name])
             for name, form in self.parameters.items()
         }
-        self.default = self.settle({})
+        self.default = self.settle({})  # checks that the defaults are allowed
 
     def settle(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Complete values with the defaults of the other parameters; refuse what is not allowed."""
+        """Complete values with the defaults of the other parameters; refuse a value that is not allowed."""
         if unknown := [name for name in values if name not in self.parameters]:
             raise InvalidInputError(
                 f"there is no parameter {unknown[0]!r:.120}; there are {', '.join(map(repr, self.parameters)):.400}"
@@ -100,12 +100,12 @@ class SearchSpace:
             raise InvalidInputError(f"the setting {complete!r:.200} is not allowed: {error!s:.300}") from None
 
     def setting(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the user's values for the parameters of an Optuna trial."""
+        """Turn the parameters of an Optuna trial into a setting, as ``make_pipeline`` gets it."""
         forms = self.parameters.items()
         return {name: _plain_value(form, self.distributions[name], params[name]) for name, form in forms}
 
     def trial(self, settings: Mapping[str, Any], *, state: str = "COMPLETE", **more: Any) -> Any:
-        """Make a trial of Optuna with these settings, in the state of a name; ``more`` goes to ``create_trial``."""
+        """Make an Optuna trial of a setting; ``state`` names a ``TrialState``, ``more`` goes to ``create_trial``."""
         with quiet() as optuna:
             choices = {name for name, form in self.parameters.items() if "choices" in form}
             stored = {name: label(value) if name in choices else value for name, value in settings.items()}
@@ -115,7 +115,7 @@ class SearchSpace:
 
 
 def _read_parameter(name: Any, values: Any) -> dict[str, Any]:
-    """Read a parameter as the user gave it, as ``{"choices": [...]}`` or ``{"int": [low, high]}``."""
+    """Check a parameter as the user gave it, and return a copy; a list becomes ``{"choices": [...]}``."""
     form = {"choices": values} if isinstance(values, list | tuple) else values
     kinds = [kind for kind in ("choices", "int", "float") if isinstance(form, Mapping) and kind in form]
     if not isinstance(name, str) or len(kinds) != 1:
@@ -128,7 +128,7 @@ def _read_parameter(name: Any, values: Any) -> dict[str, Any]:
 
 
 def _make_distribution(form: Mapping[str, Any]) -> Any:
-    """Make Optuna's distribution of a form; raises ValueError or TypeError if that is malformed."""
+    """Make Optuna's distribution of a parameter, such as ``{"int": [1, 9]}``; ValueError or TypeError if malformed."""
     with quiet() as optuna:
         if "choices" in form:
             labels = [label(choice) for choice in form["choices"]]
@@ -145,7 +145,7 @@ def _make_distribution(form: Mapping[str, Any]) -> Any:
 
 
 def _default_value(form: Mapping[str, Any], bounds: Any) -> Any:
-    """Return the first choice, or the middle of a range."""
+    """Return the first choice, or the middle of a range: its geometric mean with ``log``, else a value on a step."""
     if "choices" in form:
         return form["choices"][0]
     middle = math.sqrt(bounds.low * bounds.high) if bounds.log else (bounds.low + bounds.high) / 2
@@ -158,4 +158,6 @@ def _plain_value(form: Mapping[str, Any], bounds: Any, value: Any) -> Any:
     """Turn a value of Optuna's into the user's: a choice from its label, a number without rounding errors."""
     if "choices" in form:
         return json.loads(value)
-    return round(value) if "int" in form else min(max(float(f"{value:.6g}"), bounds.low), bounds.high)
+    if "int" in form:
+        return round(value)
+    return min(max(float(f"{value:.6g}"), bounds.low), bounds.high)  # rounded, but still within the range
