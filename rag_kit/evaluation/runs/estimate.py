@@ -66,6 +66,7 @@ class _Rehearsal(Judge):
         self.counts = [0, 0, 0]  # calls, tokens in and out
 
     async def _request_reply(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
+        """Count what the request would take, and return a made-up reply."""
         text = "\n".join(str(message.content) for message in prompt.format_messages(**values))
         form = None if schema is None else target_of(schema)
         made_up: Any = _MADE_UP_TEXT
@@ -80,9 +81,9 @@ class _Rehearsal(Judge):
 
 
 def _input_of(prompt: str) -> dict[str, Any]:
-    """Return the input in a prompt of Ragas's, JSON between two headings; empty for others."""
+    """Return the input that a prompt of Ragas's gives to the judge as JSON; an empty dict for other prompts."""
     for begin, end in (("input: ", "Output:"), ("Statements to translate:", "")):
-        if begin in prompt:
+        if begin in prompt:  # the input stands between these two headings
             text = prompt.rpartition(begin)[2]
             try:
                 data = json.loads(text.rpartition(end)[0] if end else text)
@@ -94,7 +95,7 @@ def _input_of(prompt: str) -> dict[str, Any]:
 
 def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
     """Make up a value for a schema; a list is as long as the list in ``data``, or as its last text has sentences."""
-    if "$ref" in schema:
+    if "$ref" in schema:  # such as "#/$defs/Verdict"
         return _make_up(root["$defs"][schema["$ref"].rpartition("/")[2]], root, data)
     if "enum" in schema:
         return schema["enum"][0]
@@ -104,7 +105,7 @@ def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[s
     if kind == "object":
         return {name: _make_up(part, root, data) for name, part in schema.get("properties", {}).items()}
     if kind != "array":
-        return {"string": _MADE_UP_TEXT, "boolean": True}.get(str(kind), 1)
+        return {"string": _MADE_UP_TEXT, "boolean": True}.get(str(kind), 1)  # 1 for a number
     lists = [item for item in data.values() if isinstance(item, list)]
     texts = [item for item in data.values() if isinstance(item, str)]
     if lists and schema.get("items", {}).get("type") == "string":
@@ -116,7 +117,7 @@ def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[s
 
 
 async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
-    """Ask the pipeline a few of the questions not done yet, and count the prompts that would judge them."""
+    """Estimate what is left of a run: ask the pipeline a few of these questions, and count the judge's prompts."""
     run = Run(job, folder, lambda progress: None)
     await run_in_thread(run.restore_rows)
     answered_ids = {row.example.id for row in run.rows}
@@ -137,7 +138,7 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
         unscored = [row for row in run.rows if metric.name not in row.cells]
         sample = [row for row in unscored if row.output.error is None][-SAMPLE:]
         if metric.needs_judge and sample:
-            number = len(unscored) + len(job.examples) - len(run.rows)
+            number = len(unscored) + len(job.examples) - len(run.rows)  # answered or not
             parts[metric.name] = await _estimate_metric(metric, sample, number, job)
     total: dict[str, Any] = {"questions": len(job.examples)}
     for name in ("calls", "input_tokens", "output_tokens", "money"):
@@ -152,7 +153,7 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
 
 
 def _estimate_pipeline(rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
-    """Estimate what the pipeline takes for ``number`` questions, from the rows of a few."""
+    """Estimate calls, tokens and money of the pipeline for ``number`` questions, from the rows of a few."""
     counts_by_model = [counts for row in rows for counts in row.usage.get(PIPELINE, {}).values()]
     factor = number / max(1, len(rows))
     input_tokens = sum(counts.get("input_tokens", 0) for counts in counts_by_model)
@@ -175,10 +176,10 @@ async def _estimate_metric(metric: Any, rows: list[Row], number: int, job: RunSu
         judge.counts = [0, 0, 0]
         await metric.measure(row.example, row.output, judge)
         counts_by_row.append(judge.counts)
-    first, *repeated = counts_by_row
-    once = [max(0, a - b) for a, b in zip(first, repeated[0], strict=True)]
+    first, *repeated = counts_by_row  # each: calls, tokens sent, tokens received
+    once = [max(0, count - again) for count, again in zip(first, repeated[0], strict=True)]
     means = [sum(column) / len(repeated) for column in zip(*repeated, strict=True)]
-    calls, sent, received = (round(a + number * mean) for a, mean in zip(once, means, strict=True))
+    calls, sent, received = (round(extra + number * mean) for extra, mean in zip(once, means, strict=True))
     tokens = {"input_tokens": sent, "output_tokens": received}
     money = cost(job.prices, {judge.name: tokens}, None)
     return {"questions": number, "calls": calls, **tokens, "money": money}

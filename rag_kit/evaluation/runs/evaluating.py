@@ -153,8 +153,9 @@ async def aevaluate(
             missing_gold=look_for_gold(runner, examples, getattr(questions, "corpus", None), max_missing_gold),
         )  # fmt: skip
         path = None if out is None else as_path(out, "out")
-        opens = path is not None and not (dry_run and not (path / MANIFEST).is_file())
-        return job, path if opens else None
+        if dry_run and path is not None and not (path / MANIFEST).is_file():
+            path = None  # an estimate makes no folder
+        return job, path
 
     job, path = await run_in_thread(prepare)
     folder = None if path is None else await run_in_thread(RunFolder, path)
@@ -177,7 +178,7 @@ def _require(is_allowed: bool, name: str, value: Any, allowed: str) -> None:
 
 
 def take_examples(dataset: Any) -> tuple[Example, ...]:
-    """Return the examples of a set or a sequence; refuse an id that comes twice."""
+    """Return the examples of a set or a sequence; raise `InvalidInputError` if an id comes twice, or there is none."""
     questions = dataset if isinstance(dataset, EvaluationSet) else EvaluationSet("questions", dataset)
     if not questions.examples:
         raise InvalidInputError("the dataset holds no example; there is nothing to evaluate")
@@ -203,14 +204,14 @@ def load_object(name: str) -> Any:
 
 
 def resolve(pipeline: Any) -> Any:
-    """Return a pipeline, imported if it is ``"module:object"``; refuse what is none."""
+    """Return a pipeline, imported if it is ``"module:object"``; raise `InvalidInputError` if it cannot be asked."""
     if isinstance(pipeline, str):
         form = "'module:object', or for the folder of an index index_retriever(DocumentIndex.open(...))"
         _require(":" in pipeline, "pipeline", pipeline, form)
         pipeline = load_object(pipeline)
     if isinstance(pipeline, type) or not (callable(pipeline) or _is_runnable(pipeline)):
         if asyncio.iscoroutine(pipeline):
-            pipeline.close()  # else Python warns of it too
+            pipeline.close()  # else Python also warns that it was never awaited
         raise InvalidInputError(
             f"the pipeline is {pipeline!r:.80}; give a LangChain Runnable, retriever or graph, 'module:object', or a "
             "function from a question to an answer (the function itself, and do not call it)"
@@ -226,7 +227,7 @@ def _pipeline_name(pipeline: Any) -> str:
 
 
 def _make_ask(pipeline: Any, make_input: MakeInput | None) -> Ask:
-    """Make the function that asks the pipeline an example: a function, a graph or another Runnable."""
+    """Return a coroutine function that asks the pipeline (a function, a graph, another Runnable) an example."""
     if not _is_runnable(pipeline):
         make = make_input or (lambda example: example.question)
         return lambda example: acall_function(pipeline, make(example))
@@ -241,11 +242,11 @@ def _make_ask(pipeline: Any, make_input: MakeInput | None) -> Ask:
 
 
 async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: Example) -> Any:
-    """Run a graph on the question of an example, with the earlier turns as its thread."""
+    """Run a graph on an example; earlier turns go into its state before, unless its input has them."""
     # each example is a conversation of its own, also when the same one is asked again
     config: Any = {**_run_config(example), "configurable": {"thread_id": f"evaluate-{uuid4().hex}"}}
     output_keys = None
-    if isinstance(names := getattr(graph, "output_channels", None), list):  # and the query, for reports
+    if isinstance(names := getattr(graph, "output_channels", None), list):  # reports show the query, too
         output_keys = list(dict.fromkeys([*names, *_SEARCH_FIELDS & set(graph.channels)]))
     if example.history and not takes_history:  # graphs of this kit take earlier turns from their state
         from langgraph.checkpoint.memory import InMemorySaver
@@ -274,7 +275,7 @@ def _input_fields(runnable: Any) -> set[str]:
 
 
 def _default_input(fields: set[str], example: Example) -> Any:
-    """Fill these fields with question and history; return the question alone if there is no field."""
+    """Make the input of a pipeline from an example: a mapping with these fields, or the question if there are none."""
     if not fields:
         return example.question
     messages: list[tuple[str, str]] = []
@@ -301,7 +302,7 @@ def _is_runnable(value: Any) -> bool:
 
 
 def _is_only_sync(runnable: Any) -> bool:
-    """Tell whether ``ainvoke`` would only run ``invoke`` on a thread of asyncio's own small pool."""
+    """Tell whether ``ainvoke`` would only run ``invoke``, on a thread of asyncio's own small pool."""
     from langchain_core.retrievers import BaseRetriever
 
     kind = type(runnable)

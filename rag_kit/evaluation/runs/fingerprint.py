@@ -54,12 +54,12 @@ def pipeline_hash(pipeline: Any) -> str:
 
 
 def retrievers_in(value: Any) -> Iterator[Any]:
-    """Yield the outermost retrievers and stores of a pipeline, also in its nodes, settings and closures."""
+    """Yield the retrievers and vector stores of a pipeline, also in nodes and closures; none that is inside another."""
     return (part for part in _parts_in(value) if isinstance(part, (BaseRetriever, VectorStore)))
 
 
 def is_all_known(value: Any) -> bool:
-    """Tell whether a pipeline holds only parts of known packages, models aside: others could search anywhere."""
+    """Tell whether all functions and Runnables, but models, are of known packages; others could search anywhere."""
     for part in _parts_in(value):
         owner = part if inspect.isroutine(part) else type(part)
         can_search = inspect.isroutine(part) or isinstance(part, Runnable)
@@ -74,8 +74,8 @@ def _is_known(value: Any) -> bool:
 
 
 def _parts_in(value: Any) -> Iterator[Any]:
-    """Yield a pipeline and all its parts at any depth, without the insides of retrievers and stores."""
-    seen: dict[int, Any] = {}
+    """Yield a pipeline and all its parts at any depth, but nothing from inside retrievers and stores."""
+    seen: dict[int, Any] = {}  # by id; it keeps each part alive, so that no other one gets its id
     waiting = [value]
     while waiting and len(seen) < _MAX_OBJECTS:
         part = waiting.pop()
@@ -89,7 +89,7 @@ def _parts_in(value: Any) -> Iterator[Any]:
 
 
 def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
-    """Describe a value as plain JSON; ``seen`` has the objects described so far by their ids, each with its number."""
+    """Describe a value as plain JSON; ``seen`` maps ids of the objects described so far to their number and object."""
     if isinstance(value, _PLAIN):
         return repr(value) if isinstance(value, (float, bytes)) else value
     if isinstance(value, (Enum, PurePath, type, types.ModuleType)):
@@ -107,7 +107,7 @@ def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
 
 
 def _parts_of(value: Any) -> Any:
-    """Return the parts of an object that decide its results: items, code, settings; a mapping or a list."""
+    """Return the parts of an object that decide its results, as a collection: its items, its code, or its settings."""
     if isinstance(value, (list, tuple, set, frozenset, Mapping)):
         return value
     if isinstance(value, types.CodeType):  # not line numbers: moving a function does not change it
@@ -127,7 +127,7 @@ def _parts_of(value: Any) -> Any:
 
 
 def _closure_values(function: types.FunctionType) -> list[Any]:
-    """Return names and values that a function closes over, without those that it writes to."""
+    """Return name and value of the variables that a function closes over, but not of those that it assigns to."""
     written = {step.argval for step in dis.get_instructions(function) if step.opname == "STORE_DEREF"}
     values = []
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -140,7 +140,7 @@ def _closure_values(function: types.FunctionType) -> list[Any]:
 
 
 def _settings_of(value: Any) -> dict[str, Any]:
-    """Return the settings of an object by name: declared fields, parts, plain arguments of its class."""
+    """Return an object's settings by name: declared fields, else attributes that are parts or plain arguments."""
     cls = type(value)
     if isinstance(declared := getattr(cls, "model_fields", None), Mapping):
         names = [name for name, info in declared.items() if not info.exclude and name not in _IGNORED_FIELDS]

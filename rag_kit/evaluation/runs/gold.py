@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 def look_for_gold(
     pipeline: Any, examples: Sequence[Example], corpus: Sequence[Passage] | None, max_missing: float | None
 ) -> MissingGold:
-    """Check the gold against the documents that a pipeline searches, else the corpus; log what is missing."""
+    """Look for the gold in the documents that a pipeline searches, else in the corpus; log and return the missing."""
     check_share(max_missing)
     sources = searched_documents(pipeline)
     # a function that is not the kit's, alone or in a chain or a graph, can search elsewhere too
@@ -61,7 +61,7 @@ def searched_documents(pipeline: Any) -> list[Any] | None:
     sources = [_sources_of(retriever) for retriever in retrievers_in(pipeline)]
     if not sources or None in sources:
         return None
-    return list({id(source): source for group in sources for source in group or ()}.values())
+    return list({id(source): source for group in sources for source in group or ()}.values())  # each one once
 
 
 def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
@@ -82,7 +82,7 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
 
 
 def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[MissingGold, int, int]:
-    """Return what `check_gold` returns, the number of missing ids and spans, and the number of all."""
+    """Return missing ids and spans with the ids of their examples, their number, and the number of all."""
     id_users: MissingGold = {}  # gold id -> ids of its examples
     span_users: dict[SpanKey, list[str]] = {}
     for example in examples:
@@ -92,12 +92,13 @@ def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[
         for span in example.spans:
             span_users.setdefault((span.document, span.text), []).append(example.id)
     missing_ids = set(id_users)
-    squeezed = {key: squeeze(key[1]) for key in span_users}
+    squeezed = {(document, text): squeeze(text) for document, text in span_users}
+    # a span is present once its beginning and its end were found, maybe in different passages
     missing_edges = {key: {text[:_EDGE], text[-_EDGE:]} for key, text in squeezed.items() if text}
     for source in sources:
         before = ""  # the end of the passage before, where a span may begin
         for passage in _read_passages(source, missing_ids, whole=bool(missing_edges)):
-            ids = {"", *passage.ids}
+            ids = {"", *passage.ids}  # "": spans of any document
             missing_ids.difference_update(passage.ids)
             if any(document in ids for document, _ in missing_edges):
                 text = before + squeeze(passage.text)
@@ -107,14 +108,15 @@ def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[
                 break
     missing = {key: users for key, users in id_users.items() if key in missing_ids}
     count = len(missing) + len(missing_edges)
-    for span_key in missing_edges:
-        label = f'"{cut(one_line(span_key[1]), 60)}"'
-        missing[label] = list(dict.fromkeys([*missing.get(label, ()), *span_users[span_key]]))
+    for document, text in missing_edges:
+        label = f'"{cut(one_line(text), 60)}"'
+        users = [*missing.get(label, ()), *span_users[document, text]]
+        missing[label] = list(dict.fromkeys(users))
     return missing, count, len(id_users) + len(span_users)
 
 
 def _read_passages(source: Any, missing_ids: set[str], *, whole: bool) -> Iterator[Passage]:
-    """Yield the passages of a source in order; of an index, unless it is read as a whole, first the missing ids."""
+    """Yield the passages of an index or a list; unless all are needed (``whole``), first those with missing ids."""
     if isinstance(source, (BM25Index, DocumentIndex)):
         ids = source.ids if isinstance(source, BM25Index) else source.passage_ids()
         pages = [] if whole else [sorted(missing_ids)]
@@ -125,12 +127,12 @@ def _read_passages(source: Any, missing_ids: set[str], *, whole: bool) -> Iterat
 
 
 def _remove_present(missing_edges: dict[SpanKey, set[str]], ids: set[str], text: str) -> None:
-    """Remove the beginnings and ends that a passage's text holds, and the spans of which neither is left."""
-    for key, edges in list(missing_edges.items()):
-        if key[0] in ids:
+    """Remove beginnings and ends of spans of documents ``ids`` that the text holds, and spans that have none left."""
+    for (document, span_text), edges in list(missing_edges.items()):
+        if document in ids:
             edges -= {edge for edge in edges if edge in text}
             if not edges:
-                del missing_edges[key]
+                del missing_edges[document, span_text]
 
 
 def check_share(max_missing: Any) -> None:
@@ -144,7 +146,7 @@ def check_gold(examples: Sequence[Example], sources: Iterable[Any], max_missing:
     """Map each gold id, and each quoted span, that no document holds to the ids of its examples.
 
     A span is held if its first and its last characters are in its document, whatever chunks cut it into. Spans that
-    begin alike are one entry. Raise `InvalidInputError` if more than a share of all gold is missing.
+    begin alike share a key. Raise `InvalidInputError` if more than a share of all gold is missing.
 
     Example:
         >>> lake = Document("The lake is deep.", id="lake", metadata={"file": "notes/lake.md"})

@@ -34,7 +34,7 @@ class Labels:
 
     @classmethod
     def load(cls, folder: Path, rows: Sequence[Row]) -> Labels:
-        """Read the verdicts on these rows; of several on one cell, the last counts."""
+        """Read the verdicts on these rows; of several on one cell the last counts, and none on an earlier output."""
         labels, lines = cls(), list(read_log(folder / LABELS))
         keys = {row.example.id: given_digest(row.example, row.output) for row in rows} if lines else {}
         for number, line in lines:
@@ -43,7 +43,8 @@ class Labels:
             value = record.get("value", math.nan)
             is_verdict = value is None or (isinstance(value, int | float) and abs(value) <= _MAX_VALUE)
             if not (metric and example_id and key and is_verdict):
-                if number == lines[-1][0]:  # cut off by a kill
+                last_number, _ = lines[-1]
+                if number == last_number:  # cut off by a kill
                     continue
                 raise InvalidInputError(
                     f"{LABELS}:{number} in {str(folder)!r} is damaged; take the line out, and label that cell again"
@@ -61,11 +62,11 @@ class Labels:
         Verdicts that another process wrote meanwhile stay; its lock is waited for.
         """
         ids, known = {row.example.id for row in rows}, self._stored.setdefault(folder.resolve(), {})
-        new = [verdict for verdict in _changed(self.verdicts, known) if verdict[1] in ids]
+        new = [(name, key, value) for name, key, value in _changed(self.verdicts, known) if key in ids]
         if not new:
             return
         with AppendLog(folder / LABELS, wait=_WAIT) as log:
-            stored = Labels.load(folder, rows).verdicts
+            stored = Labels.load(folder, rows).verdicts  # as the file is now, maybe with verdicts of others
             missing = [verdict for verdict in _changed(self.verdicts, stored) if verdict in new]
             keys = {row.example.id: given_digest(row.example, row.output) for row in rows}
             log.append(
@@ -76,7 +77,7 @@ class Labels:
             known.setdefault(metric, {})[example_id] = value
 
     def notes(self, known: Mapping[str, tuple[str, Mapping[str, float], Labelled | None]]) -> list[str]:
-        """Describe what the labels say of each metric, from its source, its values, and its mean with labels."""
+        """Describe the labels of each metric; ``known`` has its source, its values, and its mean with labels."""
         notes = []
         for metric, (source, values, estimate) in known.items():
             verdicts = {key: value for key, value in self.verdicts.get(metric, {}).items() if key in values}
@@ -92,13 +93,13 @@ class Labels:
 
 
 def _changed(verdicts: Verdicts, stored: Verdicts) -> list[tuple[str, str, float | None]]:
-    """List metric, example and value of the verdicts that are not stored, or with another value."""
+    """Return (metric, example, value) of the verdicts that are not stored, or with another value."""
     flat = [(metric, key, value) for metric, given in verdicts.items() for key, value in given.items()]
-    return [verdict for verdict in flat if stored.get(verdict[0], {}).get(verdict[1], "none") != verdict[2]]
+    return [(name, key, value) for name, key, value in flat if stored.get(name, {}).get(key, "none") != value]
 
 
 def caveats(labelled: Collection[str], unclear: int, scored: Iterable[str]) -> list[str]:
-    """Note the limits of an interval by labels: answers that people could not judge, a choice by hand."""
+    """Return remarks on an interval from labels: some answers could not be judged, labels are no random sample."""
     parts = []
     if unclear:
         parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")

@@ -32,9 +32,9 @@ def read_prices(value: Any) -> Prices:
     table: Prices = {}
     for model, price in (value if isinstance(value, Mapping) else {"*": value}).items():
         amounts = price if isinstance(price, Mapping) else {"input": price, "output": price}
-        are_kinds = amounts and set(amounts) <= {"input", "output"}
-        valid = all(type(amount) in (int, float) and 0 <= amount < math.inf for amount in amounts.values())
-        if not isinstance(model, str) or not are_kinds or not valid:
+        has_known_kinds = amounts and set(amounts) <= {"input", "output"}
+        is_valid = all(type(amount) in (int, float) and 0 <= amount < math.inf for amount in amounts.values())
+        if not isinstance(model, str) or not has_known_kinds or not is_valid:
             raise InvalidInputError(
                 f"the price of {model!r:.80} is {price!r:.80}; give {{'model': {{'input': 0.15, 'output': 0.6}}}} for "
                 "a million tokens each, '*' for any other model, or one number for a million tokens of any kind"
@@ -46,7 +46,7 @@ def read_prices(value: Any) -> Prices:
 def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Output | Cell | None) -> float | None:
     """Return the price of the tokens used (model -> ``input_tokens``, ``output_tokens``); ``None`` if one is unknown.
 
-    Where ``usage`` is empty, all ``tokens`` of ``took``, an output or a cell, are counted as those of one model.
+    Where ``usage`` is empty, the ``tokens`` of ``took``, an output or a cell, are priced as those of model ``"*"``.
 
     Example:
         >>> usage = {"gpt-2026": {"input_tokens": 1000, "output_tokens": 500}}
@@ -88,7 +88,7 @@ class UsageRecorder(BaseCallbackHandler):
         return sum(sum(counts.values()) for counts in self.usage.values())
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
-        """Count a request that was answered."""
+        """Count a request that was answered, and the tokens that the reply says it took, if it says so."""
         generations = response.generations[0] if response.generations else []
         message = getattr(generations[0], "message", None) if generations else None
         tokens = getattr(message, "usage_metadata", None) or {}
@@ -158,7 +158,7 @@ Report = Callable[[RunProgress], None]
 
 @contextmanager
 def reporting(progress: bool | Report, name: str) -> Iterator[Report]:
-    """Yield the function that takes each `RunProgress`: the user's own, or one that draws a bar of tqdm's on stderr.
+    """Yield the function to call with each `RunProgress`: the user's own, or one that draws a bar of tqdm's on stderr.
 
     The bar draws nothing where stderr is no terminal (nor Jupyter), is missing or is closed.
     """
@@ -170,16 +170,18 @@ def reporting(progress: bool | Report, name: str) -> Iterator[Report]:
             if bar is None:
                 from tqdm import tqdm
 
-                visible = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
-                # raises before a bar is made where the terminal is closed
-                print(end="", file=sys.stderr if visible else None, flush=True)
+                is_shown = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
+                if is_shown:  # a closed terminal raises here, where no bar is made yet that tqdm would keep
+                    sys.stderr.write("")
+                    sys.stderr.flush()
                 tqdm.monitor_interval = 0  # its watching thread is not needed
-                bar = tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not visible)
+                bar = tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not is_shown)
             bar.set_postfix_str(str(state), refresh=False)
             bar.update(state.done - bar.n)
 
+    report: Report = draw if progress else lambda state: None
     try:
-        yield progress if callable(progress) else draw if progress else lambda state: None
+        yield progress if callable(progress) else report
     finally:
         with suppress(OSError, ValueError):
             if bar is not None:

@@ -141,7 +141,7 @@ class Results(TabularResult):
         return next((entry for entry in entries if entry.get("name") == metric), {})
 
     def source(self, metric: str) -> Literal["judge", "measured"]:
-        """Say where a metric's values come from; a judge's are those of one that the manifest does not describe."""
+        """Return where a metric's values come from; ``judge`` if the manifest does not describe the metric."""
         return "judge" if self.describe(metric).get("asks_judge", True) else "measured"
 
     def values(self, metric: str) -> dict[str, float]:
@@ -162,7 +162,7 @@ class Results(TabularResult):
     def money(
         self, part: Literal["pipeline", "judge"] = "pipeline", *, prices: Any = None
     ) -> list[float | None]:
-        """Return the price of each row, of the pipeline's requests or of a metric's; ``None`` if unknown.
+        """Return for each row the price of the pipeline's requests, or of the judge's; ``None`` if unknown.
 
         ``prices`` are as for ``evaluate``; default: those the run was given.
         """
@@ -173,7 +173,7 @@ class Results(TabularResult):
         for row in self.rows:
             parts = {PIPELINE: row.output} if part == PIPELINE else row.cells
             costs = [cost(table, row.usage.get(name, {}), item) for name, item in parts.items()]
-            totals.append(None if None in costs else sum(filter(None, costs)))
+            totals.append(None if None in costs else sum(filter(None, costs)))  # the filter is for mypy
         return totals
 
     def to_pandas(self) -> pd.DataFrame:
@@ -218,7 +218,7 @@ class Results(TabularResult):
         return cls(manifest.get("name") or path.name, rows, metrics, manifest, total, Labels.load(path, rows))
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
-        """Make title, table and notes of the results."""
+        """Return the title, the table with a line for each metric, and the notes below it."""
         kinds = ("undefined", "errors", "not_applicable", "missing")
         header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]
         table = [
@@ -231,7 +231,7 @@ class Results(TabularResult):
         return title, [Table(header, table, right=[1, *range(3, len(header))])], self._table_notes()
 
     def _table_notes(self) -> list[str]:
-        """Explain why metrics have no value, what the run took, and which cap ended it."""
+        """Return the notes below the table: why metrics have no value, labels, what the run took, why it ended."""
         from rag_kit.evaluation.statistics import latency_percentiles  # loads numpy
 
         outputs = [row.output for row in self.rows]
@@ -256,7 +256,7 @@ class Results(TabularResult):
         return notes
 
     def _frame_record(self, row: Row, money: float | None) -> dict[str, Any]:
-        """Make the line of a row for a frame."""
+        """Return a row's line of the frame by column."""
         example, output = row.example, row.output
         record: dict[str, Any] = {name: getattr(example, name) for name in ("id", "question", "reference")}
         names = ("answer", "status", "error", "seconds", "calls", "tokens")
@@ -276,7 +276,7 @@ def interval_text(low: float | None, high: float | None) -> str:
 
 
 def why_empty(results: Results, name: str) -> str | None:
-    """Return the most frequent reason why a metric has no value at all; ``None`` if it has one."""
+    """Return the most frequent reason of a metric that has no value for any example; ``None`` if it has a value."""
     cells = [row.cells[name] for row in results.rows if name in row.cells]
     if any(cell.value is not None for cell in cells):
         return None
@@ -285,7 +285,7 @@ def why_empty(results: Results, name: str) -> str | None:
 
 
 def describe_missing(missing: MissingGold, total: int | None = None, count: int | None = None) -> str:
-    """Describe missing gold (id or span -> its questions), ``count`` ids and spans of ``total``."""
+    """Describe missing gold (id or span -> its questions): ``count`` ids and spans of ``total``."""
     items = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
     if len(items) > _MAX_NAMED:
         items[_MAX_NAMED:] = [f"and {len(items) - _MAX_NAMED} more"]
@@ -297,7 +297,7 @@ def describe_missing(missing: MissingGold, total: int | None = None, count: int 
 
 
 def unmatched_gold(results: Results) -> str:
-    """Return a warning if nothing retrieved for any question has a relevant id; "" otherwise."""
+    """Return a warning if no question has a relevant passage among those retrieved: ids may not match; else ""."""
     gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
     retrieved = [passage.ids for row in results for passage in row.output.passages or ()]
     if not gold or not retrieved or not gold.isdisjoint(key for ids in retrieved for key in ids):
@@ -346,12 +346,12 @@ def assert_quality(
         QualityError: If one does not; the message has a line for each.
         InvalidInputError: If a metric is not in the results, or an argument is not allowed.
     """
-    numbers: list[Any] = [None]
+    numbers: list[Any] = [None]  # None is refused below
     if isinstance(thresholds, Mapping) and thresholds:
         numbers = [min_coverage, *thresholds.values()]
     are_finite = all(type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers)
-    valid = isinstance(results, Results) and are_finite and 0 <= min_coverage <= 1
-    if not valid or rule not in ("mean", "low"):
+    is_valid = isinstance(results, Results) and are_finite and 0 <= min_coverage <= 1
+    if not is_valid or rule not in ("mean", "low"):
         raise InvalidInputError(
             f"results is a {type(results).__name__}, thresholds {thresholds!r:.80}, rule {rule!r:.80} and min_coverage "
             f"{min_coverage!r:.80}; give what evaluate gave, {{'mrr': 0.8}}, 'mean' or 'low', and a number from 0 to 1"
@@ -372,7 +372,7 @@ def assert_quality(
 def _failure_reason(
     summary: Summary, threshold: float, rule: str, more_is_better: bool, min_coverage: float
 ) -> str:
-    """Return why a metric misses its threshold; "" if it does not."""
+    """Return why a metric misses its threshold, or has too few values to tell; "" if it reaches the threshold."""
     expected = summary.n + summary.errors + summary.missing  # undefined cells have no value to expect
     if summary.mean is None:
         return "no example has a value"

@@ -82,7 +82,7 @@ class Row:
             raise InvalidInputError(f"{record!r:.200} is no row of results: {error}") from error
 
     def log_record(self, part: str) -> Record:
-        """Make the line of the log for the output (``"pipeline"``) or for the cell of a metric."""
+        """Return the log's line for a part of the row: the output (``"pipeline"``) or the cell of a metric."""
         value = self.output if part == PIPELINE else self.cells[part]
         record = {"key": self.keys[part], "id": self.example.id, "part": part, "value": value.to_json()}
         return record | ({"usage": self.usage[part]} if self.usage.get(part) else {})
@@ -106,7 +106,7 @@ def given_digest(example: Example, output: Output) -> str:
 
 
 def clean(value: Any) -> Any:
-    """Mask texts that look like keys, and values whose name says so, in plain JSON.
+    """Return plain JSON without secrets: texts that look like one, or whose name (``api_key``) says so, are masked.
 
     Example:
         >>> clean({"model": "gpt", "api_key": "abc", "note": "Bearer abcdef123456"})
@@ -187,9 +187,9 @@ class RunFolder:
 
 
 def _check_folder(path: Path) -> None:
-    """Refuse a file, and a folder with other things than results."""
+    """Raise `InvalidInputError` if a path is a file, or a folder that holds something else than results."""
     names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    if MANIFEST in names:
+    if MANIFEST in names:  # a folder of results: only a folder in place of a file is in the way
         names = {name for name in (ROWS, LOG) if (path / name).is_dir()}
     # a run that was killed while it wrote its first file leaves the lock and that file's draft
     unknown = {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
@@ -202,7 +202,7 @@ def _check_folder(path: Path) -> None:
 
 
 def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
-    """Replace the lines of a file in one step, with one line in memory at a time; no lines: no file."""
+    """Replace a file by records, made anew for each pass (one at a time in memory); without any, remove it."""
     if next(iter(records()), None) is None:
         path.unlink(missing_ok=True)
     elif not _is_exactly(path, map(json_line, records())):
@@ -225,10 +225,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
         record = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         names = [record.get("name") or "", *(entry["name"] for entry in record.get("metrics") or ())]
         are_texts = all(isinstance(name, str) for name in names)
-        valid = record["format"] == FORMAT and are_texts and isinstance(record.get("examples"), int | None)
+        is_valid = record["format"] == FORMAT and are_texts and isinstance(record.get("examples"), int | None)
     except (OSError, RecursionError, *_UNREADABLE):
-        valid = False
-    if not valid:
+        is_valid = False
+    if not is_valid:
         raise InvalidInputError(
             f"the {MANIFEST} in {str(path)!r} is damaged, or not of format {FORMAT}; run the evaluation again"
         )
@@ -236,11 +236,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read the rows of a folder; a cut-off last line is left out, other damage is an error."""
+    """Read the rows of a folder; a damaged last line, cut off by a kill, is left out; another one is an error."""
     lines = list(read_log(path / ROWS))
     rows = list(map(_read_row, lines))
     if None in rows[:-1]:
-        number = lines[rows.index(None)][0]
+        number, _ = lines[rows.index(None)]
         raise InvalidInputError(
             f"{ROWS}:{number} in {str(path)!r} is damaged; run the evaluation again, which computes what is missing"
         )
@@ -248,7 +248,9 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _read_row(line: tuple[int, Record | None]) -> Row | None:
+    """Read a numbered line of ``rows.jsonl``; ``None`` if it is damaged."""
+    _, record = line
     try:
-        return Row.from_json(line[1])
+        return Row.from_json(record)
     except InvalidInputError:
         return None

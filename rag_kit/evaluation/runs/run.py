@@ -80,7 +80,7 @@ class Run:
         return [row for row in self._rows.values() if row is not None]
 
     async def results(self) -> Results:
-        """Compute the rows and cells that the folder lacks, save them, and return all."""
+        """Ask and score what the folder does not have yet, save it, and return the results of all examples."""
         await run_in_thread(self._prepare)
         try:
             await self._ask_and_score()
@@ -105,7 +105,7 @@ class Run:
         return judge
 
     def _prepare(self) -> None:
-        """Restore rows, and make the manifest; it keeps the date at which the folder's was created."""
+        """Restore rows, and make the manifest; ``created`` is taken from the folder's manifest, if there is one."""
         self.manifest = self._make_manifest(self.restore_rows())
         self.reused = self.finished = sum(map(self._is_done, self.rows))
         if self.folder is None:
@@ -178,7 +178,7 @@ class Run:
 
         async def ask() -> Output:
             output = Output.of(await self.job.ask(example))
-            output.to_json()  # what is no JSON is an error of this row, and ends no run
+            output.to_json()  # raises if it is no JSON: an error of this row alone, not when the run is saved
             return output
 
         with recording() as recorder, use_budget(budget):
@@ -205,7 +205,7 @@ class Run:
         return row
 
     async def _score_row(self, row: Row) -> None:
-        """Compute the cells that the row lacks."""
+        """Compute the cells that the row lacks; if a cap of the run ends that, set ``stopped``."""
         missing = [metric for metric in self.job.metrics if metric.name not in row.cells]
         result = await afan_out([partial(self._measure, row, metric) for metric in missing], on_error="skip")
         for error in (outcome.error for outcome in result.outcomes):
@@ -218,7 +218,7 @@ class Run:
             self._report_progress()
 
     async def _measure(self, row: Row, metric: Metric) -> None:
-        """Compute a cell within ``metric_timeout``, count its calls and tokens, and write it to the folder."""
+        """Compute a metric's cell, count its calls and tokens, and write it; raise if a cap refused a call."""
         limit = self.job.metric_timeout
         with recording() as recorder:
             try:
@@ -239,12 +239,13 @@ class Run:
 
     async def _append_part(self, row: Row, part: str) -> None:
         """Write the output or a cell of a row to the folder."""
-        self.scored += part != PIPELINE
+        if part != PIPELINE:
+            self.scored += 1
         if self.folder is not None:
             await run_in_thread(self.folder.append, row, part)
 
     def _count_usage(self, part: Any, charged: Any, recorder: UsageRecorder) -> None:
-        """Add ``calls`` and ``tokens`` to the counts, and charge the caps for those not charged yet."""
+        """Count what an output or a cell (``part``) took, and charge the caps for what is not ``charged`` yet."""
         self.calls += part.calls
         self.tokens += part.tokens
         if self.money is not None:
@@ -258,7 +259,7 @@ class Run:
             self.stopped = self.stopped or redact(str(error))
 
     def _make_manifest(self, judge: Any) -> dict[str, Any]:
-        """Describe the run as plain JSON: versions, settings, fingerprints; no key."""
+        """Describe the run as plain JSON without secrets; ``judge`` is the judge's fingerprint."""
         job, started = self.job, time.strftime(_UTC, time.gmtime())
         names = ("max_concurrency", "timeout", "metric_timeout", "retry_errors")
         settings = job.caps | {name: getattr(job, name) for name in names}
@@ -272,7 +273,7 @@ class Run:
         }  # fmt: skip
 
     def _finish(self, status: str) -> None:
-        """Complete the manifest with what was done and what it took; save, and release the folder."""
+        """Add status, counts and usage to the manifest; save rows and manifest, and close the folder."""
         cells = [cell for row in self.rows for cell in row.cells.values()]
         parts: dict[str, list[Any]] = {"pipeline": [row.output for row in self.rows], "judge": cells}
         names = ("reused", "asked", "scored", "calls", "tokens", "money")
@@ -290,12 +291,12 @@ class Run:
 
 
 def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
-    """Hash a metric's name and settings, and the part of the judge's fingerprint that decides its values."""
+    """Hash what decides a metric's values: class, name, settings, and what it uses of the judge's fingerprint."""
     settings = metric.settings()
     used = dict(judge or {}) if metric.needs_judge or metric.needs_embeddings else {}
     if not metric.needs_embeddings:
         used.pop("embeddings", None)
-    if (names := settings.get("prompts")) and used.get("prompts"):  # other prompts do not matter to it
+    if (names := settings.get("prompts")) and used.get("prompts"):
         hashes = used["prompts"].items()
         used["prompts"] = {key: text_hash for key, text_hash in hashes if key.partition(".")[0] in names}
     class_name = f"{type(metric).__module__}.{type(metric).__qualname__}"
