@@ -113,7 +113,7 @@ class Comparison(TabularResult):
         }  # fmt: skip
 
     def slices_table(self) -> Table:
-        """Make the table of slices; a way of slicing that gives only one part is left out."""
+        """Make the table of slices; a tag that has the same value for all questions is left out."""
         values = {by: {part.value for part in self.slices if part.by == by} for by in self.sliced_by}
         rows = [
             [part.by, part.value, part.metric, part.pipeline, part.mean, interval_text(part.low, part.high),
@@ -124,7 +124,7 @@ class Comparison(TabularResult):
         return self._make_table("Slices", header, rows, [4, 6])
 
     def _make_table(self, heading: str, header: str, rows: list[list[Any]], right: list[int]) -> Table:
-        """Make a table with its heading and the names of its columns in the language."""
+        """Make a table with its texts in the language; ``header`` joins the column names, such as ``"n|mean"``."""
         names = self._say(header).split("|")
         return Table(names, rows, self._say(heading), right, limit=60, more=self._say(MORE))
 
@@ -147,7 +147,7 @@ class Comparison(TabularResult):
         return super()._repr_html_() + (folded if slices.rows else "")
 
     def _tables(self) -> list[Table]:
-        """Make all tables but the slices; the longer ones leave out metrics without a value in any pipeline."""
+        """Make all tables but that of slices; the last two leave out metrics without a value in any pipeline."""
         empty = self._metrics_without_value()
         scores: list[list[Any]] = [
             [row.metric, row.pipeline, row.mean, interval_text(row.low, row.high), f"{row.n} / {row.total}",
@@ -180,7 +180,7 @@ class Comparison(TabularResult):
         return [self._make_table(*table) for table in tables]
 
     def _explanations(self) -> list[str]:
-        """Explain how to read the tables."""
+        """Return the lines below the tables: warnings, estimates from people's labels, how to read the columns."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         lines = list(self.notes)
         for row in self.table:
@@ -206,7 +206,7 @@ class Comparison(TabularResult):
         return lines
 
     def _labelled_line(self, what: str, value: str, row: Score | Pair, *pipelines: str) -> str:
-        """Describe a mean, or a difference, by the judge and by people's labels, with the limits of its interval."""
+        """Describe a mean or difference (``what``) in one line: by the judge (``value``), by people's labels."""
         runs = [self._matched.runs[name] for name in pipelines]
         scored = set.intersection(*(set(run.values(row.metric)) for run in runs))
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]

@@ -82,7 +82,7 @@ class Complementarity:
         return [step.pipeline for step in self.greedy if self.n and step.gain / self.n > gain]
 
     def records(self) -> list[dict[str, Any]]:
-        """Make a line for each pipeline: what it gets, gets alone, its position in the combination, its gain."""
+        """Return a table row for each pipeline: how many questions it gets, and gets alone, its place and its gain."""
         steps = {step.pipeline: (place, step.gain, step.share) for place, step in enumerate(self.greedy, 1)}
         records = []
         for name in self.pipelines:
@@ -96,7 +96,7 @@ class Complementarity:
 
 
 def check_thresholds(thresholds: Any, metrics: Iterable[str]) -> dict[str, float]:
-    """Return thresholds by metric; one number is that of all, ``None`` of none."""
+    """Return metric -> threshold; one number counts for all metrics, and with ``None`` there is none."""
     by_metric = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(metrics, thresholds)
     if unknown := [metric for metric in by_metric if metric not in metrics]:
         raise InvalidInputError(
@@ -117,7 +117,7 @@ def compare_pairs(
     level: float,
     thresholds: Mapping[str, float],
 ) -> tuple[list[Pair], int]:
-    """Test all couples of pipelines, metric by metric; also return the number of tests that were corrected for."""
+    """Test all couples of pipelines (two positions), metric by metric; return the pairs and the number of tests."""
     names, table = list(matched.runs), differences(matched, couples)
     keys = [(metric, *couple) for metric in matched.values for couple in couples]
     p_values = sign_flip_tests(np.nan_to_num(table, nan=0.0))
@@ -125,7 +125,7 @@ def compare_pairs(
     tests: list[tuple[dict[str, Any], str]] = []  # row and field of each p-value to correct
     for (metric, i, j), column, (low, high), p in zip(keys, table.T, intervals, p_values, strict=True):
         present = present_values(column)
-        signs = np.sign(present) * (-1 if metric in matched.lower_is_better else 1)
+        signs = np.sign(present) * (-1 if metric in matched.lower_is_better else 1)  # 1: first is better
         row: dict[str, Any] = {
             "metric": metric, "pipeline": names[i], "other": names[j], "n": len(present), "difference": mean(present),
             "low": low, "high": high, "wins": int((signs > 0).sum()), "losses": int((signs < 0).sum()),
@@ -137,6 +137,7 @@ def compare_pairs(
         row["p"] = p
         tests.append((row, "p"))
         values, threshold = matched.values[metric], thresholds.get(metric, 0.5)
+        # a metric of hits has only the values 0 and 1
         are_hits = np.isin(values[~np.isnan(values)], (0, 1)).all() and 0 < threshold <= 1
         if are_hits or metric in thresholds:
             row["hits"] = hits = _count_hits(matched, metric, threshold, i, j)
@@ -183,7 +184,7 @@ def complementarity(matched: MatchedRuns, metric: str, limit: float, seconds: La
 
 
 def _pick_steps(got: np.ndarray, names: Sequence[str], seconds: Latencies) -> tuple[CombinationStep, ...]:
-    """Order pipelines so that each adds most of the questions not got yet; of equals the quicker first."""
+    """Put first the pipeline that gets most questions, then always the one that adds most; of equals the quicker."""
     steps: list[CombinationStep] = []
     latencies = [math.inf if latency is None else latency for latency in seconds]
     covered = np.zeros(len(got), dtype=bool)
@@ -208,6 +209,6 @@ def _count_hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: 
 
 
 def _reaches_threshold(matched: MatchedRuns, metric: str, threshold: float) -> np.ndarray:
-    """Tell which pipeline gets which question: questions by pipelines; False without a value."""
+    """Return a table of questions by pipelines: True where the value reaches the threshold, False without a value."""
     values = matched.values[metric]
     return values <= threshold if metric in matched.lower_is_better else values >= threshold

@@ -49,7 +49,7 @@ class MatchedRuns:
         return frozenset(metric for metric in self.values if not higher_is_better(owners[metric], metric))
 
     def notes(self) -> list[str]:
-        """Note questions that were not asked, and judges that differ."""
+        """Return warnings: of questions that a run has not asked, and of runs with different judges."""
         count = len(self.examples)
         missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
         notes = [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
@@ -102,21 +102,22 @@ class Slice:
 
 
 def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> MatchedRuns:
-    """Match runs by the ids of their questions; arguments as for `compare`."""
+    """Put the values of runs (or their folders) side by side: metric -> a table of questions by runs."""
     runs = name_runs(results)
     examples = _merge_examples(runs)
-    position = {key: number for number, key in enumerate(examples)}
+    position = {key: number for number, key in enumerate(examples)}  # example id -> its row in the tables
     values = {}
     for metric in _choose_metrics(runs.values(), metrics):
         values[metric] = np.full((len(examples), len(runs)), np.nan)
         for column, run in enumerate(runs.values()):
-            for key, value in run.values(metric).items() if metric in run.metrics else ():
+            run_values = run.values(metric) if metric in run.metrics else {}
+            for key, value in run_values.items():
                 values[metric][position[key], column] = value
     return MatchedRuns(runs, examples, values)
 
 
 def scores(matched: MatchedRuns, intervals: Iterable[Interval], prices: Any, *, level: float) -> list[Score]:
-    """Score each pipeline by each metric, metric by metric."""
+    """Summarize each metric of each pipeline, with its costs; ``intervals`` has one for each, in this order."""
     ends = iter(intervals)
     costs_by_run = {name: costs(run, prices) for name, run in matched.runs.items()}
     rows = []
@@ -142,10 +143,10 @@ def costs(run: Results, prices: Any = None) -> dict[str, Any]:
 
 
 def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -> list[Slice]:
-    """Score every pipeline on every part of the questions; parts in order of size."""
+    """Return each pipeline's mean of each metric on every slice; ``slices`` are ways to slice, such as ``language``."""
     rows = []
     columns = [(metric, name) for metric in matched.values for name in matched.runs]
-    table = np.concatenate(list(matched.values.values()), axis=1)
+    table = np.concatenate(list(matched.values.values()), axis=1)  # questions by (metric, run), as in columns
     for by in slices:
         labels = _label_examples(matched.examples.values(), by)
         counts = Counter(labels)
@@ -160,14 +161,14 @@ def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -
 
 
 def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
-    """Return the ways to slice; refuse one that is neither built in nor a tag of an example."""
+    """Return the ways to slice; raise `InvalidInputError` for one that is neither built in nor a tag of an example."""
     tags = {tag for example in examples for tag in example.tags}
     if any(example.history for example in examples):
         tags.add("turn")
-    built_in = [name for name in SLICES if name != "turn" or name in tags]
+    built_in = [name for name in SLICES if name != "turn" or name in tags]  # no turns without conversations
     allowed = dict.fromkeys([*built_in, *sorted(tags)])
     names: Iterable[Any] = built_in
-    if slices is not SLICES:
+    if slices is not SLICES:  # the user named some
         names = [slices] if isinstance(slices, str) or not isinstance(slices, Iterable) else list(slices)
     for name in names:
         if not isinstance(name, str) or name not in allowed:
@@ -183,13 +184,13 @@ def present_values(column: np.ndarray) -> list[float]:
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean; ``None`` where a value is unknown, because an unknown price is not zero."""
+    """Return the mean; ``None`` if there is no value, or one of them is unknown (an unknown price is not zero)."""
     numbers = [value for value in values if value is not None]
     return math.fsum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
-    """Map names to runs, loaded where they are folders; refuse fewer than ``least``, or equal names."""
+    """Map names to runs, and load those given as folders; refuse fewer than ``least``, and two of one name."""
     if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
         results = ()
     runs: dict[str, Results] = {}
@@ -215,8 +216,8 @@ def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
 
 
 def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
-    """Map ids to the examples of all runs, which must agree in question and gold."""
-    examples: dict[str, tuple[str, Example]] = {}
+    """Map ids to the examples of all runs; raise `InvalidInputError` if two runs differ in a question or its gold."""
+    examples: dict[str, tuple[str, Example]] = {}  # id -> the first run that has it, and the example
     for name, run in runs.items():
         if examples and not any(row.example.id in examples for row in run.rows):
             raise InvalidInputError(
@@ -237,12 +238,13 @@ def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
 
 
 def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None) -> list[str]:
-    """Return the metrics named; without names, all that at least two runs have."""
-    present = Counter(metric for run in runs for metric in run.metrics)
-    chosen: list[Any] = [metric for metric in present if present[metric] > 1]
+    """Return the metrics to compare: those given (each must be in a run), else all that at least two runs have."""
+    present = Counter(metric for run in runs for metric in run.metrics)  # metric -> number of runs
+    chosen: list[Any] = [metric for metric, count in present.items() if count > 1]
     if metrics is not None:
         chosen = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    if absent := [metric for metric in chosen if metric not in list(present)]:
+    names = list(present)  # a list, because the user may have given something that cannot be hashed
+    if absent := [metric for metric in chosen if metric not in names]:
         raise InvalidInputError(f"no result has the metric {absent[0]!r:.80}; there are {', '.join(present)}")
     if not chosen:
         reason = "the results have no metric in common" if metrics is None else "no metric is given"
@@ -251,7 +253,7 @@ def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None
 
 
 def _label_examples(examples: Iterable[Example], by: str) -> list[str]:
-    """Return the value of a tag, the language or the turn for each example."""
+    """Return each example's value of a tag; without that tag, its language or turn where ``by`` is one of these."""
     if by == "language":
         from rag_kit.text import detect_language
 

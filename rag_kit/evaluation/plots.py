@@ -175,11 +175,11 @@ class _Drawing:
         self._append("path", _series(number), shape, stroke=hollow)
 
     def text(self, x: float, y: float, text: str, colour: str = "ink", **looks: Any) -> None:
-        """Draw a text from a point on; with ``text_anchor`` its ``middle`` or its ``end`` is there."""
+        """Draw a text that begins at a point, or with ``text_anchor`` has its ``middle`` or its ``end`` there."""
         self._append("text", colour, {"x": x, "y": y, "font_size": _SIZE} | looks, escape(one_line(text)))
 
     def say(self, x: float, y: float, key: str, colour: str = "muted", **values: Any) -> None:
-        """Draw the text of a key in the drawing's languages, filled with ``values``; two of these are attributes."""
+        """Draw a text of the kit; ``values`` fill it in, but ``text_anchor`` and ``font_size`` are attributes."""
         attributes: dict[str, Any] = {k: values.pop(k) for k in ("text_anchor", "font_size") if k in values}
         for language in self._languages:
             if len(self._languages) > 1:
@@ -187,7 +187,7 @@ class _Drawing:
             self.text(x, y, say(key, language, **values), colour, **attributes)
 
     def plot(self, title: str) -> Plot:
-        """Finish the drawing on a light ground, for Jupyter may be dark."""
+        """Return the drawing as SVG, on a light background because that of Jupyter may be dark."""
         return Plot(
             f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" role="img" viewBox="0 0 {WIDTH} {self.height:.0f}" '
             f'width="{1.5 * WIDTH:.0f}" font-family="system-ui, sans-serif"><title>{escape(one_line(title))}</title>'
@@ -199,7 +199,7 @@ class _Drawing:
     def _append(
         self, tag: str, colour: str, attributes: dict[str, Any], text: str = "", *, stroke: bool = False
     ) -> None:
-        """Add an element with its class and colour; with ``stroke`` only its outline is drawn."""
+        """Add an element with its class and colour; with ``stroke`` draw only its outline."""
         paint = 'fill="none" stroke="currentColor"' if stroke else 'fill="currentColor"'
         opening = f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint}'
         for name, value in attributes.items():
@@ -236,7 +236,7 @@ class _Scale:
 
 
 def _value_scale(rows: Sequence[Score], start: float, end: float) -> _Scale:
-    """Make a scale from 0 to 1, or as far as the values reach."""
+    """Make a scale from 0 to 1, or longer if the values and intervals of the rows reach beyond that."""
     values = [value for row in rows for value in (row.mean, row.low, row.high) if value is not None]
     return _Scale(_round_ticks(min([0.0, *values]), max([1.0, *values])), start, end)
 
@@ -277,7 +277,7 @@ def _check_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> lis
 
 
 def _best_tradeoffs(rows: Sequence[Score], less_is_better: bool) -> list[Score]:
-    """Return the rows of pipelines for which no other is both quicker and better, the quickest first."""
+    """Return the pipelines than which no other is both quicker and better, the quickest first."""
     best: list[Score] = []
     sign = -1 if less_is_better else 1
     for row in sorted(rows, key=lambda r: (r.p50_seconds or 0.0, -sign * (r.mean or 0.0))):

@@ -78,9 +78,10 @@ def labelled_mean(
 
 
 def _bounds_of_mean(scale: Scale, observed: np.ndarray, of_differences: bool) -> tuple[float, float]:
-    """Return the least and the greatest value that a mean can have: by the scale, else by what is observed."""
-    low = float(observed.min()) if scale[0] is None else scale[0]
-    high = float(observed.max()) if scale[1] is None else scale[1]
+    """Return the least and the greatest value that a mean can have: by the scale, or by the observed values."""
+    least, greatest = scale
+    low = float(observed.min()) if least is None else least
+    high = float(observed.max()) if greatest is None else greatest
     if not of_differences:
         return low, high
     width = float(np.abs(observed).max()) if None in scale else high - low
@@ -88,7 +89,7 @@ def _bounds_of_mean(scale: Scale, observed: np.ndarray, of_differences: bool) ->
 
 
 def difference(first: Values, second: Values) -> dict[str, float | None]:
-    """Subtract the values of questions in both; ``None`` where one of the two is ``None``."""
+    """Subtract the values of the questions that both have; the difference is ``None`` if a value is."""
     differences: dict[str, float | None] = {}
     for key, minuend in first.items():
         if key in second:
@@ -98,7 +99,7 @@ def difference(first: Values, second: Values) -> dict[str, float | None]:
 
 
 def _t_quantile(share: float, freedom: int) -> float:
-    """Return the quantile of Student's t by an expansion around the normal one: right to .002, without SciPy."""
+    """Return a quantile of Student's t, without SciPy: a series around the normal quantile, right to .002."""
     z = NormalDist().inv_cdf(share)
     terms = (
         (z**3 + z) / 4,

@@ -78,9 +78,9 @@ def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
 
 
 def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
-    """Return the p-value of every column; above 50 columns ten times as many random patterns are drawn."""
+    """Return the p-value of `sign_flip_test` for every column; more than 50 columns get ten times the patterns."""
     largest = np.abs(table).max(axis=0, initial=0.0)
-    # scaled, so that what counts as the same sum does not depend on the metric's unit; 0.9 - 0.7 is not quite 0.2
+    # scaled, since _TOLERANCE is relative to the largest difference; rounded, since 0.9 - 0.7 is not quite 0.2
     scaled = np.round(table / np.where(largest > 0, largest, 1.0), 12)
     p_values = [1.0] * table.shape[1]
     sampled = []
@@ -145,10 +145,10 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
     means = np.empty((n, table.shape[1]))
     for start, size in _draw_batches(n, count):
         rows = generator.integers(0, count, size=(size, count))
-        # how often each resample has each row, so that one product gives the sums of all columns
-        rows += (np.arange(size) * count)[:, None]  # bincount then counts for each resample by itself
+        # resample i gets the numbers from i * count on, so that one bincount counts each resample by itself
+        rows += (np.arange(size) * count)[:, None]
         times = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
-        means[start : start + size] = times @ table / count
+        means[start : start + size] = times @ table / count  # times: how often each resample has each row
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
     low, high = low.round(12), high.round(12)  # a product of several columns differs in the last bits
     return list(zip(low.tolist(), high.tolist(), strict=True))
@@ -162,7 +162,7 @@ def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
-    """Count for each column the patterns of ``flips`` whose sum is at least as far from zero as the observed one."""
+    """Count for each column the sign patterns whose sum is at least as far from zero as the observed sum."""
     observed = table.sum(axis=0)
     side, counts = np.where(observed < 0, -1.0, 1.0), np.zeros(table.shape[1], dtype=np.int64)
     for batch in flips:
@@ -172,7 +172,7 @@ def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
 
 
 def _draw_batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:
-    """Yield start and size of the batches in which so many rows are drawn, for a bound on the memory."""
+    """Yield start and size of batches that together draw so many rows, each small enough for the memory."""
     step = max(1, _MAX_DRAWN // columns)
     for start in range(0, rows, step):
         yield start, min(step, rows - start)
