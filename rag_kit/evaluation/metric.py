@@ -58,7 +58,7 @@ class Metric:
         self.name = name or self.name
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Compute the cell; exceptions may escape. ``judge`` is given if ``needs_judge`` says so."""
+        """Compute the cell; may raise. ``judge`` is given if ``needs_judge`` or ``needs_embeddings`` is true."""
         raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Metric:
         return replace(cell, calls=budget.calls, tokens=budget.tokens, seconds=seconds)
 
     def _explain_missing(self, example: Example, output: Output, judge: Judge | None) -> Cell | None:
-        """Make the cell that says what is missing for a score; ``None`` if nothing is."""
+        """Return a cell that says what a score would need and is missing; ``None`` if nothing is."""
         if output.error is not None:
             return Cell.error(f"the pipeline failed: {output.error}")
         lacks = example.missing(self.example_needs)

@@ -124,7 +124,7 @@ class RagasMetric(Metric):
         return {**record, "prompts": [], **sent} if self.needs_judge else record
 
     async def prompts(self, judge: Judge, language: str) -> dict[str, Any]:
-        """Return Ragas's prompts as sent in ``"en"`` or ``"zh"``, by attribute; made once a judge."""
+        """Return the prompts as sent in ``"en"`` or ``"zh"``, by attribute; Chinese ones are made once for a judge."""
         metric = await self._get_object()
         originals = adapter.prompts_of(metric)
         if language != "zh":
@@ -134,7 +134,7 @@ class RagasMetric(Metric):
                 by_judge = self._chinese == "judge"
                 try:
                     self._adapted[judge] = await adapter.adapted_prompts(metric, judge, by_judge=by_judge)
-                except ModelOutputError as error:  # not asked again for each row
+                except ModelOutputError as error:  # kept, so that not each row asks again
                     self._adapted[judge] = error
         if isinstance(adapted := self._adapted[judge], ModelOutputError):
             raise adapted
@@ -143,7 +143,7 @@ class RagasMetric(Metric):
     async def _compute(
         self, metric: Any, values: Mapping[str, Any], example: Example, judge: Judge | None
     ) -> Cell:
-        """Ask Ragas for the value: on a thread without a model, else through a copy that asks the judge."""
+        """Return Ragas's cell for the arguments of ``ascore``; if a model is needed, a copy asks the judge."""
         row = self._row
         if (cell := row.cell_without_ragas(values)) is not None:
             return cell
@@ -170,7 +170,7 @@ class RagasMetric(Metric):
         return _make_cell(result, result.reason or _first_rejected(calls.replies), **details)
 
     async def _copy_for(self, metric: Any, calls: adapter.Calls, language: str) -> tuple[Any, dict[str, Any]]:
-        """Copy the metric so that it asks through these calls; also say which prompts it sends."""
+        """Return a copy of the metric that asks the judge through ``calls``, and a record of its prompts."""
         metric_copy = copy.copy(metric)
         if self.needs_embeddings:
             metric_copy.embeddings = adapter.ragas_llm(calls)
@@ -184,7 +184,7 @@ class RagasMetric(Metric):
         return metric_copy, {"prompts": used}
 
     def _read_arguments(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
-        """Return the arguments of ``ascore``; an optional one without a value is left out."""
+        """Return the arguments of ``ascore`` by name; optional ones without a value are left out."""
         arguments = {}
         for name, (column, is_required) in arguments_of(metric).items():
             if name == "reference" and getattr(metric, "with_reference", None) is False:
@@ -217,7 +217,7 @@ _MODELS = ("llm", "embeddings")  # of Ragas's classes: the judge serves as both
 
 
 def _resolve(metric: Any, name: str | None, settings: dict[str, Any]) -> tuple[Any, str, Any, RagasRow]:
-    """Return the class or object of a metric, its name, settings and row; a class is named until it is needed."""
+    """Return a metric's source (object, class, or a class's name that is not imported yet), name, settings and row."""
     row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
     if row is not None and not settings:  # the class is imported at its first use
         return row.ragas_class, name or metric, dict(row.settings), row
@@ -233,7 +233,7 @@ def _resolve(metric: Any, name: str | None, settings: dict[str, Any]) -> tuple[A
 
 
 def _find_table_row(metric: Any) -> RagasRow:
-    """Return the row of a class, an object, or a base class; else one made from their ``ascore``."""
+    """Return the row of a metric's class or of a base class, else one made from the arguments of ``ascore``."""
     kind = metric if isinstance(metric, type) else type(metric)
     if "MultiModal" in kind.__name__:
         raise InvalidInputError(
@@ -260,7 +260,7 @@ def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
 
 
 def _public_settings(metric: Any) -> dict[str, Any]:
-    """Return the settings of an object that decide its value: plain attributes, texts of prompts."""
+    """Return the attributes of a metric object that decide its value: plain ones, and the texts of prompts."""
     settings: dict[str, Any] = {}
     for name, attribute in vars(metric).items():
         value = attribute.value if isinstance(attribute, Enum) else attribute
@@ -279,15 +279,15 @@ def _make_cell(result: Any, reason: str, **details: Any) -> Cell:
 
 
 def _first_rejected(replies: Sequence[Any]) -> str:
-    """Name the first statement that the judge did not accept; "" without one."""
+    """Return a reason that names the first statement which the judge rejected; "" if there is none."""
     lists = [value for reply in replies for value in vars(reply).values() if isinstance(value, list)]
     for item in chain.from_iterable(lists):
-        if 0 in (getattr(item, "verdict", 1), getattr(item, "attributed", 1)):
+        if 0 in (getattr(item, "verdict", 1), getattr(item, "attributed", 1)):  # 0: rejected
             return f"not supported: {item.statement}"
     return ""
 
 
 def _snake_case(name: str) -> str:
-    """Return the kit's name of a class of Ragas's, else its name in snake case."""
+    """Return the kit's name of a class of Ragas's, else the class's name in snake case."""
     known = next((key for key, row in ROWS.items() if row.ragas_class == name and not row.settings), None)
     return known or "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).strip("_")

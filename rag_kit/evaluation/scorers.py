@@ -57,7 +57,7 @@ def get_metric(metric: Any) -> Metric:
     if is_ragas_metric(metric):
         return RagasMetric(metric)
     name = metric if isinstance(metric, str) else ""
-    row = METRICS.get(_CUTOFF.sub("@k", name)) or METRICS.get(name)
+    row = METRICS.get(_CUTOFF.sub("@k", name)) or METRICS.get(name)  # "ndcg@10" is in the table as "ndcg@k"
     if row is None and name.isidentifier() and name[0].isupper():
         return RagasMetric(name)
     if row is None:
@@ -71,14 +71,14 @@ def get_metric(metric: Any) -> Metric:
 
 
 def _suggest_name(name: str) -> str:
-    """Return ``; did you mean ...?`` if a name of the table is near."""
+    """Return ``; did you mean ...?`` with the metric whose name is most alike; "" if none is."""
     bare, _, k = name.lower().replace("-", "_").replace(" ", "_").partition("@")
     near = difflib.get_close_matches(f"{bare}@k" if k else bare, METRICS, n=1, cutoff=0.7)
     return f"; did you mean {near[0].replace('@k', f'@{k or 10}')!r}?" if near else ""
 
 
 def get_metrics(metrics: Any) -> tuple[Metric, ...]:
-    """Return the metrics of several names, each once."""
+    """Return the metrics of one or several names or objects; refuse none, and one that comes twice."""
     if not isinstance(metrics, (list, tuple, set, frozenset)):
         metrics = [metrics]
     objects = tuple(map(get_metric, metrics))
@@ -89,6 +89,6 @@ def get_metrics(metrics: Any) -> tuple[Metric, ...]:
 
 
 def default_metrics(examples: Sequence[Example]) -> tuple[Metric, ...]:
-    """Return the metrics of `WITHOUT_MODEL` that at least one of the examples can be scored with."""
+    """Return the metrics of `WITHOUT_MODEL` for which at least one example has what they need."""
     metrics = [get_metric(name) for name in WITHOUT_MODEL]
     return tuple(m for m in metrics if not all(example.missing(m.example_needs) for example in examples))

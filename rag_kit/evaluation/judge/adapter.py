@@ -69,7 +69,7 @@ class Calls:
         self._requests: Counter[str] = Counter()
 
     async def ask(self, prompt: str, schema: type[BaseModel]) -> Any:
-        """Return the reply to a prompt of Ragas's."""
+        """Return the reply to a prompt of Ragas's; a wrong one is requested once more, the first failure kept."""
         if self.failure is not None:
             raise self.failure
 
@@ -122,7 +122,7 @@ def ragas_llm(judge: Judge | Calls | None) -> Any:
 
 @lru_cache(maxsize=1)
 def _adapter_class() -> type:
-    """Make the adapter's class; Ragas's base classes are known once it is imported."""
+    """Make the adapter's class; its base classes are Ragas's, so Ragas is imported first."""
     import_ragas()
     from ragas.embeddings.base import BaseRagasEmbedding
     from ragas.llms.base import InstructorBaseRagasLLM
@@ -155,7 +155,7 @@ def _adapter_class() -> type:
 
 
 def prompts_of(metric: Any) -> dict[str, Any]:
-    """Return the prompts of a metric object, by attribute."""
+    """Return the prompts of a metric of Ragas's by the attributes that hold them."""
     from ragas.prompt.metrics.base_prompt import BasePrompt
 
     return {name: value for name, value in vars(metric).items() if isinstance(value, BasePrompt)}
@@ -165,8 +165,8 @@ async def adapted_prompts(metric: Any, judge: Judge, *, by_judge: bool) -> dict[
     """Return a metric's prompts in Chinese: the kit's own, or translated by the judge.
 
     The judge translates examples as Ragas's ``adapt`` asks it; the instruction stays English. Its translations are
-    replies, so its cache keeps them, as JSON, for this model, this prompt and this language. Prompts that Ragas writes
-    without examples it cannot adapt; they are left out here and sent in English.
+    replies, so its cache keeps them, as JSON, for this model, this prompt and this language. Prompts without examples
+    cannot be adapted: they are left out of what is returned, and sent in English.
     """
     adapted: dict[str, Any] = {}
     for name, prompt in prompts_of(metric).items():
@@ -179,7 +179,7 @@ async def adapted_prompts(metric: Any, judge: Judge, *, by_judge: bool) -> dict[
 
 
 async def _translate_examples(name: str, prompt: Any, judge: Judge) -> Any:
-    """Have the judge translate a prompt's examples; once more if it gives another number of them."""
+    """Have the judge translate a prompt's examples; ask once more if it returns too few or too many."""
     for attempt in (1, 2):
         try:
             translated = await prompt.adapt("chinese", ragas_llm(judge))

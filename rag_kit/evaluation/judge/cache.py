@@ -47,7 +47,7 @@ def identity_of(model: Any) -> str | None:
     if identity is None:
         return None
     parts: list[Any] = [identity]
-    if isinstance(identity, Mapping) and identity.get("name") is None:  # told apart by its plain fields
+    if isinstance(identity, Mapping) and identity.get("name") is None:  # then its plain fields identify it
         fields = {name: getattr(model, name, None) for name in getattr(type(model), "model_fields", {})}
         parts.append({name: value for name, value in fields.items() if isinstance(value, str | float)})
     return _hash(parts)
@@ -66,7 +66,7 @@ class PerLoop(Generic[T]):
         loop = asyncio.get_running_loop()
         with self._lock:
             if loop not in self._by_loop:
-                # those of closed loops go here: a semaphore refers to its loop, so weak references would keep both
+                # drop those of closed loops: a semaphore refers to its loop, so weak references would keep both
                 for closed in [other for other in self._by_loop if other.is_closed()]:
                     del self._by_loop[closed]
                 self._by_loop[loop] = self._make()
@@ -158,7 +158,7 @@ class Vectors:
         return vectors
 
     async def _embed_batch(self, batch: list[str]) -> Any:
-        """Embed one batch; retry a failure that may pass, with pauses that double."""
+        """Return the embedding model's reply for one batch; retry a failure that may pass, with longer pauses."""
         for attempt in count():
             async with self._judge.slots.for_running_loop():
                 seconds, _ = time_limit(self._judge.timeout)  # of what is left after waiting for the slot
@@ -177,7 +177,7 @@ class Vectors:
 
 
 def _check_vectors(reply: Any, count: int) -> list[list[float]]:
-    """Return the vectors of an embedding model as lists of floats; refuse those without a cosine."""
+    """Return the vectors of an embedding model as lists of floats; refuse empty, zero and infinite ones."""
     try:
         vectors = [[float(number) for number in vector] for vector in reply]
     except (TypeError, ValueError, OverflowError):
@@ -191,7 +191,7 @@ def _check_vectors(reply: Any, count: int) -> list[list[float]]:
 
 
 def _is_vector(value: Any) -> bool:
-    """Tell whether a vector has a cosine: finite numbers, whose squares neither vanish nor overflow."""
+    """Tell whether a vector has a cosine: its numbers are finite, the sum of their squares is neither 0 nor inf."""
     numbers = value if isinstance(value, list) else []
     return all(type(n) in (int, float) for n in numbers) and 0 < sum(n * n for n in numbers) < math.inf
 

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def chinese_prompt(prompt: Any) -> Any | None:
-    """Return a prompt of Ragas's in Chinese; ``None`` if no file translates just this original."""
+    """Return a prompt of Ragas's in Chinese; ``None`` if no file has a translation of exactly this prompt."""
     record = _find_record(type(prompt).__name__, original_hash(prompt))
     if record is None:
         return None
@@ -50,7 +50,7 @@ def _records() -> list[Any]:
 
 @cache
 def _find_record(kind: str, original: str) -> dict[str, Any] | None:
-    """Return the file that translates the prompt with this hash; log once if Ragas has changed that prompt since."""
+    """Return the translation of the prompt with this hash; warn if there is only one of another version of it."""
     for record in _records():
         if record["original"] == original:
             return dict(record)

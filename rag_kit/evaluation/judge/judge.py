@@ -177,14 +177,14 @@ class Judge:
     async def complete(
         self, text: str, schema: type[BaseModel], *, repeat: int = 0, keep: Keep = lambda reply: True
     ) -> Any:
-        """Send a text as the one message of a user, and read an object of a class; else as `ask`.
+        """Send a text as the only message, and return an object of the class ``schema``; the rest is as for `ask`.
 
         ``keep`` says whether a reply may stay in the cache; default: each that fits the class.
         """
         return await self._cached_reply(_VERBATIM, {"text": text}, schema, repeat, keep)
 
     async def _cached_reply(self, prompt: Any, values: Values, schema: Any, repeat: int, keep: Keep) -> Any:
-        """Return the reply from the cache, else from the model; of equal requests only one is sent."""
+        """Return the reply from the cache, else from the model; equal requests at one time are sent once."""
         if self._identity is None or self._cache.file is None:
             return await self._request_reply(prompt, values, schema)
         metadata = prompt.metadata or {"name": "text"}
@@ -213,7 +213,7 @@ class Judge:
         return await self._vectors.embed(texts)
 
     async def _request_reply(self, prompt: Any, values: Values, schema: Any) -> Any:
-        """Ask the model within the limits and caps; without a schema, for a text."""
+        """Send a request within the limits and caps; return an object of the schema, or a text without one."""
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
         limits: Any = {"timeout": self.timeout, "max_retries": self.max_retries}
@@ -233,7 +233,7 @@ class Judge:
 
 
 def _chat_model(llm: Any) -> Any:
-    """Return the chat model; ``None`` for the name ``"none"``."""
+    """Return a chat model, made if it is a name or the configured one; ``None`` if the name is ``"none"``."""
     if llm == "none":
         return None
     model = chat_model(llm) if llm is None or isinstance(llm, str) else llm

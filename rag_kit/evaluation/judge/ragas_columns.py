@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.outputs import Output
 
-_FENCED = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
-_SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")
+_FENCED = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\s*\1\s*", re.DOTALL)  # "```sql\nSELECT 1\n```"
+_SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")  # "3", "score 3", "score3_description"
 
 
 def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, frozenset[str]]:
@@ -34,8 +34,9 @@ def read_column(name: str, example: Example, output: Output) -> Any:
     """Return a column's value, or ``None``; an unknown column is read from the example's metadata."""
     if name not in _COLUMNS:
         return example.metadata.get(name)
+    _, _, read = _COLUMNS[name]
     try:
-        return _COLUMNS[name][2](example, output)
+        return read(example, output)
     except InvalidInputError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, NotImplementedError, RecursionError) as error:
@@ -43,13 +44,13 @@ def read_column(name: str, example: Example, output: Output) -> Any:
 
 
 def unfence(text: str) -> str:
-    """Remove the code fence around a text."""
+    """Return the text inside a code fence; a text without one as it is."""
     fenced = _FENCED.fullmatch(text) if text.lstrip()[:3] in ("```", "~~~") else None
-    return fenced[2] if fenced else text
+    return fenced[2] if fenced else text  # the first group is the fence
 
 
 def rubric(levels: Any) -> dict[str, str]:
-    """Return a scale (score -> description) under Ragas's keys, in order.
+    """Return a scale (score -> description) with the keys that Ragas wants, in the order of the scores.
 
     Example:
         >>> rubric({2: "Right.", "score1_description": "Wrong."})
@@ -76,7 +77,7 @@ def scores_of(rubrics: Mapping[str, str]) -> list[int]:
 
 
 def arguments_of(metric: Any) -> dict[str, tuple[str, bool]]:
-    """Map the arguments of a metric's ``ascore`` to their columns, and whether each must be given."""
+    """Map each argument of a metric's ``ascore`` to the column it reads, and to whether it must be given."""
     arguments = {}
     for name, parameter in inspect.signature(metric.ascore).parameters.items():
         if name != "self" and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
@@ -87,7 +88,7 @@ def arguments_of(metric: Any) -> dict[str, tuple[str, bool]]:
 
 
 def _ragas_messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Make Ragas's messages of dicts with ``type`` (LangChain) or ``role``; system messages are left out."""
+    """Turn dicts with ``type`` (LangChain) or ``role`` into Ragas's messages; system messages are left out."""
     from langchain_core.messages import convert_to_messages
     from ragas.messages import AIMessage, HumanMessage, ToolMessage
 
@@ -107,7 +108,7 @@ def _ragas_messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _ragas_tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Make Ragas's tool calls of dicts with ``name`` and ``args``, or in OpenAI's form."""
+    """Turn dicts with ``name`` and ``args``, or in OpenAI's form, into Ragas's tool calls."""
     from ragas.messages import ToolCall
 
     converted = []

@@ -45,7 +45,7 @@ class RagasRow:
         return {"response", "retrieved_contexts"} <= set(self.needs)
 
     def cell_without_ragas(self, values: Mapping[str, Any]) -> Cell | None:
-        """Return the cell where Ragas would raise (nothing was retrieved); ``None``: ask Ragas."""
+        """Return a cell where Ragas would raise or be wrong (nothing was retrieved); else ``None``: ask Ragas."""
         judged = self.llm and self.stage in ("retrieval", "generation")
         if not judged or values.get("retrieved_contexts", True):
             return self.guard(values)
@@ -55,7 +55,7 @@ class RagasRow:
         return Cell.ok(0.0, why)
 
     def remark(self, values: Mapping[str, Any]) -> str:
-        """Say what Ragas gets wrong about these texts, beside its value."""
+        """Return a warning that Ragas's value is off for texts of other letters than ASCII; "" for others."""
         foreign = self.foreign and any(sign.isalnum() and not sign.isascii() for sign in values["reference"])
         return f"Ragas's words are those between blanks; see {self.foreign}" if foreign else ""
 
@@ -79,7 +79,7 @@ def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None
             if count < expected or (count > expected and request != "answer"):
                 return f"it gave {count} {description.format(expected)}"
     items = [item for value in vars(reply).values() if isinstance(value, list) for item in value]
-    ratings = (0, 2, 4) if hasattr(data, "reference_answer") else (0, 1, 2)
+    ratings = (0, 2, 4) if hasattr(data, "reference_answer") else (0, 1, 2)  # (0, 2, 4): answer accuracy
     checks = [(part, name, (0, 1, "0", "1")) for part in (reply, *items) for name in _BINARY]
     for part, name, allowed in (*checks, (reply, "rating", ratings), (reply, "score", scores)):
         value = getattr(part, name, None)
@@ -107,7 +107,7 @@ def no_value(replies: Sequence[Any]) -> str | None:
     nothing, and to an assistant that rightly declines everything.
     """
     for position, reply in enumerate(replies):
-        of_reference = () if position else ("entities",)  # the second reply has those of the passages
+        of_reference = ("entities",) if position == 0 else ()  # the second reply has those of the passages
         for name in ("statements", "claims", "keyphrases", "questions", *of_reference):
             if getattr(reply, name, None) == []:
                 return f"the judge found no {name}, so there is nothing to judge"
@@ -119,7 +119,7 @@ def no_value(replies: Sequence[Any]) -> str | None:
 
 
 def _check_calls(arguments: Mapping[str, Any]) -> Cell | None:
-    """Return an undefined cell if no tool was called, and none was expected."""
+    """Return an undefined cell if no tool was called and none was expected, else ``None``."""
     has_calls = any(getattr(message, "tool_calls", None) for message in arguments["user_input"])
     if has_calls or arguments["reference_tool_calls"]:
         return None
@@ -127,7 +127,7 @@ def _check_calls(arguments: Mapping[str, Any]) -> Cell | None:
 
 
 def _check_tables(arguments: Mapping[str, Any]) -> Cell | None:
-    """Return an undefined cell if the two tables have no column in common."""
+    """Return an undefined cell if the two CSV tables have no column in common, else ``None``."""
     import pandas
 
     try:
