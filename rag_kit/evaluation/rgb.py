@@ -89,7 +89,7 @@ class AbilityMetric(Metric):
             return Cell.not_applicable(f"{self.figure} is no figure of {example.tags['ability']}")
         if output.answer is None:
             return Cell.error("the pipeline gave no answer")
-        ignored = " " if example.tags["language"] == "zh" else "\0"
+        ignored = " " if example.tags["language"] == "zh" else "\0"  # NUL is in no reply: nothing is ignored
         reply = output.answer.replace(ignored, "")
         declined = any(words.replace(ignored, "") in reply for words in self.declines)
         detected = any(words in reply for words in _ERROR_WORDS)
@@ -185,11 +185,11 @@ async def aabilities(
         >>> [(figure, score.mean) for (_, figure, _, _), score in report.scores.items()]
         [('accuracy', 1.0), ('rejection', 0.0)]
     """
-    model = isinstance(pipeline, BaseChatModel)
-    if not model and not callable(pipeline):
+    is_model = isinstance(pipeline, BaseChatModel)
+    if not is_model and not callable(pipeline):
         raise InvalidInputError(f"{pipeline!r:.60} is no chat model, and no function of (question, passages)")
     # a graph declines in the kit's own words
-    words = [*_DECLINES, *(sentence.rstrip(".。") for sentence in DECLINED.values() if not model)]
+    words = [*_DECLINES, *(sentence.rstrip(".。") for sentence in DECLINED.values() if not is_model)]
     metrics = [AbilityMetric(figure, words) for figure in _FIGURES]
     examples = await run_in_thread(_make_examples, folder, abilities, noise_rates, passages, limit)
     run.setdefault("name", getattr(pipeline, "__name__", type(pipeline).__name__))
@@ -201,7 +201,7 @@ abilities = blocking(aabilities, "abilities")
 
 
 def _make_ask(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
-    """Make the function that asks the pipeline an example with its passages."""
+    """Return a coroutine function that asks the pipeline an example with its passages."""
     prompts = {language: load_prompt("answer_or_doubt", language=language) for language in ("en", "zh")}
 
     async def ask(example: Example) -> Any:
@@ -241,7 +241,7 @@ def _make_examples(folder: Any, abilities: Any, rates: Any, count: int, limit: i
 
 
 def _make_example(ability: str, language: str, record: Mapping[str, Any], rate: float, count: int) -> Example:
-    """Make the example of a record of RGB's; ``parts`` has the texts of each part of the answer."""
+    """Make the example of a record of RGB's; each part of the answer is a list of texts, any of which is right."""
     answer = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
     return Example(
         f"{ability}:{language}:{rate:g}:{record['id']}",
@@ -281,7 +281,7 @@ def draw_passages(kind: str, record: Mapping[str, Any], rate: float, count: int)
 
 
 def _read_questions(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield kind, language and record; plain questions are read from ``en_refine`` or ``en``, else ``en_fact``."""
+    """Yield kind, language and record of each question; the first file found for a kind is read."""
     names_by_kind = {"plain": ["{}_refine", "{}", "{}_fact"], "integration": ["{}_int"], "wrong": ["{}_fact"]}
     for language, (kind, names) in product(("en", "zh"), names_by_kind.items()):
         stems = [name.format(language) for name in names]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.outputs import Output
 
 _MAX_WORDS = 2  # of an answer beside its values
-_SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")  # in "长 城"
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # the comma of 1,230
 #: A place between two characters of one word or number; 3 is not found in 3.5, nor 5 in it.
 _WITHIN_WORD = re.compile(rf"(?<=[^\W{HAN}])(?=[^\W{HAN}])|(?<=\d[.,])(?=\d)|(?<=\d)(?=[.,]\d)")
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
@@ -51,7 +51,7 @@ class AnswerFound(Metric):
         """Return 1 or 0, with the accepted answers that were found."""
         # the marks of citations hold numbers that the answer does not state
         text = normalize(renumber(output.answer or "", {}))
-        accepted = {answer: normalize(answer) for answer in example.answers}
+        accepted = {answer: normalize(answer) for answer in example.answers}  # as written -> to compare
         if not any(accepted.values()):
             return Cell.not_applicable("the example's answers are blank")
         given = output.answer or ""
@@ -85,7 +85,7 @@ class Decline(Metric):
 
 
 def normalize(text: str) -> str:
-    """Fold case, width and script of a text, its spaces, and commas in numbers, to compare it.
+    """Return a text to compare: case, width and script folded, blanks unified, no commas in numbers.
 
     Example:
         >>> normalize("Ｔhe  Rhine:\\n1,230 km"), normalize("長 城 在 北京")
@@ -100,7 +100,7 @@ def squeeze(text: str) -> str:
 
 
 def states(text: str, answer: str) -> bool:
-    """Tell whether a text states an answer that is a value, in any form, with the words beside it.
+    """Tell whether a text states the values of an answer (24 months) in any form or unit, and its other words.
 
     Example:
         >>> states("The lease runs for two years.", "24 months"), states("保修期为十五天。", "15天")

@@ -33,7 +33,7 @@ _NAMES = {
 }  # fmt: skip
 _MAX_DETAILS = 50
 _SOURCE = r"(?:documents?|passages?|sources?|texts?|context|material)"
-_DECLARED = re.compile(
+_DECLARED = re.compile(  # "as far as I know", "not in the documents", 据我所知
     r"\b(?:general|common|background|my own|own) knowledge\b|\bas far as i know\b|\b(?:ungrounded|unsourced)\b"
     rf"|\b(?:without|no) (?:a |any )?(?:source|citation)\b|\bnot (?:based on|taken from|from|in) (?:the |any |these "
     rf"|those |your )?(?:\w+ )?{_SOURCE}\b|\b{_SOURCE} (?:do|does) not (?:say|tell|mention|state|cover)\b"
@@ -99,7 +99,7 @@ class Citations(Metric):
     def __init__(self, name: str = "ours_citations") -> None:
         if name not in _NAMES:
             raise InvalidInputError(f"name is {name!r:.80}; allowed are {', '.join(_NAMES)}")
-        self.name, self.needs_judge, self._what = name, name.endswith("_judged"), _NAMES[name]
+        self.name, self.needs_judge, self._figure = name, name.endswith("_judged"), _NAMES[name]
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """Return the value; its details hold the counts, both shares and the statements."""
@@ -118,7 +118,7 @@ class Citations(Metric):
         return self._summarize([_classify_statement(*pair, unsourced) for pair in pairs])
 
     def _summarize(self, statements: Sequence[Checked]) -> Cell:
-        """Make the cell of this metric; its details hold the other figures."""
+        """Make the cell of this metric (F1, precision or recall); its details hold the other figures."""
         kinds = Counter(statement.kind for statement in statements)
         verdicts = [verdict for statement in statements for verdict in statement.supports.values()]
         needing_support = len(statements) - kinds["ungrounded"] - kinds["undecided"]
@@ -131,13 +131,13 @@ class Citations(Metric):
         }  # fmt: skip
         if recall is None:
             return Cell.undefined("every statement is undecided or declared to rest on no passage", **details)
-        if self._what == "precision" and precision is None:
+        if self._figure == "precision" and precision is None:
             return Cell.undefined("the answer cites nothing", **details)
         precision = precision or 0.0
         f1 = 2 * precision * recall / (precision + recall or 1.0)
         values = {"f1": f1, "precision": precision, "recall": recall}
         reason = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-        return Cell.ok(values[self._what], reason, **details)
+        return Cell.ok(values[self._figure], reason, **details)
 
 
 def _classify_statement(statement: Statement, verdicts: dict[int, bool], all_declared: bool) -> Checked:
@@ -151,7 +151,7 @@ def _classify_statement(statement: Statement, verdicts: dict[int, bool], all_dec
 
 
 def _check_by_words(answer: str, claims: Sequence[Statement], texts: list[str]) -> list[dict[int, bool]]:
-    """Check each statement by its words: the verdicts by number, without undecided ones."""
+    """Return for each statement: number cited -> whether that passage supports it; undecided ones are left out."""
     # the report has one entry for each statement and number, in order
     citations = iter(check_citations(answer, texts).citations)
     verdicts: list[dict[int, bool]] = []
@@ -164,7 +164,7 @@ def _check_by_words(answer: str, claims: Sequence[Statement], texts: list[str]) 
 async def _ask_judge(
     question: str, claims: Sequence[Statement], texts: list[str], judge: Judge
 ) -> list[dict[int, bool]]:
-    """Ask the judge about each statement: the verdicts by number."""
+    """Return for each statement: number cited -> whether that passage supports it, by the judge."""
 
     async def supports(statement: str, passages: list[str]) -> bool:
         values = {"question": question, "passages": render_passages(passages), "statement": statement}
@@ -176,7 +176,7 @@ async def _ask_judge(
         verdicts = dict.fromkeys(statement.numbers, False)
         for number in valid:
             verdicts[number] = await supports(statement.text, [texts[number - 1]])
-        if len(valid) > 1 and not any(verdicts.values()):
+        if len(valid) > 1 and not any(verdicts.values()):  # none alone: maybe all of them together
             together = await supports(statement.text, [texts[number - 1] for number in valid])
             verdicts.update(dict.fromkeys(valid, together))
         return verdicts

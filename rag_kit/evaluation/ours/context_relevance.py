@@ -48,7 +48,7 @@ class ContextRelevance(Metric):
     needs_judge = True
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Return the share; its details hold the sentences needed, and how many of how many in each passage."""
+        """Return the share of sentences needed; its details list these, and for each passage how many of how many."""
         parts = [
             [sentence.text for sentence in sentences(text) if any(map(str.isalnum, sentence.text))]
             for text in output.contexts
@@ -78,7 +78,7 @@ async def _ask_numbers(judge: Judge, values: dict[str, Any], total: int) -> list
     for repeat in range(2):
         reply = await judge.ask(_PROMPT, values, repeat=repeat)
         entries = [re.fullmatch(r"\D*(\d+)\D*", str(entry)) for entry in reply.sentences]  # such as "[3]"
-        chosen = sorted({int(entry[1]) if entry else 0 for entry in entries})
+        chosen = sorted({int(entry[1]) if entry else 0 for entry in entries})  # 0 is wrong: asked for again
         if not (wrong := [number for number in chosen if not 1 <= number <= total]):
             return chosen
     raise ModelOutputError(f"the judge was asked twice, and chose sentence {wrong[0]} of {total}")

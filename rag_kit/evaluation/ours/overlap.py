@@ -40,8 +40,9 @@ def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
     """
     split_han: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
     tokens: list[str] = []
+    # a run of one script (such as Chinese or Latin) is the first group; other matches are marks
     for match in re.finditer(rf"({unicode_runs().pattern})|[^\w\s]|_", fold(text)):
-        token, is_run = match[0], match[1] is not None  # of one script; else a mark
+        token, is_run = match[0], match[1] is not None
         if is_run and _HAN.match(token):
             tokens.extend(split_han(token))
         elif is_run and SPECIAL.match(token):
@@ -73,7 +74,7 @@ class _Overlap(Metric):
         return await run_in_thread(self.compute, example.reference or "", output.answer or "")
 
     def compute(self, reference: str, answer: str) -> Cell:
-        """Make the cell of two texts; `InvalidInputError` if they are too long."""
+        """Return the cell of two texts; undefined if the reference is too short, `InvalidInputError` if both are long."""
         expected, actual = tokens_of(reference, self.tokens), tokens_of(answer, self.tokens)
         if len(expected) < self.min_tokens:
             return Cell.undefined(

@@ -49,7 +49,7 @@ class SpanRecall(Metric):
         return self.cell(example, output.passages or ())
 
     def cell(self, example: Example, passages: Sequence[Passage]) -> Cell:
-        """Return the share for passages, best first."""
+        """Return the share of the gold spans within these passages, which are in ranked order."""
         groups = _group_versions(example)
         if not groups:
             return Cell.not_applicable("the example's spans are blank")
@@ -79,7 +79,7 @@ class SpanRecall(Metric):
         return parts
 
     def _find_start(self, passage: Passage) -> int | None:
-        """Return the offset of a passage in its document: its own if that is right, else that of its text, or None."""
+        """Return the offset of a passage in its document: from its metadata if that is right, else by search; or ``None``."""
         document = next((self._documents[key] for key in passage.ids if key in self._documents), None)
         if document is None:
             return None
@@ -110,7 +110,7 @@ def _contains_span(part: _VisiblePart, span: GoldSpan) -> bool:
 
 
 def _group_versions(example: Example) -> list[list[GoldSpan]]:
-    """Group alternative spans: those of accepted answers are one group, any other span is its own."""
+    """Group the spans of which any one will do: all accepted answers are one group, any other span is its own."""
     answers = {normalize(answer) for answer in example.answers}
     accepted: list[GoldSpan] = []
     groups: list[list[GoldSpan]] = []
@@ -125,4 +125,5 @@ def _group_versions(example: Example) -> list[list[GoldSpan]]:
 
 def span_recall(name: str) -> Metric:
     """Make ``ours_span_recall``, or ``ours_span_recall@3000`` for a budget of 3,000 characters."""
-    return SpanRecall(int(name.partition("@")[2] or 0) or None)
+    _, _, budget = name.partition("@")
+    return SpanRecall(int(budget or 0) or None)

@@ -137,9 +137,9 @@ def benchmark(
         if number is not None and (type(number) is not int or number < 1):
             raise InvalidInputError(f"{label} is {number!r:.60}; give a whole number from 1")
     check_share(max_missing_gold)
-    targets = [None if path is None else as_path(path, "out") for path in (out, rows_out)]
-    for target in targets:
-        check_target(target)
+    out_file, rows_file = (None if path is None else as_path(path, "out") for path in (out, rows_out))
+    check_target(out_file)
+    check_target(rows_file)
     data = dataset if isinstance(dataset, EvaluationSet) else load_dataset(dataset)
     judged = qrels(data)
     queries = [data[query] for query in judged][:limit]
@@ -152,7 +152,7 @@ def benchmark(
     if chunk_size is not None:
         documents = split(documents, chunk_size=chunk_size, chunk_overlap=chunk_size // 10)
     vectors = None if cache is None else as_path(cache, "cache")
-    report = progress or (lambda what, done, total: None)
+    report = progress or (lambda what, done, total: None)  # nobody wants to see it
     parts = Parts(documents, depth, embeddings, vectors, report)
     spans = _make_span_metric(data, queries)
     ids = {passage.id for passage in data.corpus or ()}
@@ -191,10 +191,10 @@ def benchmark(
         "fingerprint": data.fingerprint(), "versions": versions(),
         "machine": {"cpus": cpus, "load_per_cpu": load},  # times taken on a busy machine are too long
     }  # fmt: skip
-    if targets[1] is not None:
-        write_jsonl(targets[1], rows)
-    if targets[0] is not None:
-        write_json(targets[0], result)
+    if rows_file is not None:
+        write_jsonl(rows_file, rows)
+    if out_file is not None:
+        write_json(out_file, result)
     return result
 
 
@@ -211,7 +211,7 @@ def _make_span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRe
 
 
 def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
-    """Return mean and interval of every metric; only some queries may have gold spans."""
+    """Return mean and interval of every metric, over the queries that have a value of it."""
     columns: dict[str, list[float]] = {}
     for row in values.values():
         for metric, value in row.items():
@@ -225,7 +225,7 @@ def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> 
 
 
 def _run_figures(run: PipelineRun) -> dict[str, Any]:
-    """Return times in milliseconds, numbers of passages, and the share of queries for which each arm found some."""
+    """Return times, numbers of passages, and the share of queries for which each fused retriever found some."""
     count, times = len(run.returned), list(run.seconds.values())
     p50, p95 = latency_percentiles(times)
     mean = round(sum(run.returned.values()) / count, 2)
@@ -239,7 +239,7 @@ def _run_figures(run: PipelineRun) -> dict[str, Any]:
 
 
 def _run_notes(run: PipelineRun, passages: int) -> list[str]:
-    """Note what a reader of the table must know of a run, such as rankings cut above rank 10."""
+    """Return warnings for a reader of the table, such as that rankings end before rank 10."""
     notes = []
     max_passages = max(run.returned.values())
     if max_passages < min(10, passages):

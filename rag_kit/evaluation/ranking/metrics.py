@@ -26,7 +26,7 @@ _MEASURES = {
     "hit_rate": "Success", "map": "AP", "mrr": "RR", "ndcg": "nDCG", "precision": "P", "recall": "R"
 }  # fmt: skip
 _NEEDS_CUTOFF = ("hit_rate", "precision", "recall")
-_PATTERN = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,5}))?")
+_PATTERN = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,5}))?")  # "ndcg@10" -> "ndcg", "10"; "map" -> "map", None
 _MAX_MISSED = 20  # ids in the details of a cell
 
 
@@ -71,7 +71,7 @@ def retrieval_metrics(
     require_ir_measures()
     import ir_measures
 
-    names: dict[Any, str] = {}  # by ir-measures' measures
+    names: dict[Any, str] = {}  # measure of ir-measures -> name of the metric
     for name in metrics:
         base, cutoff = _split_name(name)
         measure = getattr(ir_measures, _MEASURES[base])
@@ -108,14 +108,15 @@ def require_ir_measures() -> None:
 
 
 def _split_name(name: Any) -> tuple[str, str | None]:
-    """Split ``ndcg@10`` into name and rank."""
+    """Split ``ndcg@10`` into name and rank (``None`` if there is no rank); refuse an unknown metric."""
     match = _PATTERN.fullmatch(name) if isinstance(name, str) else None
-    if match is None or match[1] not in _MEASURES or (match[1] in _NEEDS_CUTOFF and not match[2]):
+    base, rank = match.groups() if match else ("", None)
+    if base not in _MEASURES or (base in _NEEDS_CUTOFF and not rank):
         raise InvalidInputError(
             f"unknown ranking metric {name!r:.80}; allowed are ndcg, ndcg@K, recall@K, precision@K, mrr, mrr@K, map, "
             "map@K and hit_rate@K with a whole number K from 1"
         )
-    return match[1], match[2]
+    return base, rank
 
 
 class RankingMetric(Metric):
@@ -137,7 +138,7 @@ class RankingMetric(Metric):
         self.name = name
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Return the score; it is not applicable where nothing is known to be relevant."""
+        """Return the metric's value for one question; not applicable if nothing is known to be relevant."""
         relevant = [key for key, grade in example.relevant.items() if grade > 0]
         if not relevant:
             return Cell.not_applicable("the example has no relevant id with a grade above 0")
@@ -182,7 +183,7 @@ def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str
         candidates = [key for key in passage.ids if key in judged]
         if not candidates:
             documents = [str(passage.metadata[field]) for field in fields if passage.metadata.get(field)]
-            candidates = [*documents, passage.id][:1]
+            candidates = [*documents, passage.id][:1]  # its document's id, else its own
         for key in candidates:
             if key not in ranking:
                 ranking[key] = None

@@ -54,13 +54,13 @@ class Parts:
     progress: Callable[[str, int, int], None] = lambda what, done, total: None
 
     def build(self, name: str, source: object | None = None) -> Pipeline:
-        """Make the pipeline of a name, of ``module:object``, or around a retriever or a function that makes one."""
+        """Make a pipeline: a built-in one by its name, or one of the user's (``source``, or ``module:object``)."""
         if source is not None or name not in RECIPES:
             return Pipeline(name, self._as_retriever(name, load_object(name) if source is None else source))
         recipe, settings = RECIPES[name], dict[str, Any]()
         if "bm25" in recipe.arms:
-            analyzer: Any = getattr(self.index.analyzer, "settings", dict)()
-            scoring = {name: getattr(self.index, name) for name in ("k1", "b", "variant")}
+            analyzer: Any = getattr(self.index.analyzer, "settings", dict)()  # {} of a plain function
+            scoring = {key: getattr(self.index, key) for key in ("k1", "b", "variant")}
             settings["bm25"] = {**scoring, "analyzer": analyzer}
         if "dense" in recipe.arms:
             settings["embeddings"] = embedding_name(self.model)
@@ -106,7 +106,7 @@ class Parts:
         )
 
     def _as_retriever(self, name: str, value: Any) -> Any:
-        """Return a retriever, or what a function makes of the documents; refuse anything else."""
+        """Return a Runnable as it is, or what a function makes of the documents; refuse anything else."""
         if not isinstance(value, (Runnable, type)) and callable(value):
             value = value(list(self.documents))
         if isinstance(value, type) or not isinstance(value, Runnable):
@@ -127,7 +127,7 @@ class Recipe(NamedTuple):
 
 
 def _fusion_recipe(kind: type[Any] = retrieval.EnsembleRetriever, **settings: Any) -> Recipe:
-    """Return a recipe that fuses both arms; a failing arm is an error, because half a result is none."""
+    """Return a recipe that fuses BM25 and vector search; if one of them fails, the whole query does."""
 
     def make(parts: Parts) -> Any:
         depth, arms = parts.depth, [parts.bm25, parts.dense]
@@ -137,6 +137,7 @@ def _fusion_recipe(kind: type[Any] = retrieval.EnsembleRetriever, **settings: An
 
 
 def _make_mmr(parts: Parts) -> Any:
+    """Make a vector retriever whose passages are reranked to be less alike (MMR)."""
     depth, reranker = parts.depth, MMRReranker(parts.embedded[0])
     return retrieval.RerankRetriever(
         retriever=parts.dense, reranker=reranker, k=depth, fetch_k=depth, on_error="raise"
@@ -171,7 +172,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def pipeline_sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, object | None]:
-    """Map names to retrievers or functions, ``None`` for a name alone; checked before anything is read."""
+    """Map each name to the user's retriever or function; ``None`` for a built-in one or ``module:object``."""
     is_collection = isinstance(pipelines, (Mapping, Sequence)) and not isinstance(pipelines, (str, bytes))
     if not is_collection or not pipelines or not all(isinstance(name, str) for name in pipelines):
         raise InvalidInputError(

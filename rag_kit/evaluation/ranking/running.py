@@ -81,7 +81,7 @@ def _ask_pipeline(pipeline: Pipeline, example: Example, depth: int) -> list[Docu
 def _record_answer(
     run: PipelineRun, example: Example, documents: Sequence[Document], corpus_ids: Collection[str], spans: Any
 ) -> None:
-    """Add the result of one query to the run: ranking, arms, notes and gold spans."""
+    """Add the passages found for one query to the run: ranking, arms, degradations, share of gold spans found."""
     ids = [str(document.metadata.get(CORPUS_ID, document.id)) for document in documents]
     stages: set[str] = set()
     notes: set[str] = set()
