@@ -81,7 +81,7 @@ def read_jsonl(path: Path) -> Iterator[Record]:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file, read by its suffix, each with ``file:line`` or the label of its row."""
+    """Read a file by its suffix; yield each record with ``file:line``, or with the label of its row."""
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "not there"
         raise InvalidInputError(f"{str(path)!r} is {kind}; give the name of a file")
@@ -140,7 +140,7 @@ def frame_records(frame: Any, source: str) -> Iterator[Record]:
 
 
 def huggingface_records(source: Any, name: str | None, split: str | None) -> tuple[str, Iterator[Record]]:
-    """Return name and records of a Hugging Face data set, in a folder or loaded."""
+    """Return name and records of a Hugging Face data set: a folder, or a loaded one; ``split`` if it has several."""
     folder = as_path(source, "source") if isinstance(source, (str, Path)) else None
     data = _load_huggingface(folder) if folder else source
     if isinstance(data, Mapping):
@@ -176,7 +176,7 @@ def _load_huggingface(folder: Path) -> Any:
 
 
 def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
-    """Yield the rows of a data set, with the names of class labels for their numbers."""
+    """Yield the rows of a Hugging Face data set; numbers of class labels become the labels' names."""
     features = (data.features or {}).items()
     label_names = {column: feature.names for column, feature in features if hasattr(feature, "names")}
     try:
@@ -191,7 +191,7 @@ def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
 
 
 def _read_csv(path: Path) -> Iterator[Record]:
-    """Yield the rows below a header, each with its first line; Excel's GB18030 is known by its bytes."""
+    """Yield the rows below the header, each with the number of its first line; UTF-8, or GB18030 as Excel writes."""
     try:
         with _open_file(path) as file:
             data = file.read(MAX_LINE + 1)
@@ -202,7 +202,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
         raise InvalidInputError(f"{path.name}: cannot be read ({error}); save it as UTF-8") from error
     first = lines.readline()
     is_tsv = path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab"))
-    # what stands in quotation marks separates nothing
+    # the sign that is most frequent in the header, outside of quotation marks
     delimiter = "\t" if is_tsv else max(",\t;|", key=re.sub('"[^"]*"', "", first).count)
     skip_blanks = f"{delimiter} " in first  # a header "Question, Answer": blanks are no part of the cells
     rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, skipinitialspace=skip_blanks)
@@ -236,14 +236,14 @@ _READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
 
 
 def _check_header(names: list[str], where: str) -> list[str]:
-    """Return the names of the columns; refuse a header that has a column twice."""
+    """Return the names of the columns; refuse a name that comes twice."""
     if repeated := next((name for name, count in Counter(names).items() if count > 1), None):
         raise InvalidInputError(f"{where}: the header has the column {repeated!r:.80} twice; rename one")
     return names
 
 
 def check_target(path: Path | None) -> None:
-    """Refuse a path that could not be written, before the work whose result it is for."""
+    """Refuse a path at which no file can be written; called before the work whose result it is for."""
     if path is None:
         return
     existing = next((folder for folder in path.absolute().parents if folder.exists()), path)
@@ -252,7 +252,7 @@ def check_target(path: Path | None) -> None:
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | None = None) -> None:
-    """Create or replace a file in one step with the content that ``write`` puts into it; a device is written to."""
+    """Create or replace a file in one step with what ``write`` puts into it; write straight to a device."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file() and not path.is_dir():
@@ -268,7 +268,7 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | 
 
 
 def write_json(path: Path, value: Any, *, mode: int | None = None) -> None:
-    """Write an indented JSON file; NaN is refused, a half of a surrogate pair becomes its escape."""
+    """Write an indented JSON file; NaN raises, a half of a surrogate pair is written as an escape."""
     text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     write_file(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")), mode=mode)
 

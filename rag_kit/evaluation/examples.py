@@ -29,7 +29,7 @@ _Text = Annotated[str, AfterValidator(_not_blank)]  # a pattern would refuse hal
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def checked(cls: type[T]) -> type[T]:
-    """Make a frozen dataclass whose fields Pydantic checks; what does not fit is an `InvalidInputError`."""
+    """Make a frozen dataclass whose fields Pydantic checks; a value that does not fit raises `InvalidInputError`."""
     checked_class: Any = dataclass(frozen=True, config=ConfigDict(extra="forbid"))(cls)
     names, create = tuple(checked_class.__dataclass_fields__), checked_class.__init__
 
@@ -72,7 +72,7 @@ class GoldSpan:
 
 
 def check_span(span: Any) -> Any:
-    """Read a gold span as the fields of `GoldSpan`; a text alone may be in any document."""
+    """Return the fields of a `GoldSpan`; a text alone is a span of any document; ValueError for anything else."""
     if isinstance(span, str):
         span = {"text": span.strip()}
     if isinstance(span, Mapping) and "text" in span and not set(span) - {"document", "text", "start"}:
@@ -156,7 +156,7 @@ class Example(Recorded):
         return len(self.history) + 1
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
-        """Return the needed fields that are empty, and those as ``metadata.key`` that are not there."""
+        """Return the needed fields that are empty, and the needed keys (``metadata.key``) that are missing."""
         return [name for name in sorted(needs) if self._is_missing(name)]
 
     def _is_missing(self, name: str) -> bool:

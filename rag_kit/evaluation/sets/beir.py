@@ -75,7 +75,7 @@ def _read_records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str
 
 
 def _make_passage(where: str, key: str, record: dict[str, Any]) -> Passage:
-    """Make a passage of title, if there is one, newline and text; other fields are metadata."""
+    """Make a passage of a record: title (if any), newline, text; its other fields become metadata."""
     title, text = record.pop("title", None) or "", record.pop("text", None)
     if not isinstance(title, str) or not isinstance(text, str):
         raise InvalidInputError(f"{where}: title is {title!r:.40}, text is {text!r:.40}; give texts")
@@ -89,13 +89,13 @@ def _make_passage(where: str, key: str, record: dict[str, Any]) -> Passage:
 def _make_example(
     key: str, question: str, grades: Mapping[str, int], gold: dict[str, Any], corpus: Mapping[str, Passage]
 ) -> Example:
-    """Make the example of a query: its graded documents, best first, and what the gold answers give."""
+    """Make the example of a query from its grades and from the fields that the gold answers give (``gold``)."""
     best = sorted((doc for doc, grade in grades.items() if grade > 0), key=lambda doc: -grades[doc])
     metadata = gold.get("metadata", {})
     tags = {"language": detect_language(question)}
     if isinstance(metadata.get("type"), str):
         tags["type"] = metadata["type"]
-    if metadata.get("question") == question:
+    if metadata.get("question") == question:  # it says nothing new
         del metadata["question"]
     contexts = tuple(corpus[doc].text for doc in best)
     return Example(key, question, reference_contexts=contexts, relevant=grades, tags=tags, **gold)
@@ -106,6 +106,7 @@ def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, i
     qrels: dict[str, dict[str, int]] = {}
     for number, line in read_lines(path):
         where, cells = f"{path.name}:{number}", line.rstrip("\r\n").split("\t")
+        # the header of a BEIR file is query-id, corpus-id, score
         is_header = number == 1 and cells[0] not in queries and not cells[-1].lstrip("-").isdigit()
         if (is_header and len(cells) == 3) or not line.strip():
             continue
@@ -120,7 +121,7 @@ def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, i
 
 
 def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str, Any]]:
-    """Read query id -> the fields of its example that the gold answers give."""
+    """Map query ids to those fields of the example that ``qa.jsonl`` gives: answers, spans, reference."""
     gold: dict[str, dict[str, Any]] = {}
     for where, key, record in _read_records(path, "id"):
         answers = _pop_list(record, "answers", str, where)
@@ -165,7 +166,8 @@ def _spans_at(answers: list[str], starts: list[int], documents: list[Passage], w
             raise InvalidInputError(
                 f"{where}: the answer {answer[:60]!r} does not start at character {start} of the document"
             )
-        spans.append(GoldSpan(document.id, answer.strip(), begin + len(answer) - len(answer.lstrip())))
+        leading_blanks = len(answer) - len(answer.lstrip())
+        spans.append(GoldSpan(document.id, answer.strip(), begin + leading_blanks))
     return spans
 
 

@@ -231,7 +231,7 @@ class EvaluationSet(Sequence[Example]):
     def _from_records(
         cls, records: Iterable[files.Record], columns: Columns | None, name: str | None, source: str
     ) -> EvaluationSet:
-        """Make a set of records; what `save` added to them becomes its name and corpus."""
+        """Make a set of records; a header and passages that `save` wrote become its name and corpus."""
         header: dict[str, Any] = {}
         passages: list[Passage] = []
         examples = list(read_examples(records_of_examples(records, header, passages), columns, source))

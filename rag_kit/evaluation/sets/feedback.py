@@ -47,7 +47,7 @@ class _Case:
     runs: list[str] = field(default_factory=list)
 
     def example(self) -> Example:
-        """Make the example; its reference is the last correction, else the answer most liked and never rejected."""
+        """Make the example; its reference is the last correction, else the most liked answer that nobody rejected."""
         liked = [answer for answer, _ in self.liked.most_common() if answer]
         undisputed = [answer for answer in liked if answer not in self.rejected]
         reference = next(iter([*self.corrections[-1:], *undisputed]), None)
@@ -93,7 +93,8 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
                 case.corrections.append(read_text(_read_answer(corrected, where), f"{where}: the correction"))
             is_liked = _is_liked(_first_value(rating, _THUMBS), where)
             if is_liked is not None:
-                (case.liked if is_liked else case.rejected)[answer] += 1
+                thumbs = case.liked if is_liked else case.rejected
+                thumbs[answer] += 1
     rated = [case for case in cases.values() if case.liked or case.rejected or case.corrections]
     if not rated:
         raise InvalidInputError(f"{source} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}")
@@ -101,12 +102,13 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
 
 
 def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
-    """Return question and earlier turns of a run."""
+    """Return question and earlier turns of a run; in a list of messages the last of the user is the question."""
     inputs, history = _first_value(run, _QUESTION), run.get("history")
     if isinstance(inputs, Mapping):
         history = _first_value(inputs, ("history", "chat_history")) or history
         inputs = _first_value(inputs, _QUESTION)
     if isinstance(inputs, list):
+        # LangChain's runs have the messages in a list within the list
         messages = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
         history, inputs = None, None
         for position, item in enumerate(messages):
@@ -128,12 +130,14 @@ def _read_answer(outputs: Any, where: str) -> str:
         answer = _first_value(outputs, _ANSWER) if outputs else ""
     if isinstance(answer, list):
         messages = [read_message(item) for item in answer]
-        answer = "" if not messages or any(role for role, _ in messages) else None
+        answer = (
+            "" if not messages or any(role for role, _ in messages) else None
+        )  # None: these are no messages
         for role, text in messages:
             if role == "answer":  # the last one counts
                 answer = text
     elif isinstance(answer, Mapping):
-        answer = read_message(answer)[1]
+        _, answer = read_message(answer)
     if answer is None and outputs is not None:
         raise InvalidInputError(
             f"{where}: in {outputs!r:.120} there is no answer; give a text, or an object with one of "
@@ -156,9 +160,9 @@ def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _is_liked(thumb: Any, where: str) -> bool | None:
-    """Tell whether a thumb is up; ``None`` without one."""
+    """Tell whether a thumb is up (👍, "thumbs-up", 1); ``None`` without one; refuse any other word."""
     skin_tones = "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-    word = str(thumb).strip(f"{skin_tones} ").casefold().replace("s-", "s_")
+    word = str(thumb).strip(f"{skin_tones} ").casefold().replace("s-", "s_")  # thumbs-up
     if thumb is None:
         return None
     if word in _UP or word in _DOWN:

@@ -46,7 +46,7 @@ _SEPARATORS = re.compile(r"[;；|｜\n\r\v\f\x85\u2028\u2029]+")
 _COMMAS = re.compile(r"\s*[,，、]\s*")
 _COMMAS_OR_AND = re.compile(r"\s*[,，、]?\s*(?:[,，、&+]|以及|[和与及]|\band\s)\s*")
 _COMMAS_AND_OR_BLANKS = re.compile(rf"{_COMMAS_OR_AND.pattern}|\s+")
-_FILE_NAME = re.compile(r".*[^\s.]\.(?!\d+$)\w{1,8}$", re.DOTALL)
+_FILE_NAME = re.compile(r".*[^\s.]\.(?!\d+$)\w{1,8}$", re.DOTALL)  # "a b.pdf", but not "version 1.2"
 #: Text in quotation marks, with blanks or separators around it, and none of these marks in it.
 _QUOTED = re.compile(
     r"""(?<![^\s;；|｜,，、&+和与及])(?:"[^"\n]+"|'[^'\n]+'|“[^“”\n]+”|‘[^‘’\n]+’|《[^《》\n]+》|「[^「」\n]+」|`[^`\n]+`)"""
@@ -73,7 +73,7 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
             raise InvalidInputError(
                 f"{where}: the id {key!r:.80} is that of {where_by_id[key]} too; ids must be unique"
             )
-        numbers = count(2)
+        numbers = count(2)  # the second example with the same content gets the id with "-2"
         while key in where_by_id:
             key = f"{base}-{next(numbers)}"
         where_by_id[key] = where
@@ -93,7 +93,7 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
 
 
 def _check_columns(columns: UserColumns | None) -> dict[str, Any]:
-    """Return the user's columns by field; refuse unknown fields, and values that are no names."""
+    """Return field -> name of the user's column; refuse unknown fields, and values that are no names."""
     by_field = dict(columns) if isinstance(columns, Mapping) else {"": columns} if columns else {}
     for field, name in by_field.items():
         is_list = field == "tags" and isinstance(name, list | tuple)
@@ -108,7 +108,7 @@ def _check_columns(columns: UserColumns | None) -> dict[str, Any]:
 def records_of_examples(
     records: Iterable[Record], header: dict[str, Any], passages: list[Passage]
 ) -> Iterator[Record]:
-    """Yield the records of examples; add header and corpus, as `EvaluationSet.save` writes them, to the arguments."""
+    """Yield the records of examples; put the header and passages that `save` wrote into the two arguments."""
     for where, record in records:
         kind, content = next(iter(record.items())) if len(record) == 1 else ("", None)
         if kind not in ("evaluation_set", "passage") or not isinstance(content, Mapping):
@@ -143,7 +143,7 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
 
 
 def _read_fields(record: Mapping[str, Any], user_columns: UserColumns, where: str) -> dict[str, Any]:
-    """Return the fields of a record's example; columns that match no field become metadata."""
+    """Return the fields of a record's example; a column that matches no field becomes metadata."""
     if not user_columns and {"id", "question"} <= set(record) <= set(FIELDS):
         with suppress(InvalidInputError):  # as save() writes it: nothing is to be guessed, nothing is lost
             Example(**record)
@@ -176,7 +176,7 @@ def _read_fields(record: Mapping[str, Any], user_columns: UserColumns, where: st
 
 
 def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: UserColumns) -> dict[str, str]:
-    """Map fields to filled columns: that of the user, else the first whose ``folded`` name is a usual one."""
+    """Map fields to filled columns: the user's, else the first with a usual name (``folded``: name in lower case)."""
     columns: dict[str, str] = {}
     for field in FIELDS:
         candidates = [folded[name] for name in USUAL[field] if name in folded]
@@ -191,7 +191,7 @@ def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: Us
 
 
 def _add_answers(fields: dict[str, Any], columns: Mapping[str, str], user_columns: UserColumns) -> None:
-    """Make a list in the column of the reference, or a short text that may be an answer, the accepted answers."""
+    """Set the accepted answers from the reference: a list, or a short text of a column such as ``answer``."""
     answer = fields.get("reference")
     if isinstance(answer, list):  # the first is the reference, all are accepted
         fields["reference"] = answer[0] if answer else None
@@ -203,7 +203,7 @@ def _add_answers(fields: dict[str, Any], columns: Mapping[str, str], user_column
 
 
 def _add_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> None:
-    """Add the document to spans without one: the only relevant document, or one for each span, in order."""
+    """Name the document of spans that have none: the only relevant one, or the n-th one for the n-th span."""
     if len(documents) not in (1, len(spans)) or any(span["document"] for span in spans):
         return
     for number, span in enumerate(spans):
@@ -218,8 +218,8 @@ def plain_cell(value: Any) -> Any:
     """Return a cell as plain JSON, ``None`` for a gap (NaN, NaT, blank text)."""
     if isinstance(value, str):
         value = value.replace("_x000D_", "")  # how Excel's files write the line breaks of other programs
-    blank = isinstance(value, str) and not value.strip()
-    return None if blank or type(value).__name__ in ("NaTType", "NAType") else to_plain(value)
+    is_blank = isinstance(value, str) and not value.strip()
+    return None if is_blank or type(value).__name__ in ("NaTType", "NAType") else to_plain(value)
 
 
 def read_cell(field: str, cell: Any, where: str) -> Any:
@@ -280,20 +280,20 @@ def split_ids(cell: str) -> list[str]:
 
 
 def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
-    """Split ids by blanks, "and" or commas, if the parts then look like ids."""
+    """Split a text at blanks, "and" or commas, if the parts look like ids; else return it as the only id."""
     for separator in (_COMMAS_AND_OR_BLANKS, _COMMAS_OR_AND, _COMMAS):
         parts = _split_bare(separator, text)
         if len(parts) > 1 and _are_ids(parts, quoted):
             return parts
     if _PLACEHOLDER.search(text) or "://" in text:
         return [text]
-    # with "a" for letters and "0" for digits, d1 and d2 are both "a0"
+    # by commas now: with "a" for letters and "0" for digits, d1 and d2 are both "a0"
     forms = {re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", part)) for part in parts}
     return parts if len(forms) == 1 and "0" in forms.pop() else [text]
 
 
 def _are_ids(parts: Sequence[str], quoted: Sequence[str]) -> bool:
-    """Tell whether all parts are quoted texts, or names of files: readable ones, or with one suffix."""
+    """Tell whether all parts are quoted, or all readable files (``.pdf``), or all files with one suffix."""
     placeholders = [_PLACEHOLDER.fullmatch(part) for part in parts]
     suffixes = set()
     for part, placeholder in zip(parts, placeholders, strict=True):
@@ -311,12 +311,12 @@ def _split_bare(separator: re.Pattern[str], text: str) -> list[str]:
 def _bare_id(text: str) -> str:
     """Remove the bullet before an id and the quotation marks around it."""
     name = _BULLET.sub("", text).strip()
-    quoted = name[:1] + name[-1:] in _QUOTATION_MARKS and name[-1] not in name[1:-1]
-    return name[1:-1].strip() if quoted else name
+    is_quoted = name[:1] + name[-1:] in _QUOTATION_MARKS and name[-1] not in name[1:-1]
+    return name[1:-1].strip() if is_quoted else name
 
 
 def _read_spans(cell: Any, where: str) -> list[Any]:
-    """Read gold spans: objects, or texts that may be in any document, separated by blank lines in one cell."""
+    """Read gold spans: objects, or texts (of any document) that blank lines separate within the cell."""
     items = re.split(r"\n\s*\n", cell.replace("\r\n", "\n")) if isinstance(cell, str) else cell
     try:
         return [check_span(item) for item in (items if isinstance(items, list) else [items])]
@@ -325,7 +325,7 @@ def _read_spans(cell: Any, where: str) -> list[Any]:
 
 
 def _can_be_spans(name: str, row: Mapping[str, Any]) -> bool:
-    """Tell whether a column holds spans: by its name, or where that may name something else, by its cell."""
+    """Tell whether a column holds spans: by its name, or if that is ambiguous, by its cell (no number)."""
     if _fold_name(name) not in _AMBIGUOUS_SPAN_COLUMNS:
         return True
     with suppress(TypeError, ValueError, OverflowError):
