@@ -135,7 +135,7 @@ async def agenerate(
         try:
             for position, kind in enumerate(kinds):
                 groups = await run_in_thread(KINDS[kind], writer.pieces, seed)
-                count = n // len(kinds) + (position < n % len(kinds))
+                count = n // len(kinds) + (1 if position < n % len(kinds) else 0)
                 await writer.write(kind, groups, count, max_concurrency)
         except BudgetExceededError as error:
             reached = error
@@ -187,7 +187,7 @@ class _Writer:
             self.stored = {record.get("key"): record.get("items") for _, record in read_log(path) if record}
 
     async def write(self, kind: str, groups: Sequence[Sequence[Piece]], count: int, width: int) -> None:
-        """Ask about groups of pieces until ``count`` questions are kept, in waves as large as the number missing."""
+        """Keep ``count`` more questions if the groups allow it; ask about as many groups at a time as are missing."""
         goal = len(self.kept) + count
         keyed = ((digest([self.identity, kind, list(map(astuple, group))]), group) for group in groups)
         queue = islice(keyed, _GROUPS_PER_QUESTION * count + _MORE_GROUPS)
@@ -201,6 +201,7 @@ class _Writer:
 
         while wave := list(islice(queue, min(width, goal - len(self.kept)))):
             result = await afan_out_map(ask_group, wave, max_concurrency=width, on_error="skip")
+            # in their order, up to the first one that failed
             for key, group in takewhile(lambda keyed_group: keyed_group[0] in self.stored, wave):
                 self._collect(kind, group, self.stored[key], goal)
             for outcome in result.outcomes:
@@ -208,7 +209,7 @@ class _Writer:
                     raise outcome.error
 
     async def _ask_for_items(self, kind: str, group: Sequence[Piece]) -> list[list[Any]]:
-        """Have the model write questions about pieces; return each with the reason to refuse it, or ``None``."""
+        """Have the model write questions about pieces and check them; return pairs of question and refusal."""
         passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in group])
         items: list[list[Any]] = []
         try:
@@ -230,7 +231,7 @@ class _Writer:
         return (await astructured_call(self.model, prompt, values, timeout=_TIMEOUT)).model_dump()
 
     def _collect(self, kind: str, group: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
-        """Keep good questions up to the goal, and the reasons why others are refused."""
+        """Add the good questions about a group up to the goal; for each other, add why it is refused."""
         self.asked += 1
         for item, reason in items:
             result = reason or pieces.example_of(item, kind, group, self.language)

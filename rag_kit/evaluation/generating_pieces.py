@@ -72,7 +72,7 @@ def documents_of(source: Any) -> list[Document]:
 
 
 def _read_files(folder: Path) -> Iterator[Document]:
-    """Read each file as one document; a warning names those that cannot be read."""
+    """Yield each file of a folder as one document; log a warning for each that cannot be read."""
     for file in iter_files([folder])[0] if folder.exists() else ():
         try:
             parts = read(file.path, root=file.root)
@@ -85,7 +85,7 @@ def _read_files(folder: Path) -> Iterator[Document]:
 
 
 def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
-    """Cut texts into pieces long enough to ask about, in ``language`` unless that is ``"auto"``."""
+    """Cut texts into pieces that are long enough to ask about; keep those in ``language`` (``auto``: all)."""
     pieces = []
     for passage in corpus:
         chunks = [Document(passage.text, metadata={"start": 0})]
@@ -96,8 +96,8 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
             text_language = detect_language(text)
             values = {**passage.metadata, **chunk.metadata}
             metadata = {key: values[key] for key in ("title", "file", "heading") if values.get(key)}
-            usable = len(text.strip()) >= _MIN_CHARS[text_language] and passage.text.startswith(text, start)
-            if usable and language in ("auto", text_language):
+            is_fit = len(text.strip()) >= _MIN_CHARS[text_language] and passage.text.startswith(text, start)
+            if is_fit and language in ("auto", text_language):
                 pieces.append(Piece(passage.id, text, start, text_language, metadata))
     if not pieces:
         where = "" if language == "auto" else f" in the language {language!r}"
@@ -106,12 +106,12 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
 
 
 def single_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
-    """List the pieces, each alone, in the order in which they are asked about."""
+    """Return groups of one piece each, in the order in which the model is asked about them."""
     return [(pieces[position],) for position in _draw_order(pieces, seed)]
 
 
 def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
-    """Pair pieces about the same things, from different documents where there are any."""
+    """Return pairs of pieces about the same things; from different documents, if there are several."""
     index = BM25Index.from_documents([Document(id=str(n), page_content=p.text) for n, p in enumerate(pieces)])
     has_several_documents = len({piece.document for piece in pieces}) > 1
     pairs: dict[tuple[int, ...], tuple[Piece, ...]] = {}
@@ -131,7 +131,7 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
 def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
     """Order pieces at random by a hash, with documents taking turns, so that no long one dominates."""
     order = sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
-    rounds, drawn = dict[int, int](), Counter[str]()
+    rounds, drawn = dict[int, int](), Counter[str]()  # rounds: 0 for the first piece of a document, 1, 2, ...
     for number in order:
         rounds[number] = drawn[pieces[number].document]
         drawn[pieces[number].document] += 1
@@ -139,7 +139,7 @@ def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
 
 
 def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], target: str) -> Example | str:
-    """Make an example of a question as a model wrote it, in the ``target`` language; else return why it is refused."""
+    """Make an example in the ``target`` language of a question that a model wrote, or return why it is refused."""
     question, reference, answers = item["question"].strip(), item["reference"].strip(), item["answers"]
     spans = _find_spans(item["quotes"], pieces)
     language = detect_language("\n".join(span.text for span in spans)) if spans else pieces[0].language
@@ -178,7 +178,7 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], targ
 
 
 def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
-    """Add every document that holds the quoted words and the answers, as the shown one does, to an example's gold.
+    """Add to an example's gold every other document that holds the quoted words and the answers.
 
     ``corpus`` has the squeezed texts by id. Spans that several documents hold may be in any of them.
     """
@@ -196,7 +196,7 @@ def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
 
 
 def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> str | None:
-    """Return the reason to refuse a question, from the model's second reading of it; ``None`` if it passes."""
+    """Return why the model's second reading of a question (``check``) refuses it; ``None`` if it passes."""
     if not check["stands_alone"]:
         return "not_alone"
     if not check["answerable"] or not agrees(check["answer"], answers):
@@ -205,7 +205,7 @@ def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> s
 
 
 def is_duplicate(example: Example, accepted: Sequence[Example]) -> bool:
-    """Tell whether a question was accepted already: with most of its words, or with many and the same answer."""
+    """Tell whether an accepted question has most of the same words, or many of them and the same answer."""
     words, answer = frozenset(content_words(example.question)), (example.answers, example.metadata)
     for other in accepted:
         other_words = frozenset(content_words(other.question))
@@ -230,7 +230,7 @@ def leaks(answer: str, question: str) -> bool:
 
 
 def agrees(other: str, answers: Sequence[str]) -> bool:
-    """Tell whether another answer has every part of an answer, literally or three quarters of its content words."""
+    """Tell whether an answer (``other``) has each part of ``answers``: literally, or most of its content words."""
     folded, other_words = fold(other), frozenset(content_words(other))
     for part in answers:
         words = frozenset(content_words(part))
@@ -240,11 +240,11 @@ def agrees(other: str, answers: Sequence[str]) -> bool:
 
 
 def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:
-    """Find quotes in pieces, whatever their white space and outer quotation marks; empty if one is not found."""
+    """Map the gold span of each quote to its piece, whatever its blanks; empty if one quote is in no piece."""
     spans: dict[GoldSpan, Piece] = {}
     for quote in quotes:
         words = quote.strip(" \t\n\"“”'‘’…").removesuffix("...").split()
-        pattern = re.compile(r"\s+".join(map(re.escape, words)) or r"(?!)")
+        pattern = re.compile(r"\s+".join(map(re.escape, words)) or r"(?!)")  # (?!) never matches
         for piece in pieces:
             if match := pattern.search(piece.text):
                 spans[GoldSpan(piece.document, match[0], piece.start + match.start())] = piece
