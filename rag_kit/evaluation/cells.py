@@ -125,7 +125,7 @@ class Summary:
         ends: tuple[float | None, float | None] = (None, None),
         labelled: Labelled | None = None,
     ) -> Summary:
-        """Summarize the cells of some of ``total`` examples; ``ends`` are those of the interval."""
+        """Summarize the cells of some of ``total`` examples; ``ends`` are low and high end of the interval."""
         all_cells = list(cells)
         counts = Counter(cell.status for cell in all_cells)
         values = [float(cell.value) for cell in all_cells if cell.value is not None]

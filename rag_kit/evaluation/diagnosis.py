@@ -120,7 +120,7 @@ class Diagnosis(TabularResult):
         return records
 
     def _text(self, text: Text | str, *values: Any) -> str:
-        """Return a text, or the text of a key, in the language of the diagnosis."""
+        """Return a text, or the text of a key with values filled in, in the language of the diagnosis."""
         pair = text_of(text, *values) if isinstance(text, str) else text
         return pair.zh if self.language == "zh" else pair.en
 
@@ -134,7 +134,7 @@ class Diagnosis(TabularResult):
         return f"{title}\n{self._text('limits', ', '.join(limits))}", self._tables(), []
 
     def _tables(self) -> list[Table]:
-        """Make the tables of outcomes, causes, remedies, and questions that were not plainly answered right."""
+        """Make four tables: outcomes, causes, remedies, and the questions that were not simply answered right."""
         causes: list[list[Any]] = []
         remedies: list[list[Any]] = []
         for case in map(case_of, self.causes):
@@ -241,7 +241,8 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
     unknown: list[Text] = []
     for role, metric in metrics.items():
         cell = row.cells.get(metric)
-        values[role], levels[role] = cell.value if cell else None, None
+        values[role] = cell.value if cell else None
+        levels[role] = None
         if cell is None or cell.value is None:
             text = text_of(cell.status if cell else "missing", metric)
             if cell and cell.reason:
@@ -249,7 +250,7 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
             unknown.append(text)
         else:  # ContextPrecision of a half comes out as 0.49999999995
             levels[role] = "high" if cell.value >= limits[role] - 1e-9 else "low"
-    case = TABLE.get(tuple(levels.values()))
+    case = TABLE.get(tuple(levels.values()))  # none if a level is None
     if row.example.answerable is False and row.output.error is None:
         if row.output.status in NO_ANSWER:
             case, unknown = None, [text_of("neither")]
@@ -261,7 +262,7 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
 
 
 def _hints_of(row: Row) -> tuple[Text, ...]:
-    """Explain what the output itself shows: it failed, has no passages, declines, or cites wrongly."""
+    """Return hints that the output itself gives: it failed, has no passages, declines, or cites wrongly."""
     output = row.output
     hints = []
     if output.error is not None:
@@ -276,7 +277,7 @@ def _hints_of(row: Row) -> tuple[Text, ...]:
 
 
 def _read_thresholds(thresholds: Any) -> dict[Role, float]:
-    """Return a threshold for each role, by default 0.5; one number is that of all."""
+    """Return a threshold for each role, by default 0.5; one number counts for all roles."""
     limits: dict[Any, Any] = dict.fromkeys(ROLES, 0.5)
     if isinstance(thresholds, Mapping):
         limits |= thresholds
@@ -291,7 +292,7 @@ def _read_thresholds(thresholds: Any) -> dict[Role, float]:
 
 
 def _check_language(language: Any) -> str:
-    """Refuse a language that there are no texts in."""
+    """Return the language; refuse one in which there are no texts."""
     if language not in ("en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en, zh")
     return str(language)

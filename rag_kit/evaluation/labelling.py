@@ -57,6 +57,7 @@ class LabelCase:
             return None
         if is_bounded := self.low > -_NO_END and self.high < _NO_END:
             word = {"true": "1/1", "y": "1/1", "false": "0/1", "n": "0/1"}.get(word, word)
+        # "3/4" is three quarters of the way from the low end of the scale to the high one
         count, slash, total = word.partition("/") if is_bounded else (word, "", "")
         try:
             value = self.low + (self.high - self.low) * float(count) / float(total) if slash else float(count)
@@ -139,7 +140,7 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
 
 
 def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
-    """Load the results, and choose the metric to label; refuse one that is not there."""
+    """Return the results, loaded from a folder, and the name of the metric to label; refuse an unknown one."""
     results = run if isinstance(run, Results) else Results.load(run)
     judged = [name for name in results.metrics if results.source(name) == "judge"]
     if metric is None and not judged:
@@ -147,12 +148,12 @@ def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
             f"no metric of {results.name!r:.80} asks a judge; name the one to label: {', '.join(results.metrics)}"
         )
     name = str(judged[0] if metric is None else metric)
-    results.cells(name)
+    results.cells(name)  # raises if there is no such metric
     return results, name
 
 
 def _make_case(results: Results, metric: str, key: str) -> LabelCase:
-    """Write out one answer for a person: passages, question, answer, its claims, and last what to judge."""
+    """Write out one answer for a person: passages, question, answer, its claims, and at the end the task."""
     from rag_kit.text import detect_language
 
     example, output = results[key].example, results[key].output
@@ -181,6 +182,6 @@ def _claims(details: Mapping[str, Any]) -> list[str]:
     for record in (*(details.get("replies") or ()), details):
         items = record.get("statements") or record.get("claims") if isinstance(record, Mapping) else None
         if isinstance(items, list):
-            texts = [t.get("statement") or t.get("text") if isinstance(t, dict) else t for t in items]
-            return [text for text in texts if isinstance(text, str)]
+            claims = [i.get("statement") or i.get("text") if isinstance(i, dict) else i for i in items]
+            return [claim for claim in claims if isinstance(claim, str)]
     return []

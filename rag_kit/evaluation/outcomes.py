@@ -30,7 +30,7 @@ _WORDS = ("right", "wrong", "declines", "declined_rightly", "invented", "not_kno
 
 
 def first_metric(results: Results, names: Sequence[str] = ANSWER) -> str | None:
-    """Return the first of these metrics that has a value; ``recall@`` matches any cut-off; ``None`` without one."""
+    """Return the first of ``names`` (``recall@``: with any number) that has a value; ``None`` if none has."""
     usable = [metric for metric in results.metrics if results.values(metric)]
     for name in names:
         for metric in usable:
@@ -54,17 +54,18 @@ def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
 
 
 def count_outcomes(results: Results, metric: str | None, limit: float = LIMIT) -> dict[str, int]:
-    """Count questions by outcome; ``declined_rightly`` are those of ``declined`` without an answer."""
+    """Count questions by outcome; ``declined_rightly`` are the declined ones that have no answer."""
     counts = Counter[str]()
     for row in results.rows:
         outcome = outcome_of(row, metric, limit)
         counts[outcome] += 1
-        counts["declined_rightly"] += outcome == "declined" and row.example.answerable is False
+        if outcome == "declined" and row.example.answerable is False:
+            counts["declined_rightly"] += 1
     return {name: counts[name] for name in _COLUMNS}
 
 
 def outcomes_table(counts: Mapping[str, Mapping[str, int]], chinese: bool = False) -> Table:
-    """Make a table of the counts of several pipelines."""
+    """Make a table with a line of counts for each pipeline."""
     words = [text_of(word) for word in ("outcomes", *_WORDS)]
     heading, *header = [word.zh if chinese else word.en for word in words]
     rows = [[name, *(row[column] for column in _COLUMNS)] for name, row in counts.items()]

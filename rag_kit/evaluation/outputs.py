@@ -133,7 +133,7 @@ class Output(Recorded):
         )
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
-        """Return the needed fields that are empty, but not ``passages`` where the pipeline retrieved none."""
+        """Return the needed fields that are empty; an empty result of a search does not count as missing."""
         empty = {name for name in needs if getattr(self, name) in (None, "", ())}
         return sorted(empty - ({"passages"} if self.passages == () else set()))
 
@@ -152,7 +152,7 @@ _KNOWN = {"answer", "documents", "context", "search_query", "usage", "status", "
 
 
 def _read_mapping(value: Mapping[str, Any]) -> Output:
-    """Read the output in a mapping: answer, documents, messages, usage and the kit's own fields."""
+    """Make an output of a mapping: answer, documents or messages, usage, and the kit's own fields."""
     documents, usage = value.get("documents", value.get("context")), value.get("usage") or {}
     messages = tuple(map(_message_record, value.get("messages") or ()))
     answer: Any = value.get("answer")
@@ -179,14 +179,14 @@ def _read_mapping(value: Mapping[str, Any]) -> Output:
 
 
 def _plain_documents(item: Any) -> Any:
-    """Turn documents into mappings, because `to_plain` would make their ``repr`` of them."""
+    """Turn documents, also within lists, into mappings: `to_plain` would use their ``repr``."""
     if isinstance(item, (list, tuple)):
         return [_plain_documents(element) for element in item]
     return {"text": item.page_content, "metadata": item.metadata} if hasattr(item, "page_content") else item
 
 
 def _read_passages(items: Any) -> tuple[Passage, ...]:
-    """Read passages from Documents or texts; one alone is a list of one."""
+    """Read passages from a list of Documents or texts, or from a single one."""
     from langchain_core.documents import Document
 
     listed = items if isinstance(items, (list, tuple)) else [items]

@@ -66,14 +66,14 @@ class Cause:
 
 
 def text_of(key: str, *values: Any) -> Text:
-    """Return a text of the kit with its values filled in, in the Chinese one as `in_chinese` translates them."""
+    """Return a text of the kit with values filled in; in the Chinese one, `in_chinese` translates the values."""
     english, chinese = _TEXTS["words"][key]
     return Text(english.format(*values), chinese.format(*(in_chinese(str(value)) for value in values)))
 
 
 @cache
 def case_of(name: CaseName) -> Cause:
-    """Return title, cause and remedies of a case."""
+    """Return a cause by its name: title, explanation and remedies, in both languages."""
     texts = _TEXTS["cases"][name]
     parts = [_TEXTS["remedies"][key] for key in texts["remedies"]]
     remedies = tuple(Remedy(part, Text(en, zh)) for part, en, zh in parts)

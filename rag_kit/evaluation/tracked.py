@@ -79,7 +79,7 @@ class Upload:
         fan_out_map(write_and_count, self.rows, max_concurrency=_MAX_CONCURRENCY)
 
     def check_owner(self, fingerprint: Any) -> None:
-        """Raise InvalidInputError if the experiment of this name has results with another fingerprint."""
+        """Raise InvalidInputError if the tracker's experiment of this name has the fingerprint of other results."""
         if fingerprint != self.fingerprint:
             raise InvalidInputError(
                 f"{self.experiment!r:.120} has other results; give experiment= another name"
@@ -87,7 +87,7 @@ class Upload:
 
 
 def _row_record(row: Row) -> dict[str, Any]:
-    """Make plain JSON of a row; its key is the example's id, with a hash where that cannot be stored as it is."""
+    """Make plain JSON of a row; its key is the example's id, with a hash if that cannot be stored unchanged."""
     example, output, key = row.example.to_json(), row.output.to_json(), storable(row.example.id)
     for passage in output.get("passages", ()):
         del passage["metadata"], passage["provenance"]
@@ -106,9 +106,9 @@ def _row_record(row: Row) -> dict[str, Any]:
 
 
 def storable(value: Any) -> Any:
-    """Remove from plain JSON what databases refuse: NUL, and halves of surrogate pairs."""
+    """Replace in plain JSON what databases refuse: NUL, and halves of surrogate pairs."""
     value = to_plain(value)
-    if isinstance(value, str):
+    if isinstance(value, str):  # by UTF-16, two halves become one character, a single half U+FFFD
         return value.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
         return [storable(item) for item in value]
@@ -116,7 +116,7 @@ def storable(value: Any) -> Any:
 
 
 def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
-    """Write results as a run, found again by its fingerprint; a complete run stays as it is."""
+    """Write results as a run of MLflow; one with the same fingerprint is completed, or left as it is if complete."""
     tracked.url, fingerprint = str(client.tracking_uri), upload.fingerprint
     with _default_limits(), tempfile.TemporaryDirectory() as folder:
         name = upload.chosen or upload.dataset
@@ -140,14 +140,14 @@ def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
 
 
 def _log_summary(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
-    """Log settings and the summary of each metric, without those that have no value."""
+    """Log settings as params and the numbers of each metric as metrics; those that the run has are left out."""
     from mlflow.entities import Metric, Param
 
     texts, values = {"name": upload.pipeline}, dict[str, float]()
     for part in _SETTINGS:
         value = upload.metadata.get(part) or {}
         for name, item in (value if isinstance(value, dict) else {"": value}).items():
-            key = _REFUSED.sub("_", f"{part}.{name}".rstrip("."))[:_MAX_KEY]
+            key = _REFUSED.sub("_", f"{part}.{name}".rstrip("."))[:_MAX_KEY]  # "judge.model"; "commit"
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
             texts[key] = text[:_MAX_VALUE]
     for name, summary in upload.metadata["summary"].items():

@@ -24,7 +24,7 @@ _ARRIVAL_SECONDS = 30.0  # until the scores that LangSmith has taken must be the
 
 
 def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
-    """Write what LangSmith lacks; ids are derived from the dataset, the question and the metric."""
+    """Write to LangSmith what it lacks; ids are derived from the dataset, the question and the metric."""
     tracked.url, name = client.api_url, upload.dataset
     data = next(client.list_datasets(dataset_name=name), None) or client.create_dataset(name)
     _write_examples(client, data.id, upload, tracked)
@@ -60,7 +60,7 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
                 comment=score["reason"], error=score["status"] == "error", source_info=score, session_id=project.id,
                 feedback_id=_uuid(run, name), stop_after_attempt=5,  # a new run may be unknown for a moment
             )  # fmt: skip
-        return len(missing) + (not has_run)
+        return len(missing) + (0 if has_run else 1)
 
     upload.write_rows(write, tracked)
     deadline = time.monotonic() + _ARRIVAL_SECONDS
@@ -110,7 +110,7 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     dataset = {"name": upload.dataset}
     exists = any(item["name"] == upload.dataset for item in client.datasets.list(**limit))
     data: Any = client.datasets.get_dataset(dataset=dataset, **limit) if exists else ()
-    fields = {"id": "key", "input": "asked", "output": "gold", "metadata": "about"}
+    fields = {"id": "key", "input": "asked", "output": "gold", "metadata": "about"}  # Phoenix's -> a record's
     stored = {item["id"]: {field: item[field] for field in fields} for item in data}
     examples = [{field: record[name] for field, name in fields.items()} for record in upload.rows]
     if new := [item for item in examples if stored.get(item["id"]) != item]:
@@ -154,7 +154,7 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
                 experiment_run_id=run, name=name, score=score["value"], label=label, explanation=score["reason"],
                 annotator_kind=kind, metadata={"status": score["status"]}, **limit,
             )  # fmt: skip
-        return len(scores) + (node not in runs)
+        return len(scores) + (0 if node in runs else 1)
 
     upload.write_rows(write, tracked)
 
@@ -207,8 +207,9 @@ def log_results(
     if to == "mlflow" and (dataset or api_key):
         raise InvalidInputError("leave dataset and api_key out: MLflow's client reads MLFLOW_TRACKING_TOKEN")
     upload, tracked = Upload(results, dataset, experiment), Tracked(to, url or "its address")
+    _, _, write, _ = _TRACKERS[to]
     try:
-        _TRACKERS[to][2](_make_client(to, url, api_key, client), upload, tracked)
+        write(_make_client(to, url, api_key, client), upload, tracked)
     except Exception as error:  # noqa: BLE001 - a client raises classes of its own and those of all it stands on
         cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
         if not isinstance(cause, RagKitError):
@@ -222,7 +223,7 @@ def log_results(
 
 
 def _make_client(to: str, url: str | None, api_key: str | None, client: Any) -> Any:
-    """Return the given client, if it is of the tracker's class, or a new one."""
+    """Return the given client, or make one; refuse a client of another class, or one with url or key."""
     title, path, *_ = _TRACKERS[to]
     if to == "mlflow":
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when MLflow is imported
@@ -244,12 +245,12 @@ def _make_client(to: str, url: str | None, api_key: str | None, client: Any) -> 
 
 
 def _tracking_error(to: str, error: BaseException, tracked: Tracked, *keys: str | None) -> TrackingError:
-    """Make a `TrackingError` of a client's error: its text without keys, and a remedy."""
+    """Make a `TrackingError` from a client's error: its text with keys masked, and what to do."""
     title, _, _, variables = _TRACKERS[to]
     # LangSmith's client prints parts of the key
     text = f"{type(error).__name__}: {error}".partition("API Key:")[0]
     for key in filter(None, (*keys, *map(os.environ.get, variables))):
-        text = text.replace(key, "***").replace(repr(key)[1:-1], "***")
+        text = text.replace(key, "***").replace(repr(key)[1:-1], "***")  # also with its escapes
     text = clean_text(" ".join(redact(text).split()))[:400]
     return TrackingError(
         f"{title} at {redact(tracked.url)} failed: {text}; see that it runs, that the address is that of its API and "

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from rag_kit.text.language import detect_language
 
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACE = re.compile(r"\{(\w+)\}")  # "{name}"
 _MAX_SENTENCE = 2_000  # characters; what is longer is no sentence of the kit
 _MAX_DEPTH = 4  # of sentences within sentences
 
@@ -20,7 +20,7 @@ _MAX_DEPTH = 4  # of sentences within sentences
 def texts() -> dict[str, dict[str, str]]:
     """Texts by language and key."""
     by_key: dict[str, list[str]] = _load("reporting/assets/texts.json")
-    return {code: {key: pair[n] for key, pair in by_key.items()} for n, code in enumerate(("en", "zh"))}
+    return {code: {key: pair[i] for key, pair in by_key.items()} for i, code in enumerate(("en", "zh"))}
 
 
 def say(key: str, language: str, **values: Any) -> str:
@@ -41,7 +41,7 @@ def main_language(questions: Iterable[str]) -> Literal["en", "zh"]:
 
 
 def in_language(text: str, language: str) -> str:
-    """Return a sentence of the kit in a language; see `in_chinese`."""
+    """Return a sentence of the kit, in Chinese if ``language`` is ``zh``; see `in_chinese`."""
     return in_chinese(text) if language == "zh" else text
 
 
@@ -73,14 +73,14 @@ def in_chinese(text: str, depth: int = 0) -> str:
 
 @cache
 def _sentences() -> list[tuple[str, re.Pattern[str], str]]:
-    """List the longest stretch of words, the pattern and the Chinese of each sentence.
+    """Return for each sentence of the kit: its longest words between places, its pattern, its Chinese.
 
-    The one that says most comes first: "{name}: {why}" would take everything.
+    The one with most words comes first: "{name}: {why}" would match almost everything.
     """
     chinese: dict[str, str] = _load("sentences.json")
     sentences = []
     for english in sorted(chinese, key=lambda text: -len(_PLACE.sub("", text))):
-        stretches = _PLACE.split(english)  # words and names of places take turns
+        stretches = _PLACE.split(english)  # "{n} of {m}": "", "n", " of ", "m", "": every second is a name
         parts = [f"(?P<{part}>.+?)" if n % 2 else re.escape(part) for n, part in enumerate(stretches)]
         pattern = re.compile("".join(parts), re.DOTALL)
         sentences.append((max(stretches[::2], key=len), pattern, chinese[english]))
@@ -88,7 +88,7 @@ def _sentences() -> list[tuple[str, re.Pattern[str], str]]:
 
 
 def _fill(text: str, values: Mapping[str, Any]) -> str:
-    """Put values into the places of their names; a value that looks like a place is not filled in again."""
+    """Replace each ``{name}`` by the value of that name; a value that looks like a place is not filled in again."""
     return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), text)
 
 

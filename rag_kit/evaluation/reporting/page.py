@@ -25,7 +25,7 @@ _SECTIONS = {
 
 
 def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
-    """Make the HTML file of a report from its payload; ``plots``: kind -> SVG, with the text ``plot_<kind>``."""
+    """Make the HTML file of a report from its payload and its plots (kind -> SVG)."""
     language = data["language"]
     style, script = assets("css"), assets("js")
     optional = {"plots": plots, "comparison": data["comparison"], "diagnosis": data["diagnosis"]}
@@ -51,7 +51,7 @@ def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """Return the Content-Security-Policy: this style sheet and this script, no address, no markup from texts."""
+    """Return a Content-Security-Policy that allows only this style sheet and this script, and no network."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
     return (
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; img-src data:; "
@@ -73,7 +73,7 @@ def _read_asset(name: str) -> str:
 
 
 def _section_html(name: str, plots: Mapping[str, str], language: str) -> str:
-    """Make a section of the page, whose body the script fills later; plots are there at once."""
+    """Make a section of the page; the script fills it later, only plots are in it from the start."""
     lead = f'<p class="lead" data-text="{name}_lead"></p>' if _SECTIONS[name] else ""
     figures = [_figure_html(kind, svg, language) for kind, svg in plots.items() if name == "plots"]
     return (

@@ -41,7 +41,7 @@ def report_payload(
     """
     runs = list(results.values())
     metric_names = list(dict.fromkeys(name for run in runs for name in run.metrics))
-    heads: Heads = {}
+    heads: Heads = {}  # filled in with the passages of the questions
     pipelines, outcomes, diagnosed = [], [], []
     findings: list[dict[str, Any]] = []  # for each pipeline: id of a question -> its cause and notes
     for number, (name, run) in enumerate(results.items()):
@@ -75,21 +75,21 @@ def report_payload(
     return data | {"chinese": dict(_find_sentences(data))}
 
 
-def _find_sentences(value: Any, *, may_be: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield each sentence of the kit in the page's data with its Chinese; reasons and notes may be such."""
+def _find_sentences(value: Any, *, is_spoken: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield English and Chinese of each sentence of the kit among the reasons and notes in the page's data."""
     if isinstance(value, str):
-        if may_be and (chinese := in_chinese(value)) != value:
+        if is_spoken and (chinese := in_chinese(value)) != value:
             yield value, chinese
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _find_sentences(item, may_be=may_be or key in _SPOKEN)
+            yield from _find_sentences(item, is_spoken=is_spoken or key in _SPOKEN)
     elif isinstance(value, list):
         for item in value:
-            yield from _find_sentences(item, may_be=may_be)
+            yield from _find_sentences(item, is_spoken=is_spoken)
 
 
 def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Json]:
-    """Make the page's data of each metric: scale, summaries, prompts, why it is empty."""
+    """Return the page's data of each metric: scale, a summary for each run, prompts, why it is empty."""
     summaries = [{name: asdict(summary) for name, summary in run.summary().items()} for run in runs]
     described = [entry for run in runs for entry in run.manifest.get("metrics") or ()]
     entries = {entry.get("name"): entry for entry in described if isinstance(entry, Mapping)}
@@ -130,7 +130,7 @@ def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any])
 def _shared_name(runs: Sequence[Results], key: str) -> str | None:
     """Return the name of the data set or the judge, if it is the same in the manifests of all runs."""
     entries = [run.manifest.get(key) for run in runs]
-    names = {e.get("name") or e.get("model") if isinstance(e, Mapping) else e for e in entries}
+    names = {item.get("name") or item.get("model") if isinstance(item, Mapping) else item for item in entries}
     name = names.pop() if len(names) == 1 else None
     return masked(str(name)) if name else None
 
@@ -166,7 +166,7 @@ def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> Json:
 
 
 def _choose_metric(metrics: Sequence[Json]) -> int | None:
-    """Choose the number of the main metric: of those with a mean for most pipelines, the first of ``PREFERRED``."""
+    """Return the position of the main metric: of those with most means, the first of ``PREFERRED``."""
     counts = [len(_means_of(metric)) for metric in metrics]
     usable = [number for number, count in enumerate(counts) if count and count == max(counts)]
     by_preference = [*PREFERRED, *(metric["name"] for metric in metrics)]
@@ -174,7 +174,7 @@ def _choose_metric(metrics: Sequence[Json]) -> int | None:
 
 
 def _means_of(metric: Json) -> dict[int, float]:
-    """Map the numbers of pipelines to their means of a metric, where there are some."""
+    """Map the positions of pipelines to their means of a metric; those without a mean are left out."""
     summaries = enumerate(metric["summary"])
     return {number: one["mean"] for number, one in summaries if one and one["mean"] is not None}
 
@@ -187,15 +187,15 @@ def _short_answer(
 ) -> Json:
     """Summarize the page: the best pipeline by the main metric, its tests, its causes of wrong answers.
 
-    ``metric`` and ``best`` are numbers, ``None`` where no metric has a value; ``tests`` are of the other pipelines by
-    their means.
+    ``metric`` and ``best`` are positions in the two lists, ``None`` if no metric has a value; ``tests`` has a test of
+    the best against each other pipeline, in the order of their means.
     """
     answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None}
     if (main := _choose_metric(metrics)) is None:
         return answer
     metric, names = metrics[main], [pipeline["name"] for pipeline in pipelines]
     means = _means_of(metric)
-    order = sorted(means, key=lambda n: -means[n] if metric["higher"] else means[n])
+    order = sorted(means, key=lambda n: -means[n] if metric["higher"] else means[n])  # positions, best first
 
     def tests_against(best: int) -> dict[int, Json | None]:
         others = [n for n in order if n != best]
@@ -212,7 +212,7 @@ def _short_answer(
 
 
 def _find_test(best: str, other: str, metric: Json, comparison: Comparison | None) -> Json | None:
-    """Return the test of the best against another; a positive difference speaks for the best."""
+    """Return the test of the best pipeline against another; a positive difference means that the best is better."""
     for pair in comparison.pairs if comparison else ():
         first, second = cleaned(pair.pipeline), cleaned(pair.other)
         is_pair = cleaned(pair.metric) == metric["name"] and {first, second} == {best, other}

@@ -34,7 +34,7 @@ def questions(
 ) -> list[dict[str, Any]]:
     """List all questions of all pipelines, in the order in which they come first.
 
-    The cells of a run are in the order of ``metrics``, its passages are numbers of ``heads``, which receives them.
+    The cells of a run are in the order of ``metrics``. A passage is named by its number in ``heads``, filled in here.
     ``diagnosed`` has for each pipeline: id of a question -> what the diagnosis says of it.
     """
     rows_by_id = [{row.example.id: row for row in run.rows} for run in results]
@@ -111,7 +111,7 @@ def _passage_json(passage: Passage, example: Example, heads: Heads, common: Sequ
     location = {key: metadata[key] for key in _LOCATION if metadata.get(key) not in (None, "")}
     source = tuple((kind, cleaned(str(value))) for kind, value in {"name": name, **location}.items())
     head = (cleaned(passage.id), cleaned(passage.text), source)
-    grades = [example.relevant[name] for name in passage.ids if name in example.relevant]
+    grades = [example.relevant[key] for key in passage.ids if key in example.relevant]
     notes = [str(note) for note in provenance.get("notes") or ()]
     stages = [stage for stage in provenance.get("stages") or () if isinstance(stage, Mapping)]
     return {

@@ -103,7 +103,7 @@ def _get_comparison(results: Mapping[str, Results], comparison: Any, notes: list
 
 
 def _get_diagnoses(results: Mapping[str, Results], value: Any) -> dict[str, Diagnosis]:
-    """Map pipelines to their diagnoses."""
+    """Map pipelines to the given diagnoses, or to new ones (``None``), or to nothing (``False``)."""
     if value is None or value is False:
         return diagnose_all(results) if value is None else {}
     diagnoses = dict(value) if isinstance(value, Mapping) else {getattr(value, "name", ""): value}
@@ -117,7 +117,7 @@ def _get_diagnoses(results: Mapping[str, Results], value: Any) -> dict[str, Diag
 
 
 def _draw_plots(comparison: Comparison | None, data: Mapping[str, Any]) -> dict[str, str]:
-    """Map kinds of plots to SVG in both languages; ``data`` has the number of the main metric."""
+    """Draw the plots as SVG in both languages, by kind; none without a comparison or a main metric."""
     number = data["answer"]["metric"]
     if comparison is None or number is None:
         return {}
