@@ -88,7 +88,7 @@ def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: a
 
 
 def _hold_session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
-    """Read questions and answer them until the input ends; each is read with the earlier ones as context."""
+    """Read questions from the terminal and answer them until the input ends; earlier turns are context."""
     with contextlib.suppress(ImportError):  # there is none on Windows
         import readline  # noqa: F401 - gives input() a history and keys to edit with
     index = printer.index
@@ -121,7 +121,7 @@ def _hold_session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
 
 
 def _take_turn(line: str, last: dict[str, Any], printer: AnswerPrinter, runner: asyncio.Runner) -> Any:
-    """Answer a question of a session, or give the graph the reply that it asked for."""
+    """Answer a line of a session: a question, or the reply to a question that the graph asked back."""
     message: Any = {"question": line}
     if "__interrupt__" in last:
         from langgraph.types import Command
@@ -135,7 +135,7 @@ def _take_turn(line: str, last: dict[str, Any], printer: AnswerPrinter, runner: 
 
 
 async def finish_or_cancel(call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Await a call; if this is cancelled, as by Ctrl-C, cancel the call until it ends.
+    """Return what a call returns; if this is cancelled, as by Ctrl-C, cancel the call again until it ends.
 
     LangChain's client awaits each token in `asyncio.wait_for`, which in 3.11 loses a cancellation that comes with one.
     """
@@ -159,7 +159,7 @@ class AnswerPrinter:
         self._notes: set[str] = set()
 
     async def answer(self, message: Any, config: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Run the graph, print its answer (as it is streamed, on a terminal) and sources; return the final state."""
+        """Run the graph, print its answer (on a terminal while it is streamed) and sources; return the final state."""
         from rag_kit.graphs.streaming import AT_ONCE
 
         STATUS.show("searching ...")
@@ -173,10 +173,10 @@ class AnswerPrinter:
             subgraphs=True,
         ):
             if mode == "messages" and sys.stdout.isatty():
-                text = value[0].text  # of the answer: the graphs stream no thoughts, graders or rewriters
-                if text:
-                    say(text, end="")
-                streamed += text
+                chunk, _ = value  # and its metadata; graphs stream no thoughts, graders or rewriters
+                if chunk.text:
+                    say(chunk.text, end="")
+                streamed += chunk.text
             elif mode == "custom" and not streamed:
                 step = shorten(", ".join(f"{name}: {finding}" for name, finding in value.items()), 300)
                 if self.explain:

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _table(result: Mapping[str, Any]) -> str:
-    """Write the result as a table of a row a metric and a column a pipeline, with counts above and notes below."""
+    """Write the result as a table: a row for each metric, a column for each pipeline; counts above, notes below."""
     pipelines = result["pipelines"]
     names = [name for name in pipelines[0] if _cell(pipelines[0], name)]
     rows = [[name, *(_cell(entry, name) or "-" for entry in pipelines)] for name in names]
@@ -62,7 +62,7 @@ def _table(result: Mapping[str, Any]) -> str:
 
 
 def _cell(entry: Mapping[str, Any], name: str) -> str | None:
-    """Write the value of a name as a mean with its interval, or as a speed; ``None`` if it is neither."""
+    """Write a value of a pipeline's result: a mean with its interval, or a speed; ``None`` for anything else."""
     value = entry.get(name)
     if isinstance(value, Mapping) and value.keys() == {"value", "low", "high"}:
         return f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"

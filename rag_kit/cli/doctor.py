@@ -22,6 +22,7 @@ from rag_kit.cli.output import STATUS, error_line, say_json, say_table
 from rag_kit.errors import RagKitError
 
 _TRACING = {"LANGSMITH_TRACING": "true", "LANGCHAIN_TRACING_V2": "true"}
+# matches "chromadb>=1.0; extra == 'chroma'", and without the condition a package of the core
 _REQUIREMENT = re.compile(r"(?P<package>[\w.-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?")
 _DEVELOPMENT = ("docs", "test", "check", "bench", "slow")  # extras that users do not need
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -69,7 +70,7 @@ def _examine_all(arguments: argparse.Namespace) -> list[DoctorLine]:
 
 
 def _examine_model(arguments: argparse.Namespace) -> list[DoctorLine]:
-    """Ask a model for text; if it answers, for objects, a stream and log-probabilities; check the embedding model."""
+    """Ask a model for a text; if it answers, test its other abilities; check the embedding model, too."""
     from langchain_core.prompts import ChatPromptTemplate
 
     from rag_kit.models import structured_call
@@ -92,7 +93,7 @@ def _examine_model(arguments: argparse.Namespace) -> list[DoctorLine]:
 
 
 def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = "bad") -> DoctorLine:
-    """Make a line of a check, which returns state and detail; an error becomes a line with the state ``on_failure``."""
+    """Run a check, and return its state and detail as a line; if it raises, the error, with ``on_failure``."""
     try:
         return DoctorLine(name, *check())
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
@@ -103,7 +104,7 @@ def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = 
 
 
 def _list_packages() -> list[DoctorLine]:
-    """List the kit, and the packages of its core and of each extra, as its metadata name them."""
+    """List the kit, and for its core and each extra the packages that are there, or those that are missing."""
     packages = {part.name.lower().replace("_", "-"): part for part in importlib.metadata.distributions()}
     version = f"{__version__}, Python {platform.python_version()} on {sys.platform}"
     findings = [DoctorLine("rag_kit", "ok", version)]
@@ -170,7 +171,7 @@ def _check_wheels() -> tuple[str, str]:
 
 
 def _check_telemetry() -> tuple[str, str]:
-    """List the settings by which something is sent."""
+    """Name the settings by which something is sent; the state is ``off`` if there is none."""
     on = [name for name, value in _TRACING.items() if os.environ.get(name) == value]
     on += [name for name, value in TELEMETRY_OFF.items() if os.environ.get(name) != value]
     return ("ok", f"on, by your setting of {', '.join(on)}") if on else ("off", "nothing is sent")

@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """Split ``NAME=VALUE`` at the first ``=``: a column of a table may have one in its name."""
+    """Split ``NAME=VALUE`` at the first ``=``; refuse a text without both parts."""
     name, _, value = (part.strip() for part in text.partition("="))
     if not name or not value:
         raise argparse.ArgumentTypeError(f"{text!r:.80} has no form such as answers=Solution")
@@ -78,7 +78,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _minimum(text: str) -> tuple[str, float]:
-    """Read ``METRIC=VALUE``, its least mean, so that a wrong one ends the command before a run that may take hours."""
+    """Read ``METRIC=VALUE``, a mean to reach; argparse refuses a wrong one before a run that may take hours."""
     name, value = _pair(text)
     if not math.isfinite(float(value)):
         raise ValueError(value)
@@ -125,7 +125,7 @@ def _summary(results: Results) -> dict[str, Any]:
 
 
 def _check_folder(out: Path | None, ids: set[str]) -> None:
-    """Raise InvalidInputError for a folder with results of other questions only, which would be lost."""
+    """Refuse a folder that holds results of other questions only, because they would be lost."""
     from rag_kit.evaluation import Results
 
     if out is None or not (out / "manifest.json").is_file():
@@ -140,7 +140,7 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
 
 
 def _hint_replaced(out: Path | None, version: str | None) -> None:
-    """Hint that the results in a folder, if they are of another index, model or setting, are replaced."""
+    """Print a hint if a folder holds results of another index, model or setting: they are replaced."""
     before = None
     # without results there is no manifest; of a damaged one the run itself says so
     with suppress(OSError, ValueError, AttributeError, RecursionError):
@@ -153,7 +153,7 @@ def _hint_replaced(out: Path | None, version: str | None) -> None:
 
 @contextmanager
 def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, str | None]]:
-    """Open the pipeline; yield it, its name, and its version: what it is made of. The index is closed in the end."""
+    """Yield the pipeline, its name, and a version that says what it is made of; close the index afterwards."""
     name = arguments.pipeline
     index_options = pick(arguments, "index", "graph", "k", "filter", "model", "base_url")
     if ":" in name and not index_options:
@@ -171,7 +171,7 @@ def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, st
 
 
 def _hash_of(index: DocumentIndex) -> str:
-    """Return a hash of the ids and texts of an index, which is part of a pipeline's version."""
+    """Return a hash of the ids and texts in an index; it is part of a pipeline's version."""
     digest = hashlib.sha256()
     ids = sorted(index.ids())
     for start in range(0, len(ids), 1000):
@@ -194,7 +194,7 @@ def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Jud
 
 
 def _exit_code(results: Results, minima: dict[str, float]) -> int:
-    """Print why a run stopped, failed or missed a least mean, and return the exit code for it."""
+    """Return the exit code; print why a run stopped, failed on every question, or missed a least mean."""
     from rag_kit.evaluation.runs.results import QualityError, assert_quality
 
     if stopped := results.manifest.get("stopped_by"):

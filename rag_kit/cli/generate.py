@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         say_json({"file": str(arguments.out), "questions": len(questions), "types": types, **record})
     else:
         say(questions.report())
-    if questions.stopped_by and "=" in questions.stopped_by:  # a cap, and not the end of the documents
+    if questions.stopped_by and "=" in questions.stopped_by:  # a cap such as max_calls=5
         problem(questions.stopped_by)
         return exits.BUDGET
     return exits.OK

@@ -64,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.models import chat_model, embedding_model
 
     settings = pick(arguments, *_SETTINGS)
+    # "none" on the command line is an empty text in `IngestOptions`
     settings |= {name: "" for name in ("represent", "ocr", "vision") if settings.get(name) == "none"}
     if arguments.ocr == "on":
         settings["ocr"] = True

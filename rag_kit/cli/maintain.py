@@ -43,9 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
         record, text = action(arguments)
         say_json(record) if arguments.json else say(text)
         return exits.OK
-    repairs = arguments.command == "repair"
-    with DocumentIndex.open(index_name(arguments), mode="w" if repairs else "r", check=False) as index:
-        report = index.repair() if repairs else index.verify()
+    is_repair = arguments.command == "repair"
+    with DocumentIndex.open(index_name(arguments), mode="w" if is_repair else "r", check=False) as index:
+        report = index.repair() if is_repair else index.verify()
     say_json(report.as_dict()) if arguments.json else say(str(report))
     return exits.OK if report.ok else exits.DAMAGED
 

@@ -128,13 +128,13 @@ class IndexServer(MCPServer):  # type: ignore[misc]
         return {hashlib.sha256(name.encode()).hexdigest()[:32]: name for name in self._index.sources()}
 
     def _visible(self, ids: list[str]) -> list[Document]:
-        """Return the passages with these ids that pass the filter; no summaries, for theirs may be hidden by it."""
+        """Return the passages with these ids that pass the filter; no summaries, which may tell of hidden passages."""
         documents, passes = self._index.get(ids), compile_filter(self._filter)
         return [doc for doc in documents if REPRESENTATION not in doc.metadata and passes(doc.metadata)]
 
 
 def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
-    """Raise ToolError for arguments that a tool cannot take, and unknown ones, which the SDK would drop."""
+    """Raise ToolError for arguments that a tool cannot take, and for unknown ones, which the SDK would drop."""
     known = tool.parameters["properties"]
     for name in arguments.keys() - known.keys():
         raise ToolError(

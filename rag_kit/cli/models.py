@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _rows() -> list[dict[str, Any]]:
-    """List the fields of each model of the table, and whether it can be used."""
+    """Return the fields of each model of the table, and whether it is installed and usable."""
     from rag_kit.models.wheels.files import has_weights, is_installed
     from rag_kit.models.wheels.table import MODELS
 

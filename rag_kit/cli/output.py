@@ -25,7 +25,7 @@ def say(text: str = "", *, style: str = "", indent: str = "", end: str = "\n") -
 
 
 def _print(text: str, stream: TextIO, style: str = "", end: str = "\n") -> None:
-    """Print a safe text over the status line."""
+    """Clear the status line, and print a text that is safe already, in a style if the stream takes it."""
     STATUS.clear()
     if style and _takes_codes(stream):
         text = f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
@@ -37,7 +37,7 @@ def _takes_codes(stream: TextIO) -> bool:
 
 
 def erase(text: str) -> None:
-    """Erase a text that `say` printed last on a terminal; one that cannot be erased is left, with a blank line."""
+    """Erase a text that `say` printed last on a terminal; if it is too long for that, print a blank line."""
     width, height = shutil.get_terminal_size()
     lines = clean_text(text).split("\n")
     # the cursor is in the last row of the text; a line wider than the terminal takes several rows
@@ -92,7 +92,7 @@ class _Warnings(logging.Handler):
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr take every text, by escapes of what they cannot show, and show warnings as hints."""
+    """Let stdout and stderr escape what they cannot show, and print logged warnings as hints."""
     logging.lastResort = _Warnings(logging.WARNING)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -114,15 +114,15 @@ def hint(text: str) -> None:
 
 def say_json(value: Any, *, indent: int | None = 2) -> None:
     """Print JSON that steers no terminal; what the stream cannot show is escaped."""
-    unicode = str(sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    text = json.dumps(value, ensure_ascii=not unicode, indent=indent)
+    is_unicode = str(sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    text = json.dumps(value, ensure_ascii=not is_unicode, indent=indent)
     # outside of strings JSON is ASCII, so every unsafe character is in a string and may be escaped there
     _print(UNSAFE.sub(lambda match: json.dumps(match.group())[1:-1], text), sys.stdout)
     sys.stdout.flush()
 
 
 def error_line(error: BaseException) -> str:
-    """Write an exception as one line; one that is neither the kit's nor the system's is called unexpected."""
+    """Write an exception as one line; call it unexpected unless it is the kit's or the system's."""
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, RagKitError):
         return text

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def all_notes(notes: Notes, documents: list[Document]) -> dict[str, list[str]]:
-    """Collect the ``"notes"`` of a search and of the passages found, and those on what was ``"unsearched"``."""
+    """Return the ``"notes"`` on a search and on its passages, and what was left ``"unsearched"``."""
     from rag_kit.documents.provenance import passage_notes
 
     texts = list(dict.fromkeys([*notes.texts, *passage_notes(documents)]))
@@ -52,7 +52,7 @@ def all_notes(notes: Notes, documents: list[Document]) -> dict[str, list[str]]:
 
 
 def say_passages(documents: list[Document], *, explain: bool = False, complete: bool = True) -> None:
-    """Print the source and beginning of each passage, or its provenance; ``complete``: everything was searched."""
+    """Print source and beginning of each passage, or why it was found (``explain``); say so if there is none."""
     from rag_kit import documents as parts
 
     if not documents and complete:
