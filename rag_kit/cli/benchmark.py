@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measure and print."""
+    """Measure the pipelines on the data set, and print the result as a table or as JSON."""
     from rag_kit.evaluation import benchmark
 
     names = ("out", "rows_out", "limit", "depth", "chunk_size", "embeddings", "cache", "max_missing_gold")

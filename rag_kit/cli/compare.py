@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Compare and print."""
+    """Load the results, compare and diagnose them, write a report if one is wanted, and print the tables."""
     from rag_kit.evaluation import Results, compare, write_report
     from rag_kit.evaluation._files import check_target
     from rag_kit.evaluation.diagnosis import diagnose_all

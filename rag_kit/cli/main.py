@@ -44,7 +44,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """Make the parser of one command, or of all commands for any other text; no LangChain module is imported."""
+    """Make the parser of one command, or of all if ``command`` is none of them; no LangChain module is imported."""
     description = "Ask your own documents, with citations."
     top = _Parser("rag-kit", description=description, epilog=_EPILOG, allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"rag-kit {__version__}")
@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _root_cause(error: Exception) -> Exception:
-    """Return the error inside the BranchErrors of fan-outs; one of a model's client as the kit's own error."""
+    """Return the error inside the BranchErrors of fan-outs; one of a model's client is turned into the kit's own."""
     while isinstance(error, BranchError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     if type(error).__module__.partition(".")[0] in ("openai", "httpx", "httpx2", "httpcore"):

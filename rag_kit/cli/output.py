@@ -62,7 +62,7 @@ class Status:
         self._columns = 0
 
     def show(self, text: str) -> None:
-        """Replace the line."""
+        """Replace the status line, if stderr is a terminal."""
         if sys.stderr.isatty():
             self.clear()
             line = cut(one_line(text), shutil.get_terminal_size().columns - 1)
@@ -74,7 +74,7 @@ class Status:
         self.show(f"{done} of {total}  {what}")
 
     def clear(self) -> None:
-        """Erase the line."""
+        """Erase the status line."""
         if self._columns:
             print("\r" + " " * self._columns, end="\r", file=sys.stderr, flush=True)
             self._columns = 0

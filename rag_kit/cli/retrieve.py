@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Search and print."""
+    """Search the index for the question, and print the passages found, or JSON."""
     STATUS.show("searching ...")
     from rag_kit.concurrency.notes import use_notes
     from rag_kit.retrieval.inner import call_retriever

@@ -57,7 +57,7 @@ class LabelCase:
             return None
         if is_bounded := self.low > -_NO_END and self.high < _NO_END:
             word = {"true": "1/1", "y": "1/1", "false": "0/1", "n": "0/1"}.get(word, word)
-        # "3/4" is three quarters of the way from the low end of the scale to the high one
+        # "3/4" is three quarters of the way from the low to the high end of the scale
         count, slash, total = word.partition("/") if is_bounded else (word, "", "")
         try:
             value = self.low + (self.high - self.low) * float(count) / float(total) if slash else float(count)

@@ -113,7 +113,7 @@ class ObservedPrompt:
 
 
 def ragas_llm(judge: Judge | Calls | None) -> Any:
-    """Make a judge the ``llm`` and ``embeddings`` of any class of Ragas's; prompts go out as Ragas writes them.
+    """Wrap a judge as ``llm`` and ``embeddings`` for any class of Ragas's; prompts go out as Ragas writes them.
 
     With ``None`` it serves an object that is handed to ``evaluate``, which puts its own judge in.
     """

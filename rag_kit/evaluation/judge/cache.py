@@ -129,7 +129,7 @@ class Vectors:
         self.embedded = 0
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed texts, in order; see `Judge.embed`."""
+        """Return the vectors of texts in their order: from the cache, else from the model; each distinct text once."""
         if self._model is None:
             raise ConfigurationError(
                 "the judge has no embedding model; give Judge(embeddings=...) one, set RAG_KIT_EMBEDDING_MODEL, or "

@@ -75,7 +75,7 @@ class Decline(Metric):
     example_needs = frozenset({"answerable"})
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Return 1 or 0, with the kind of case."""
+        """Return 1 if the question is answered or declined as it should be, else 0; undefined if it was neither."""
         if output.status in _NEITHER:
             return Cell.undefined(_NEITHER[output.status])
         declined = output.declined

@@ -52,7 +52,7 @@ class Checked:
 
 
 def declared(statement: str) -> bool:
-    """Tell whether a statement says of itself that no passage is behind it.
+    """Tell whether a statement says of itself that it rests on no passage.
 
     Example:
         >>> declared("The documents do not say who built it."), declared("据我所知，它建于 1900 年。")

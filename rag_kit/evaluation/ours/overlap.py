@@ -74,7 +74,7 @@ class _Overlap(Metric):
         return await run_in_thread(self.compute, example.reference or "", output.answer or "")
 
     def compute(self, reference: str, answer: str) -> Cell:
-        """Return the cell of two texts; undefined if the reference is too short, `InvalidInputError` if both are long."""
+        """Return the cell of two texts: undefined if the reference is too short, InvalidInputError if they are long."""
         expected, actual = tokens_of(reference, self.tokens), tokens_of(answer, self.tokens)
         if len(expected) < self.min_tokens:
             return Cell.undefined(

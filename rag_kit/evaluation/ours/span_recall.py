@@ -79,7 +79,7 @@ class SpanRecall(Metric):
         return parts
 
     def _find_start(self, passage: Passage) -> int | None:
-        """Return the offset of a passage in its document: from its metadata if that is right, else by search; or ``None``."""
+        """Return a passage's offset in its document: from its metadata if right, else by search, else ``None``."""
         document = next((self._documents[key] for key in passage.ids if key in self._documents), None)
         if document is None:
             return None

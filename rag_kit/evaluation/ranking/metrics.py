@@ -110,7 +110,7 @@ def require_ir_measures() -> None:
 def _split_name(name: Any) -> tuple[str, str | None]:
     """Split ``ndcg@10`` into name and rank (``None`` if there is no rank); refuse an unknown metric."""
     match = _PATTERN.fullmatch(name) if isinstance(name, str) else None
-    base, rank = match.groups() if match else ("", None)
+    base, rank = (match[1], match[2]) if match else ("", None)
     if base not in _MEASURES or (base in _NEEDS_CUTOFF and not rank):
         raise InvalidInputError(
             f"unknown ranking metric {name!r:.80}; allowed are ndcg, ndcg@K, recall@K, precision@K, mrr, mrr@K, map, "

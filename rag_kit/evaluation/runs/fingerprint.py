@@ -162,7 +162,7 @@ def _settings_of(value: Any) -> dict[str, Any]:
 
 
 def _without_results(value: Any) -> Any:
-    """Keep only the pipeline parts of a list or mapping: other items may be results that a function collects."""
+    """Return only the pipeline parts of a list or mapping: other items may be results that a function collects."""
     if isinstance(value, (list, set)):
         return [item for item in value if _is_part(item)]
     if isinstance(value, dict):

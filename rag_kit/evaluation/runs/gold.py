@@ -65,7 +65,7 @@ def searched_documents(pipeline: Any) -> list[Any] | None:
 
 
 def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
-    """Return the indexes and lists of documents below a retriever; ``None`` if one is unknown."""
+    """Return the indexes and document lists that a retriever, or one inside, searches; ``None`` if one is unknown."""
     if isinstance(value, (BM25Index, DocumentIndex)):
         return [value]
     if isinstance(value, (list, tuple)):

@@ -177,7 +177,7 @@ class Results(TabularResult):
         return totals
 
     def to_pandas(self) -> pd.DataFrame:
-        """Make a frame with a line a row: example, output, and value, status and reason of each metric.
+        """Make a frame with a line for each row: example, output, and value, status and reason of each metric.
 
         Raises:
             MissingExtraError: If pandas is not installed.

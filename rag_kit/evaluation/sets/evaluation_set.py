@@ -99,7 +99,7 @@ class EvaluationSet(Sequence[Example]):
         return self._part_of(example for example in tagged if wanted is None or wanted(example))
 
     def slices(self, by: str | Callable[[Example], object]) -> dict[str, EvaluationSet]:
-        """Part the set by the value of a tag, or by what a function returns; ``""`` where there is none."""
+        """Split the set by the value of a tag (``""`` without it), or by what a function returns."""
         groups: dict[str, list[Example]] = {}
         for example in self.examples:
             value = example.tags.get(by, "") if isinstance(by, str) else by(example)

@@ -130,9 +130,7 @@ def _read_answer(outputs: Any, where: str) -> str:
         answer = _first_value(outputs, _ANSWER) if outputs else ""
     if isinstance(answer, list):
         messages = [read_message(item) for item in answer]
-        answer = (
-            "" if not messages or any(role for role, _ in messages) else None
-        )  # None: these are no messages
+        answer = "" if not messages or any(role for role, _ in messages) else None  # None: no messages
         for role, text in messages:
             if role == "answer":  # the last one counts
                 answer = text

@@ -166,7 +166,7 @@ class Sitting:
         """Write a finished trial to the study, with the scores by which it is compared."""
         name, empty = record_name(settings, "search"), {"scores": {}, "asked": 0, "calls": 0, "tokens": 0}
         record = self._records.pop(name, empty) | {"settings": settings, "state": state, "reason": reason}
-        value = list(steps.values())[-1] if state == "complete" else None
+        value = list(steps.values())[-1] if state == "complete" else None  # the mean over all questions
         trial = self.space.trial(
             settings, value=value, intermediate_values=steps, state=_STATES[state], user_attrs=record
         )
