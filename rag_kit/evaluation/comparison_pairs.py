@@ -187,9 +187,9 @@ def _pick_steps(got: np.ndarray, names: Sequence[str], seconds: Latencies) -> tu
     """Put first the pipeline that gets most questions, then always the one that adds most; of equals the quicker."""
     steps: list[CombinationStep] = []
     latencies = [math.inf if latency is None else latency for latency in seconds]
-    covered = np.zeros(len(got), dtype=bool)
+    covered = np.zeros(len(got), dtype=bool)  # questions got by the steps so far; got: questions by pipelines
     while len(steps) < len(names):
-        gains = (got & ~covered[:, None]).sum(axis=0).tolist()
+        gains = (got & ~covered[:, None]).sum(axis=0).tolist()  # what each pipeline would add to these
         best = min(range(len(names)), key=lambda i: (-gains[i], latencies[i]))
         if gains[best] == 0:
             break

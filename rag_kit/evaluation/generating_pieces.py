@@ -240,7 +240,7 @@ def agrees(other: str, answers: Sequence[str]) -> bool:
 
 
 def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:
-    """Map the gold span of each quote to its piece, whatever its blanks; empty if one quote is in no piece."""
+    """Map the gold span of each quote to its piece (blanks may differ); empty if one quote is in no piece."""
     spans: dict[GoldSpan, Piece] = {}
     for quote in quotes:
         words = quote.strip(" \t\n\"“”'‘’…").removesuffix("...").split()

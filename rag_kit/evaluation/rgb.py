@@ -91,14 +91,14 @@ class AbilityMetric(Metric):
             return Cell.error("the pipeline gave no answer")
         ignored = " " if example.tags["language"] == "zh" else "\0"  # NUL is in no reply: nothing is ignored
         reply = output.answer.replace(ignored, "")
-        declined = any(words.replace(ignored, "") in reply for words in self.declines)
-        detected = any(words in reply for words in _ERROR_WORDS)
+        is_decline = any(words.replace(ignored, "") in reply for words in self.declines)
+        is_detected = any(words in reply for words in _ERROR_WORDS)
         if self.figure in ("rejection", "error_detection"):
-            return Cell.ok(float(declined if self.figure == "rejection" else detected))
-        if self.figure == "error_correction" and not detected:
+            return Cell.ok(float(is_decline if self.figure == "rejection" else is_detected))
+        if self.figure == "error_correction" and not is_detected:
             return Cell.undefined("the reply does not speak of factual errors")
         parts = [any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]]
-        return Cell.ok(float(all(parts) and not declined))
+        return Cell.ok(float(all(parts) and not is_decline))
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def _draw_batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:
 
 
 def _finite_array(values: Any) -> np.ndarray:
-    """Return a flat array of one or more finite numbers."""
+    """Return values as a flat array; refuse an empty one, and values that are no finite numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:

@@ -147,7 +147,7 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
             start_time=end - timedelta(seconds=record["usage"]["seconds"]), end_time=end, **limit,
         )["id"]  # fmt: skip
         for name, score in scores.items():
-            # a label, for an evaluation with an error counts as missing
+            # no error is sent, only a label: Phoenix takes an evaluation with an error for a missing one
             label = score["status"] if score["value"] is None else None
             kind = "LLM" if name in upload.judged else "CODE"
             client.experiments.log_evaluation(

@@ -24,7 +24,7 @@ def texts() -> dict[str, dict[str, str]]:
 
 
 def say(key: str, language: str, **values: Any) -> str:
-    """Return the text of a key with its values filled in; of ``one|many`` the one that fits ``n``.
+    """Return the text of a key with its values filled in; of a text ``one|many`` the form that fits ``n``.
 
     Example:
         >>> say("questions_all", "en", n=1), say("questions_all", "zh", n=2)

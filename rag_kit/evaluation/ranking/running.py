@@ -91,7 +91,7 @@ def _record_answer(
     run.rankings[example.id] = list(dict.fromkeys(doc_id for doc_id in ids if doc_id in corpus_ids))
     run.returned[example.id] = len(documents)
     run.foreign += sum(doc_id not in corpus_ids for doc_id in ids)
-    run.arms.update(name for name in stages if not name.startswith("fusion"))
+    run.arms.update(name for name in stages if not name.startswith("fusion"))  # what was fused, not how
     run.degraded += any(note.startswith("degraded") for note in notes)
     if spans is not None and example.spans:
         pairs = zip(ids, documents, strict=True)

@@ -115,7 +115,7 @@ def _passage_json(passage: Passage, example: Example, heads: Heads, common: Sequ
     notes = [str(note) for note in provenance.get("notes") or ()]
     stages = [stage for stage in provenance.get("stages") or () if isinstance(stage, Mapping)]
     return {
-        "head": heads.setdefault(head, len(heads)),
+        "head": heads.setdefault(head, len(heads)),  # its number; a new passage gets the next one
         "score": plain(provenance.get("score"), cleaned),
         "grade": max(grades) if grades else None,
         "stages": [plain({key: stage.get(key) for key in _STAGE}, cleaned) for stage in stages],

@@ -218,7 +218,7 @@ def _is_exactly(path: Path, lines: Iterable[bytes]) -> bool:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Read the manifest of a folder."""
+    """Read the manifest of a folder of results; raise `InvalidInputError` if there is none, or it is damaged."""
     if not (path / MANIFEST).is_file():
         raise InvalidInputError(f"there is no {MANIFEST} in {str(path)!r}; name a folder of results")
     try:

@@ -110,7 +110,7 @@ def records_of_examples(
 ) -> Iterator[Record]:
     """Yield the records of examples; put the header and passages that `save` wrote into the two arguments."""
     for where, record in records:
-        kind, content = next(iter(record.items())) if len(record) == 1 else ("", None)
+        kind, content = next(iter(record.items())) if len(record) == 1 else ("", None)  # {"passage": {...}}
         if kind not in ("evaluation_set", "passage") or not isinstance(content, Mapping):
             yield where, record
         elif kind == "evaluation_set":
@@ -348,7 +348,7 @@ def parse_cell(cell: Any, where: str) -> Any:
             return to_plain(parse(text))
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue
-    if text[1:].lstrip()[:1] in ("'", '"'):
+    if text[1:].lstrip()[:1] in ("'", '"'):  # it begins as a list of texts does
         raise InvalidInputError(
             f'{where} is {text!r:.80}, which is no list in JSON or Python; write ["a", "b"]'
         )
