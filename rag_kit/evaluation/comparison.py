@@ -157,7 +157,7 @@ class Comparison(TabularResult):
         costs = [
             [row.pipeline, row.p50_seconds, row.p95_seconds,
              *("-" if number is None else f"{number:.4g}" for number in (row.calls, row.tokens, row.money))]
-            for row in self.table[: len(self.pipelines)]
+            for row in self.table[: len(self.pipelines)]  # of the first metric; the costs are the same for all
         ]  # fmt: skip
         differences = [
             [row.metric, row.pipeline, row.other, "-" if row.difference is None else f"{row.difference:+.3f}",
@@ -169,7 +169,7 @@ class Comparison(TabularResult):
             [*(row[key] for key in _TOGETHER), f"{row['n']} / {row['total']}"]
             for metric, item in self.complementarity.items() if metric not in empty for row in item.records()
         ]  # fmt: skip
-        tables: list[tuple[str, str, list[list[Any]], list[int]]] = [
+        tables: list[tuple[str, str, list[list[Any]], list[int]]] = [  # heading, columns, rows, right-aligned columns
             ("Scores", f"metric|pipeline|mean|{self._interval}|n / total|coverage", scores, [2, 4, 5]),
             ("A question takes", "pipeline|p50 s|p95 s|calls|tokens|money", costs, [1, 2, 3, 4, 5]),
             ("Differences", f"metric|pipeline|other|difference|{self._interval}|n|p|corrected|McNemar|better",

@@ -277,7 +277,7 @@ def _check_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> lis
 
 
 def _best_tradeoffs(rows: Sequence[Score], less_is_better: bool) -> list[Score]:
-    """Return the pipelines than which no other is both quicker and better, the quickest first."""
+    """Return the pipelines that no other one beats in both latency and mean, the quickest first."""
     best: list[Score] = []
     sign = -1 if less_is_better else 1
     for row in sorted(rows, key=lambda r: (r.p50_seconds or 0.0, -sign * (r.mean or 0.0))):

@@ -159,7 +159,7 @@ def _estimate_pipeline(rows: list[Row], number: int, job: RunSubject) -> dict[st
     input_tokens = sum(counts.get("input_tokens", 0) for counts in counts_by_model)
     output_tokens = sum(counts.get("output_tokens", 0) for counts in counts_by_model)
     if not counts_by_model:
-        input_tokens = sum(row.output.tokens for row in rows)
+        input_tokens = sum(row.output.tokens for row in rows)  # which of them are output is not known
     costs = [cost(job.prices, row.usage.get(PIPELINE, {}), row.output) for row in rows]
     return {
         "questions": number, "calls": round(factor * sum(row.output.calls for row in rows)),

@@ -238,7 +238,7 @@ def record_of(results: Results) -> dict[str, Any]:
     """Return the scores of a setting, the number of questions asked, and their model calls and tokens."""
     parts: list[Any] = [part for row in results.rows for part in (row.output, *row.cells.values())]
     return {
-        "settings": json.loads(results.manifest["pipeline"]["version"]),
+        "settings": json.loads(results.manifest["pipeline"]["version"]),  # a search gives them as the version
         "scores": results.values(results.metrics[0]), "asked": len(results),
         "calls": sum(part.calls for part in parts), "tokens": sum(part.tokens for part in parts),
     }  # fmt: skip
