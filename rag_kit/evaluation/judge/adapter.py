@@ -147,7 +147,7 @@ def _adapter_class() -> type:
             return await self.calls.embed(texts)
 
         def embed_text(self, text: str, **kwargs: Any) -> list[float]:
-            # fetched before where it is awaited, so that the event loop need not wait
+            # the vectors of columns "ahead" (ragas_table) are there already: the event loop need not wait for them
             vector = self.calls.vectors.get(text)
             return run_coroutine(self.aembed_text(text)) if vector is None else vector
 

@@ -46,8 +46,8 @@ class RagasRow:
 
     def cell_without_ragas(self, values: Mapping[str, Any]) -> Cell | None:
         """Return a cell where Ragas would raise or be wrong (nothing was retrieved); else ``None``: ask Ragas."""
-        judged = self.llm and self.stage in ("retrieval", "generation")
-        if not judged or values.get("retrieved_contexts", True):
+        is_judged = self.llm and self.stage in ("retrieval", "generation")
+        if not is_judged or values.get("retrieved_contexts", True):
             return self.guard(values)
         why = "no passage was retrieved"
         if not self.higher_is_better:

@@ -59,7 +59,7 @@ def run_pipeline(
     for number, example in enumerate(examples, start=1):
         start, saved = time.perf_counter(), kept.saved
         documents = _ask_pipeline(pipeline, example, depth)
-        # where another pipeline had the query embedded before, its time for that is added
+        # kept.saved grows by the seconds that embedding this query took for an earlier pipeline: they are added
         run.seconds[example.id] = time.perf_counter() - start + kept.saved - saved
         _record_answer(run, example, documents, corpus_ids, spans)
         progress(pipeline.name, number, len(examples))
