@@ -17,19 +17,20 @@ import pypdfium2.raw as raw
 from rag_kit.indexing.readers.numbers import lowered, raised
 
 HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
-WORD = re.compile(r"[^\0\1\3-\x20\xa0]+")
-_UNMARKED_HYPHEN = re.compile(r"[\u2010\xad](?=[\0\1\3-\x20\xa0]*(?:[\r\n]|\Z))")
+WORD = re.compile(r"[^\0\1\3-\x20\xa0]+")  # signs between blanks and control characters, with `HYPHEN`
+_UNMARKED_HYPHEN = re.compile(r"[\u2010\xad](?=[\0\1\3-\x20\xa0]*(?:[\r\n]|\Z))")  # at a line's end
 _BREAK = re.compile(r"[ \0]*\r\n[ \0]*")
+# what may be raised or lowered in a word: the "nd" of 2nd, the mark of a footnote as in "1,2)" or "*", the -3 of 10-3
 _SHIFTED = re.compile(r"(?<=\d)[a-z]+(?:[+−–-]\d+)?|[\d*†‡§][\d*†‡§,]*\)?|[+−–-]\d+")
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _LARGE = 100  # points; no type is so large
 _ASLANT = 0.15  # of a right angle
 _LEVEL = 0.3  # points; characters at such heights are level
-_FORCE_BOLD = 0x40000
-_INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")
-_PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")
-_CONTROL = re.compile("[\x01\x03-\x1f\x80-\x9f\ue000-\uf8ff]")
+_FORCE_BOLD = 0x40000  # the flag of a font in PDF
+_INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")  # marks of width zero, soft hyphens, closed breaks
+_PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")  # codes under which each font has its own signs
+_CONTROL = re.compile("[\x01\x03-\x1f\x80-\x9f\ue000-\uf8ff]")  # these, and codes that show nothing
 _LIGATURE_OR_RADICAL = re.compile("[\u2e80-\u2fdf\ufb00-\ufb06]")
 
 
@@ -44,7 +45,7 @@ class Frame:
     top: float
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """Convert a point of the page to this frame."""
+        """Convert a point of the page to this frame: how far it is from its left edge, and from its foot."""
         if self.turn == 90:
             return y, self.left + self.right - x
         if self.turn == 180:
@@ -72,7 +73,8 @@ class Characters:
         self._numbers = [ctypes.c_double() for _ in range(6)]
         self._matrix = raw.FS_MATRIX()
         text = "".join(chr(raw.FPDFText_GetUnicode(page, n)) for n in range(raw.FPDFText_CountChars(page)))
-        # a letter for each; breaks that PDFium makes within a line, behind a superscript, are closed
+        # The n-th letter is PDFium's character n, so replacements keep the length. PDFium breaks some lines behind a
+        # superscript; such breaks are closed.
         self.text = _BREAK.sub(self._close_break, _UNMARKED_HYPHEN.sub(HYPHEN, text))
 
     def extent(self, index: int) -> tuple[float, float, float]:
@@ -90,21 +92,24 @@ class Characters:
         size, matrix = raw.FPDFText_GetFontSize(self._page, index), self._matrix
         if not raw.FPDFText_GetMatrix(self._page, index, matrix):
             return float(size)
+        # b and d scale along the page's y; a and c along its x, along which letters of turned text rise
         if self._frame.turn in (90, 270):
             return float(size * hypot(matrix.a, matrix.c))
         return float(size * hypot(matrix.b, matrix.d))
 
-    def weight(self, index: int) -> tuple[bool, bool]:
-        """Tell whether a character's font is bold, and whether it has a fixed width."""
+    def is_bold_and_mono(self, index: int) -> tuple[bool, bool]:
+        """Tell whether a character's font is bold, and whether all its letters have one width (as in Courier)."""
         buffer, flags = ctypes.create_string_buffer(128), ctypes.c_int()
         raw.FPDFText_GetFontInfo(self._page, index, buffer, 128, flags)
-        name = buffer.value.lower()
-        return bool(_BOLD.search(name) or flags.value & _FORCE_BOLD), bool(_MONO.search(name))
+        font_name = buffer.value.lower()
+        is_bold = bool(_BOLD.search(font_name)) or bool(flags.value & _FORCE_BOLD)
+        is_mono = bool(_MONO.search(font_name))
+        return is_bold, is_mono
 
     def turn(self, index: int) -> int:
         """Return the direction in which a character's text runs: 0, 90 (upwards), 180 or 270 degrees."""
-        quarters = float(raw.FPDFText_GetCharAngle(self._page, index)) / (pi / 2)  # with the clock
-        return -round(quarters) % 4 * 90
+        quarters = float(raw.FPDFText_GetCharAngle(self._page, index)) / (pi / 2)  # clockwise
+        return -round(quarters) % 4 * 90  # against the clock
 
     def is_aslant(self, index: int) -> bool:
         """Tell whether a character's text runs aslant, as a watermark does."""
@@ -112,8 +117,9 @@ class Characters:
         return abs(quarters - round(quarters)) > _ASLANT
 
     def decoded(self, start: int, end: int) -> str:
-        """Return the text of some characters, with superscripts in line and without invisible signs."""
+        """Return the text from one character to another; superscripts become ``^2`` or ``[1]``, invisible signs go."""
         text, position = "", start
+        # the superscripts and subscripts that begin between start and end
         low, high = (bisect_left(self._shifts, index, key=itemgetter(0)) for index in (start, end))
         for first, last, direction in self._shifts[low:high]:
             text += _decode(self.text[position:first])
@@ -123,16 +129,16 @@ class Characters:
         return text + _decode(self.text[position:end])
 
     def _close_break(self, match: re.Match[str]) -> str:
-        """Replace a line break that PDFium puts within a line by blanks or nothing; keep a real one."""
-        first, last = match.start() - 1, match.end()
+        """Replace a break where the line goes on behind it: by as many blanks, or signs that `decoded` leaves out."""
+        first, last = match.start() - 1, match.end()  # the characters before and behind it
         if first < 0 or last >= len(match.string):
             return match[0]
         (_, y, end), (start, next_y, _) = self.extent(first), self.extent(last)
         gap, drop = start - end, abs(next_y - y)
-        if not -_LARGE < gap < _LARGE:  # the next line, further left
+        if not -_LARGE < gap < _LARGE:  # the usual case: the next line begins further left
             return match[0]
         small, large = sorted((self.size(first), self.size(last)))
-        # the characters are beside each other, level or one of them small and raised or lowered
+        # the line goes on if the characters are beside each other, and level or one of them small and raised or lowered
         is_beside = -0.3 * large < gap < 0.6 * large
         is_level = drop <= 0.1 * large or (small <= 0.92 * large and drop <= 0.75 * large)
         if not is_beside or not is_level:
@@ -142,13 +148,13 @@ class Characters:
 
     @cached_property
     def _shifts(self) -> list[tuple[int, int, int]]:
-        """List start, end and direction (1, -1) of superscripts and subscripts, by the baseline of their word."""
+        """List start, end and direction of superscripts (1) and subscripts (-1), by the baseline of their word."""
         shifts = []
         for word in WORD.finditer(self.text):
             base = word.start()
             for run in _SHIFTED.finditer(self.text, base, word.end()):
                 start, direction = run.end(), 0
-                # back to the first sign that is level with the beginning of the word
+                # go back from the end of the run while its signs are shifted
                 while start > max(run.start(), base + 1) and (shift := self._shift(start - 1, base)):
                     start, direction = start - 1, shift
                 if direction:
@@ -157,13 +163,13 @@ class Characters:
 
     def _shift(self, index: int, base: int) -> int:
         """Return 1 if a character is a superscript of the character ``base``, -1 if a subscript, else 0."""
-        up = self._baseline(index) - self._baseline(base)
-        if abs(up) < _LEVEL:
+        rise = self._baseline(index) - self._baseline(base)
+        if abs(rise) < _LEVEL:
             return 0
         size = self.size(base)
-        if abs(up) < 0.08 * size or self.size(index) > 0.92 * size:
+        if abs(rise) < 0.08 * size or self.size(index) > 0.92 * size:
             return 0
-        return 1 if up > 0 else -1
+        return 1 if rise > 0 else -1
 
     def _baseline(self, index: int) -> float:
         x, y = self._numbers[:2]
@@ -172,17 +178,19 @@ class Characters:
 
 
 def first_letter(text: str, start: int, end: int) -> int:
-    """Return the index of the first letter or digit of a stretch: a bullet before it may be of another font."""
+    """Return the index of a line's first letter or digit, else its start: a bullet may be of another font."""
     return next((index for index in range(start, end) if text[index].isalnum()), start)
 
 
 def _decode(characters: str) -> str:
-    """Decode characters, without invisible ones; a font's private sign at the beginning is a bullet."""
-    # PDFium gives characters beyond the first plane in halves
+    """Clean characters of PDFium: invisible ones go, control ones become blanks, private ones bullets or blanks."""
+    # PDFium gives a character above U+FFFF, such as an emoji, as two surrogates: UTF-16 joins them
     text = characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    text = _INVISIBLE.sub("", text.replace("\ufffe", HYPHEN))
-    if _PRIVATE.match(text):
+    text = _INVISIBLE.sub(
+        "", text.replace("\ufffe", HYPHEN)
+    )  # PDFium's other mark of a hyphen at a line's end
+    if _PRIVATE.match(text):  # fonts of symbols, such as Wingdings, have their bullets there
         text = f"•{text[1:]}"
     text = _CONTROL.sub(" ", text)
-    # ligatures as letters, and for radicals the characters that Chinese PDFs mean (⽂ is 文)
+    # NFKC turns ligatures into letters (ﬁ: fi), and radicals into the characters that Chinese PDFs mean (⽂: 文)
     return _LIGATURE_OR_RADICAL.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)

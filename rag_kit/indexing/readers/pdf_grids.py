@@ -19,7 +19,7 @@ CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 @dataclass
 class Grid:
-    """The rules of a table: ``xs`` from left to right, ``ys`` from top to bottom."""
+    """The rules of a table: those upright are at ``xs``, from left to right, those level at ``ys``, from the top."""
 
     xs: list[float]
     ys: list[float]
@@ -34,13 +34,17 @@ class Grid:
         """Return the texts of the cells by row, with a merged cell repeated; empty if the grid is not a table."""
         cells = self._empty_cells()
         for word in words:
+            # the rules at its left and above it, less one, are the number of its column and row
             column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
             row = sum(y >= word.bottom + word.size / 4 for y in self.ys) - 1
             # a word beyond an edge belongs to the outermost cell
             row, column = max(0, min(row, len(cells) - 1)), max(0, min(column, len(cells[0]) - 1))
             cells[row][column].append(word)
-        distinct = {id(cell): cell for row in cells for cell in row}
+        distinct = {
+            id(cell): cell for row in cells for cell in row
+        }  # a merged cell is one list in several places
         for cell in distinct.values():
+            # from the top, words less than about half their size apart in height as one line, from the left
             cell.sort(key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
         text_of = {
             key: reduce(join_texts, (word.text for word in cell), "") for key, cell in distinct.items()
@@ -53,10 +57,12 @@ class Grid:
         is_drawing = 2 * len(distinct) <= len(cells) * len(cells[0])
         if len(rows) < 2 or not is_filled or is_drawing:
             return []
-        return [[text for text, count in zip(row, filled, strict=True) if count] for row in rows]
+        return [
+            [text for text, count in zip(row, filled, strict=True) if count] for row in rows
+        ]  # no empty columns
 
     def _empty_cells(self) -> list[list[list[Word]]]:
-        """Make the lists of words in the cells; cells without a rule between them share one list."""
+        """Make an empty list of words for each cell, by row; cells without a rule between them share one list."""
         cells: list[list[list[Word]]] = [[[] for _ in self.xs[1:]] for _ in self.ys[1:]]
         for row, column in product(range(len(cells)), range(len(cells[0]))):
             x, y = fmean(self.xs[column : column + 2]), fmean(self.ys[row : row + 2])
@@ -67,12 +73,12 @@ class Grid:
         return cells
 
     def _has_rule(self, side: Rule) -> bool:
-        """Tell whether a rule is drawn at the side of a cell whose middle is given."""
+        """Tell whether a rule is drawn at a side of a cell; ``side`` is a rule of no length at the middle of that."""
         return any(rule.upright == side.upright and rule.touches(side) for rule in self.rules)
 
 
 def find_grids(rules: Sequence[Rule]) -> list[Grid]:
-    """Find the grids of touching rules with at least two rows and two columns."""
+    """Find the grids that touching rules make, if they have at least two rows and two columns."""
     grids = []
     for group in _touching_groups(rules):
         upright = [rule for rule in group if rule.upright]
@@ -108,6 +114,6 @@ def _distinct_positions(positions: list[float]) -> list[float]:
 
 
 def join_texts(text: str, more: str) -> str:
-    """Join two lines of a paragraph or a cell, with a blank between words that have one."""
-    wide = text and more and CHINESE.match(text[-1]) and CHINESE.match(more[0])
-    return text + more if wide or text.endswith(HYPHEN) else f"{text} {more}".strip()
+    """Join two lines of a paragraph or a cell with a blank, or without one in Chinese and behind a hyphen."""
+    is_chinese = text and more and CHINESE.match(text[-1]) and CHINESE.match(more[0])
+    return text + more if is_chinese or text.endswith(HYPHEN) else f"{text} {more}".strip()

@@ -24,7 +24,7 @@ _MARK = re.compile(  # of a list item
     rf"(?:[•●○▪■◦‣⁃∙·*–—-]|\(?\d{{1,3}}[.)]|\(?[a-zA-Z][.)])\s"
     rf"|[①-⑳㉠-㉻]|（[{_HAN}\d]{{1,3}}）|\([{_HAN}]{{1,3}}\)|\(\d{{1,3}}\)(?=[{_CJK}])|[{_HAN}\d]{{1,3}}、"
 )
-_CLAUSE = re.compile(  # its number
+_CLAUSE = re.compile(  # the number of a clause at a line's beginning: 第三条, Section 4, 2.1 Scope
     rf"第[{_HAN}\d]{{1,6}}[条條章节節款编編](?P<apart>[\s：:（(【]|$)?"
     rf"|(?:Article|Section|Clause|§)\s*\d|\d{{1,2}}(?:\.\d{{1,3}})+\.?\s+[A-ZÄÖÜ{_CJK}]"
 )
@@ -53,7 +53,7 @@ class Layout:
                 self._compounds.update(_COMPOUND.findall(line.text.lower()))
         self.body = characters.most_common(1)[0][0] if characters else 0.0
         large = sorted((size for size in characters if size >= self.body * 1.12), reverse=True)
-        self._sizes = large[: _LEVELS - 1]  # of headings
+        self._sizes = large[: _LEVELS - 1]  # of headings: the largest are of level 1
         self._path: list[tuple[int, str]] = []  # level and text of the present headings
         self.first_heading = ""
 
@@ -64,6 +64,7 @@ class Layout:
 
     def page_text(self, lines: Sequence[Line]) -> str:
         """Join the lines of one page into headings, paragraphs and list items, and write these as markdown."""
+        # note in each line what joining asks for: its heading level, and the edges of its column
         for index, line in enumerate(lines):
             line.level = self._level(lines, index)
         for run in split_runs(lines, _is_same_column):
@@ -78,19 +79,19 @@ class Layout:
         return page.strip("\n")
 
     def _write_block(self, block: Sequence[Line]) -> tuple[int, str]:
-        """Return the kind and the markdown of a block; a heading is remembered for the blocks below it."""
+        """Return the kind (a heading level, or `_TEXT`, `_ITEM`, `_BLOCK`) and markdown of a block; keep a heading."""
         kind = block[0].level
         text = self._join_hyphenated(reduce(join_texts, (line.text for line in block)))
         if kind == _BLOCK:
             return _BLOCK, text
         text = " ".join(text.split())
         if kind > 0:
-            self._path = [*(entry for entry in self._path if entry[0] < kind), (kind, text)]
+            self._path = [*((level, title) for level, title in self._path if level < kind), (kind, text)]
             self.first_heading = self.first_heading or text
             return kind, "#" * kind + " " + text
         kind = _ITEM if _MARK.match(text) else _TEXT
         text = _BULLET.sub("- ", text)
-        return kind, "\\" + text if text.startswith("#") else text
+        return kind, "\\" + text if text.startswith("#") else text  # it must not look like a heading
 
     def _level(self, lines: Sequence[Line], index: int) -> int:
         """Return a line's heading level, by its size or else bold type; `_TEXT` or `_BLOCK` if it is no heading."""
@@ -102,7 +103,7 @@ class Layout:
             return _TEXT
         ends_sentence = _END.search(text)
         for level, size in enumerate(self._sizes, 1):
-            # 0.97 here, 0.95 below: sizes vary a little; what ends like a sentence must be much larger than the text
+            # sizes vary a little, hence 0.97 here and 0.95 below; a sentence must be much larger than the body text
             if line.size >= size * 0.97 and not (ends_sentence and line.size < self.body * 1.4):
                 return level
         if not line.bold or ends_sentence or _BULLET.match(text) or line.size < self.body * 0.95:
@@ -114,7 +115,7 @@ class Layout:
         return len(self._sizes) + 1
 
     def _join_hyphenated(self, text: str) -> str:
-        """Join words cut at a line's end, unless the document writes them with a hyphen elsewhere."""
+        """Join words cut at a line's end; those that the document writes with a hyphen elsewhere keep it."""
 
         def join(match: re.Match[str]) -> str:
             head, tail = match.groups()
@@ -127,7 +128,7 @@ class Layout:
 
 
 def _is_same_column(line: Line, after: Line) -> bool:
-    """Tell whether a line is close below the one before, as far left and as large."""
+    """Tell whether a line is in the column of the one before: close below it, about as far left and as large."""
     down = line.end_bottom - after.bottom
     is_below = -0.3 * line.size < down < 2.2 * line.size
     is_aligned = abs(line.left - after.left) < 5 * max(line.size, 6)
@@ -155,23 +156,29 @@ def _goes_on(block: Sequence[Line], after: Line) -> bool:
     if _begins_paragraph(line, after) or abs(line.size - after.size) > 0.15 * line.size:
         return False
     down = line.end_bottom - after.bottom
-    if down < 0:  # over the end of a column: only where a sentence is plainly cut
+    if (
+        down < 0
+    ):  # the next line is higher, so begins another column: a paragraph goes on there if a sentence is cut
         is_cut = after.text[0].islower() or bool(_WIDE.match(after.text))
         return is_cut and not _END.search(line.text) and _has_no_room(line, after)
     if not 0.3 * line.size < down < 2.2 * line.size or after.left > line.right or after.right < line.left:
         return False
     indent = 0.7 * line.size
     is_indented = after.left > line.left + indent and not _MARK.match(line.text)
-    # where paragraphs begin with an indent, one of a single line is as far to the right as the next one
+    # a single line that ends a sentence is a paragraph of its own if the next line is indented
     is_single = len(block) == 1 and bool(_END.search(line.text)) and after.left > after.edge + indent
     return not is_indented and not is_single and _has_no_room(line, after)
 
 
 def _begins_paragraph(line: Line, after: Line) -> bool:
-    """Tell whether a line begins with the mark of a list item, the number of a clause, or a key as the one before."""
+    """Tell whether the next line begins a paragraph: with the mark of a list item, the number of a clause, or a key.
+
+    A key such as "Name:" counts only if the line before has one, too.
+    """
     if _KEY.match(line.text) and _KEY.match(after.text):
         return True
     if _MARK.match(after.text):
+        # a number may belong to a sentence that goes on, as behind "and, " or 第; a bullet never does
         return after.text[0] in "•●○▪■◦‣⁃∙·*–—-" or not _OPEN.search(line.text)
     clause = _CLAUSE.match(after.text)
     if clause is None or _OPEN.search(line.text):
@@ -187,6 +194,7 @@ def _has_no_room(line: Line, after: Line) -> bool:
     if line.right - line.left < _NARROW * line.size:
         return False
     word = after.text.split(" ", 1)[0]
-    word_length = min(2, len(word)) if _WIDE.search(word[:2]) else len(word)  # Chinese breaks in a word
+    # Chinese, which has no blanks, may be broken between any two characters
+    word_length = min(2, len(word)) if _WIDE.search(word[:2]) else len(word)
     character_width = (after.right - after.left) / max(1, len(after.text))
     return line.right + (word_length + 1) * character_width > line.column - 0.5 * line.size

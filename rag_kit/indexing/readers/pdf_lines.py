@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import pypdfium2.raw as raw
 
@@ -22,6 +22,7 @@ _MAX_TYPED = 200_000  # bytes of a field
 _MAX_RULES = 2_000  # of a page; more are a drawing
 THICK = 3  # points; what is wider has two sides, and near ones touch
 _SHORT = 5  # points; no rule is so short
+_Span: TypeAlias = tuple[int, int]  # a word, as the indices of its first character and behind its last one
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Rule:
 
 @dataclass
 class Sheet:
-    """The text of one direction on a page, with the drawn rules, as if the page were turned to read it."""
+    """The lines of a page that run in one direction, and its drawn rules, as if the page were turned to read them."""
 
     lines: list[Line]
     rules: list[Rule]
@@ -89,12 +90,12 @@ class Sheet:
 def read_sheets(page: Any, form: Any) -> list[Sheet]:
     """Read the text of a page and of its form fields: one sheet a direction, the one with most text first."""
     rotation = page.get_rotation()
-    upright = _lines_by_turn(page, rotation)
-    lengths = Counter({turn: sum(len(line.text) for line in lines) for turn, lines in upright.items()})
+    lines_of = _lines_by_turn(page, rotation)
+    lengths = Counter({turn: sum(len(line.text) for line in lines) for turn, lines in lines_of.items()})
     sheets: list[Sheet] = []
     for turn, _ in lengths.most_common() or [(rotation, 0)]:
-        lines = upright.get(turn, [])
-        if turn != rotation:  # PDFium finds words and lines of text that is shown upright
+        lines = lines_of.get(turn, [])
+        if turn != rotation:  # PDFium finds the words and lines well only of text that is upright on the page
             page.set_rotation(turn)
             lines = _lines_by_turn(page, turn).get(turn, [])
         frame = Frame(turn, *page.get_bbox())
@@ -108,7 +109,7 @@ def read_sheets(page: Any, form: Any) -> list[Sheet]:
 
 
 def _lines_by_turn(page: Any, rotation: int) -> dict[int, list[Line]]:
-    """Map each direction of text to its lines, measured on the page turned by a rotation."""
+    """Map each direction of text (degrees) to its lines; the page is turned by ``rotation``, and measured so."""
     lines: dict[int, list[Line]] = {}
     with closing(page.get_textpage()) as text_page:
         frame = Frame(rotation, *page.get_bbox())
@@ -120,36 +121,40 @@ def _lines_by_turn(page: Any, rotation: int) -> dict[int, list[Line]]:
     return lines
 
 
-def _turned_spans(characters: Characters) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield the direction and the words (start, end) of each line; a line is cut where its direction changes."""
+def _turned_spans(characters: Characters) -> Iterator[tuple[int, list[_Span]]]:
+    """Yield the direction (degrees) and the words of each line; a line is cut where its direction changes."""
     for line in _LINE.finditer(characters.text):
         spans = [word.span() for word in WORD.finditer(characters.text, *line.span())]
         if not spans:
             continue
         first, last = characters.turn(spans[0][0]), characters.turn(spans[-1][0])
-        if first == last:  # the usual case: the words between are not looked at
+        if first == last:  # the usual case: the words between, taken to run the same way, are not asked
             yield first, spans
             continue
         for turn, words in groupby(spans, lambda span: characters.turn(span[0])):
             yield turn, list(words)
 
 
-def _level_spans(characters: Characters, spans: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Cut a line of words (start, end), as PDFium makes one of cells: where a word is apart and at another height."""
+def _level_spans(characters: Characters, spans: list[_Span]) -> list[list[_Span]]:
+    """Cut a line of words where the next one is apart and at another height: PDFium makes one line of some cells."""
     step = 0.4 * characters.size(spans[0][0])
-    if abs(characters.extent(spans[0][0])[1] - characters.extent(spans[-1][1] - 1)[1]) < step:
+    _, first_bottom, _ = characters.extent(spans[0][0])
+    _, last_bottom, _ = characters.extent(spans[-1][1] - 1)
+    if abs(first_bottom - last_bottom) < step:
         return [spans]
 
-    def goes_on(word: tuple[int, int], after: tuple[int, int]) -> bool:
-        left, bottom, _ = characters.extent(after[0])
-        gap = left - characters.extent(word[1] - 1)[2]
-        return -step < gap < 2 * step or abs(bottom - characters.extent(word[0])[1]) < step
+    def goes_on(word: _Span, after: _Span) -> bool:
+        (start, end), (after_start, _) = word, after
+        left, after_bottom, _ = characters.extent(after_start)
+        _, bottom, _ = characters.extent(start)
+        _, _, right = characters.extent(end - 1)
+        return -step < left - right < 2 * step or abs(after_bottom - bottom) < step
 
     return split_runs(spans, goes_on)
 
 
-def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Frame) -> Line | None:
-    """Make a line of words (start, end), with its position, font size and weight; None if they show nothing."""
+def _read_line(characters: Characters, spans: list[_Span], frame: Frame) -> Line | None:
+    """Make a line of words, with its position, font size and kind of font; None if they show nothing."""
     start, end = spans[0][0], spans[-1][1]
     text = characters.decoded(start, end)
     if not text.strip():
@@ -157,10 +162,12 @@ def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Fram
     left, bottom, _ = characters.extent(start)
     _, end_bottom, right = characters.extent(end - 1)
     letter = first_letter(characters.text, start, end)
-    bold, mono = characters.weight(letter)
-    if bold or mono:  # so must the end be
+    bold, mono = characters.is_bold_and_mono(letter)
+    if (
+        bold or mono
+    ):  # the line is so only if its last character is, too; a hyphen there may be made up by PDFium
         last = end - 1 if characters.text[end - 1] != HYPHEN else (letter + end - 1) // 2
-        end_bold, end_mono = characters.weight(last)
+        end_bold, end_mono = characters.is_bold_and_mono(last)
         bold, mono = bold and end_bold, mono and end_mono
     size = characters.size(letter)
     line = Line(text, left, right, bottom, end_bottom, round(size, 1), frame.height_of(bottom), bold, mono)
@@ -173,7 +180,7 @@ def _read_line(characters: Characters, spans: list[tuple[int, int]], frame: Fram
 
 
 def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:
-    """Insert the texts typed into a form, each behind the line that ends at its left."""
+    """Add the texts typed into a form: each to the line that ends at its left, or as a line of its own."""
     for text, box in _field_values(page, form):
         left, bottom, right, top = frame.box(box.left, box.bottom, box.right, box.top)
         beside = [line for line in lines if bottom <= line.bottom <= top and line.right <= left]
@@ -181,7 +188,7 @@ def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:
             line = max(beside, key=lambda line: line.right)
             line.text, line.right = f"{line.text} {text}", right
         else:
-            size = min(10.0, top - bottom)  # the usual one of forms
+            size = min(10.0, top - bottom)  # forms are usually set in 10 points
             line = Line(text, left, right, bottom, bottom, size, frame.height_of(bottom))
             lines.append(line)
         line.words.append(Word(text, left, right, line.bottom, line.size))
@@ -192,7 +199,7 @@ def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
     for index in range(raw.FPDFPage_GetAnnotCount(page)):
         field, box = raw.FPDFPage_GetAnnot(page, index), raw.FS_RECTF()
         try:
-            size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
+            size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)  # bytes of UTF-16; 2 for no text
             if raw.FPDFAnnot_GetFormFieldType(form, field) not in _TYPED or not 2 < size < _MAX_TYPED:
                 continue
             buffer = (ctypes.c_ushort * (size // 2))()
@@ -205,7 +212,7 @@ def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _page_rules(page: Any, frame: Frame) -> list[Rule]:
-    """List the straight lines and sides of boxes drawn on a page; none if there are so many that it is a drawing."""
+    """List the straight lines and sides of boxes that are drawn on a page; so many that it is a drawing give none."""
     rules: list[Rule] = []
     for index in range(raw.FPDFPage_CountObjects(page.raw)):
         path = raw.FPDFPage_GetObject(page.raw, index)
@@ -217,7 +224,8 @@ def _page_rules(page: Any, frame: Frame) -> list[Rule]:
         width, height = right - left, top - bottom
         segments = raw.FPDFPath_CountSegments(path)
         if segments > 6 or (segments < 4 and min(height, width) > THICK):
-            continue  # a drawing, or a line aslant
+            continue  # more than a box, or a line aslant
+        # a thin box is one line, a wide one has two sides
         if height > _SHORT:
             xs = {left, right} if width > THICK else {left}
             rules += [Rule(True, x, bottom, top) for x in xs]

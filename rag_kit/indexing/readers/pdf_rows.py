@@ -22,9 +22,9 @@ Column: TypeAlias = tuple[float, float]  # its left and right edge
 
 
 def begun_above(cell: Word, cells: Sequence[Word]) -> Word | None:
-    """Return the cell of a table that a text goes on from; None where it begins a cell of its own.
+    """Return the cell whose next line a text is; None where the text begins a cell of its own.
 
-    That is right above it and begins at the same place; the text goes on in a sentence, and its first word had no room.
+    It is right above, with the same left edge, and ends within a sentence; the text's first word did not fit there.
     """
     near = ALIGNED * cell.size
     column = [other for other in cells if abs(other.left - cell.left) < near]
@@ -32,32 +32,35 @@ def begun_above(cell: Word, cells: Sequence[Word]) -> Word | None:
     above = min(higher, key=lambda other: other.bottom, default=None)
     if above is None or above.bottom - cell.bottom > _PITCH * cell.size or len(above.text) < _SHORT_CELL:
         return None
+    # how many characters more the line above would have held, had the text begun there
     if CHINESE.match(cell.text):
         goes_on, needed = not is_value(cell.text), 1
     else:
         is_cut = cell.text[0].islower() or bool(_OPEN.search(above.text))
         goes_on, needed = is_cut and " " in above.text, len(cell.text.split()[0]) + 1
     character_width = (cell.right - cell.left) / len(cell.text)
-    right = max(other.right for other in (*column, cell))
-    return above if goes_on and above.right + needed * character_width > right else None
+    column_right = max(other.right for other in (*column, cell))
+    return above if goes_on and above.right + needed * character_width > column_right else None
 
 
 def join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
-    """Join the rows that are the lines of one: cells of the first go on below, and all others are on one line."""
+    """Join lines of a table, each given as its cells, into rows, of which some cells have several lines."""
     cells = list(chain.from_iterable(rows))
-    begun = {cell: first for cell in cells if (first := begun_above(cell, cells))}
+    # lines that go on -> those before them
+    begun = {cell: above for cell in cells if (above := begun_above(cell, cells))}
     pitches = [upper[0].bottom - row[0].bottom for upper, row in pairwise(rows)]
     groups: list[list[Word]] = []
     for row, pitch in zip(rows, [0.0, *pitches], strict=True):
-        first = next((begun[cell] for cell in row if cell in begun), None)
-        start = next((n for n, group in enumerate(groups) if first in group), len(groups))
-        whole = [*chain.from_iterable(groups[start:]), *row]
+        above = next((begun[cell] for cell in row if cell in begun), None)
+        # the row would be one with all groups from that of the cell above on
+        start = next((n for n, group in enumerate(groups) if above in group), len(groups))
+        joined = [*chain.from_iterable(groups[start:]), *row]
         is_part = pitch < _TIGHT * max(pitches)  # else the line may as well be a row of its own
-        others = set(whole) - begun.keys()
-        has_room = not any(_is_below(cell, other) for cell, other in product(others, whole))
+        first_lines = set(joined) - begun.keys()
+        has_room = not any(_is_below(cell, other) for cell, other in product(first_lines, joined))
         if start == len(groups) or not is_part or not has_room:
-            start, whole = len(groups), row
-        groups[start:] = [whole]
+            start, joined = len(groups), row  # a row of its own
+        groups[start:] = [joined]
     return [_joined_cells(group, begun) for group in groups]
 
 
@@ -68,22 +71,22 @@ def _is_below(cell: Word, other: Word) -> bool:
 
 
 def _joined_cells(cells: Sequence[Word], begun: Mapping[Word, Word]) -> list[Word]:
-    """Join each text of a row with the cell that it goes on from; return the cells from left to right."""
-    place: dict[Word, int] = {}
+    """Join the lines of a row's cells, from left to right; ``begun`` maps lines of a cell to the one before each."""
+    index_of: dict[Word, int] = {}  # of the cell in the row that a line belongs to
     row: list[Word] = []
-    for cell in sorted(cells, key=lambda cell: -cell.bottom):
-        place[cell] = place.get(begun.get(cell, cell), len(row))
-        if place[cell] == len(row):
-            row.append(cell)
+    for line in sorted(cells, key=lambda line: -line.bottom):
+        index = index_of[line] = index_of.get(begun.get(line, line), len(row))
+        if index == len(row):
+            row.append(line)
         else:
-            whole = row[place[cell]]
-            text, right = join_texts(whole.text, cell.text), max(whole.right, cell.right)
-            row[place[cell]] = replace(whole, text=text, right=right)
+            cell = row[index]
+            text, right = join_texts(cell.text, line.text), max(cell.right, line.right)
+            row[index] = replace(cell, text=text, right=right)
     return sorted(row, key=lambda cell: cell.left)
 
 
 def is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: Column) -> bool:
-    """Tell whether a rule crosses a column between two rows."""
+    """Tell whether a level rule crosses the middle of a column between two rows, of which a word each is given."""
     x, low, high = fmean(column), after.bottom + 0.5 * after.size, word.bottom
     return any(not rule.upright and rule.start <= x <= rule.end and low < rule.at < high for rule in rules)
 
@@ -93,17 +96,19 @@ def with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Seque
 
     ``heights`` are those of the rows on the page; ``cuts`` are the numbers of the rows that have a rule above them.
     """
+    # numbers of the rows with a text behind the first column, and of those with a name in it
     body = [n for n in range(1, len(table)) if any(table[n][1:])]
     names = [n for n in range(1, len(table)) if table[n][0]]
     if not body or not names:
         return table
-    # rows between two rules, of which the first is right below the header
+    # rows between two rules, if there are rules and the first is right below the header
     bands = list(pairwise([*cuts, len(table)])) if len(cuts) > 1 and cuts[0] == 1 else []
     in_bands = (start <= name < end for name, (start, end) in zip(names, bands, strict=False))
     if len(bands) == len(names) and all(in_bands):
         groups = [[n for n in body if start <= n < end] for start, end in bands]
     else:
         begun, centred = _named_groups(table, body, names), _centred_groups(body, names, heights)
+        # of both ways to group, the one whose largest group is smaller
         groups = min(filter(None, (begun, centred)), key=lambda found: max(map(len, found)), default=[])
     for name, group in zip(names, groups, strict=False):
         for n in group:
@@ -112,9 +117,9 @@ def with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Seque
 
 
 def _named_groups(table: list[list[str]], body: list[int], names: list[int]) -> list[list[int]]:
-    """Group the rows from each name to the next, or up to each name where the last row has one and the first has none.
+    """Group row numbers from each name to the next one or, where the first row has no name, up to each name.
 
-    Empty unless several groups have more rows, all about as full as those with a name.
+    Returns [] unless several groups have more than one row, and all rows are about as full as those with a name.
     """
     if body[0] == names[0]:
         groups = [[n for n in body if name <= n < after] for name, after in pairwise([*names, len(table)])]
@@ -128,18 +133,18 @@ def _named_groups(table: list[list[str]], body: list[int], names: list[int]) -> 
 
 
 def _centred_groups(body: Sequence[int], names: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
-    """Group rows by names at the middle of theirs; empty if a name is not there, or each is in its first row."""
+    """Group row numbers so that each name is at the middle of its group; [] if one is not, or all are at the top."""
     remaining, groups = list(body), []
     for name in names:
         if not remaining:
             return []
         top = heights[remaining[0]]
-        step = (top - heights[remaining[-1]]) / max(1, len(remaining) - 1)
+        step = (top - heights[remaining[-1]]) / max(1, len(remaining) - 1)  # from row to row
         foot = 2 * heights[name] - top  # where the last row is if the name is at the middle
         group = [n for n in remaining if heights[n] >= foot - 0.3 * abs(step)]
         if not group or abs(heights[group[-1]] - foot) > 0.3 * abs(step):
             return []
         groups.append(group)
         remaining = remaining[len(group) :]
-    all_head = all(name in group[:1] for name, group in zip(names, groups, strict=True))
-    return [] if all_head or remaining else groups
+    all_in_first_row = all(name in group[:1] for name, group in zip(names, groups, strict=True))
+    return [] if all_in_first_row or remaining else groups

@@ -39,12 +39,12 @@ _MIN_FILLED = 0.35  # least share of its cells that hold text
 def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
     """Replace the lines of each table of a page by one line that holds it as markdown."""
     page = list(lines)
-    for grid in find_grids(rules):
+    for grid in find_grids(rules):  # first the tables with ruled lines
         inside = [line for line in page if grid.holds(line)]
         words = [word for line in inside for word in line.words]
         if table := grid.cell_texts(words) if words else []:
             page = _replace_by_table(page, inside, markdown_table(join_header(table)))
-    for stretch in _table_stretches(_late_lines_beside(page)):
+    for stretch in _table_stretches(_late_lines_beside(page)):  # then those by the positions of words
         for rows in _row_groups(stretch):
             if table := _read_table(_cells_by_row(rows), rules):
                 page = _replace_by_table(page, [line for row in rows for line in row], markdown_table(table))
@@ -52,9 +52,9 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
 
 
 def _late_lines_beside(lines: Sequence[Line]) -> list[Line]:
-    """Put lines that the file draws late, alone or as a column of cells, behind those at their height.
+    """Order lines so that cells that the file draws late come behind the other cells of their rows.
 
-    Programs for sheets draw some of the cells, such as those of two scripts, after all others.
+    Programs for sheets draw some cells, such as those with Chinese beside Latin letters, after all others.
     """
     ordered: list[Line] = []
     for stack in split_runs(lines, _is_stacked):
@@ -72,9 +72,11 @@ def _is_stacked(line: Line, after: Line) -> bool:
 
 
 def _row_end(lines: Sequence[Line], line: Line) -> int:
-    """Return the place behind the last line at the height of a short one; 0 if there are no several cells."""
+    """Return the index at which a line is to be inserted to end its row of a table; 0 if there is no such row."""
     level = [n for n, other in enumerate(lines) if abs(other.bottom - line.bottom) < 0.4 * line.size]
-    cells = [_read_cells(other) for other in (line, *(lines[n] for n in level))]
+    cells = [
+        _read_cells(other) for other in (line, *(lines[n] for n in level))
+    ]  # of each line at that height
     is_short = all(_word_count(cell.text) <= 2 * _WORDS for row in cells for cell in row)
     is_row = all(cells) and (len(cells[0]) > 1 or sum(map(len, cells)) > 2)  # a finished block has no cells
     return level[-1] + 1 if level and is_short and is_row else 0
@@ -83,13 +85,13 @@ def _row_end(lines: Sequence[Line], line: Line) -> int:
 def join_torn_rows(pages: Sequence[list[Line]]) -> None:
     """Join the rows of tables that a page break cuts, where the next page repeats the header of the table.
 
-    The first row below that header is the rest of one if its first cell is empty and at most half are filled.
+    A row below that header is the rest of the last row above if its first cell is empty and at most half are filled.
     """
     for lines, next_lines in pairwise(pages):
         if not (lines and next_lines and lines[-1].block and next_lines[0].block):
             continue
         table, next_table = lines[-1].text.splitlines(), next_lines[0].text.splitlines()
-        # header, line of dashes, a row and more
+        # a header, a line of dashes, and two rows at least
         if len(next_table) < 4 or table[0] != next_table[0] or not table[0].startswith("|"):
             continue
         row, rest = _split_row(table[-1]), _split_row(next_table[2])
@@ -104,14 +106,14 @@ def _split_row(line: str) -> list[str]:
 
 
 def _replace_by_table(lines: list[Line], inside: list[Line], markdown: str) -> list[Line]:
-    """Replace some lines of a page by one block that holds their table."""
+    """Replace the lines inside a table by one block that holds its markdown; other lines between them are kept."""
     replaced = {id(line) for line in inside}
-    places = [index for index, line in enumerate(lines) if id(line) in replaced]
-    first, last = places[0], places[-1]
+    indices = [index for index, line in enumerate(lines) if id(line) in replaced]
+    first, last = indices[0], indices[-1]
     bottoms = [line.bottom for line in inside]
     block = replace(lines[first].as_block(markdown), bottom=max(bottoms), end_bottom=min(bottoms))
     between = [block, *(line for line in lines[first:last] if id(line) not in replaced)]
-    # a title that the file draws late comes before the table
+    # lines above the table, such as a title that the file draws late, come before it
     between.sort(key=lambda line: line.bottom <= block.bottom)
     return [*lines[:first], *between, *lines[last + 1 :]]
 
@@ -122,6 +124,8 @@ def _read_cells(line: Line) -> list[Word]:
 
 
 def _word_runs(line: Line) -> list[list[Word]]:
+    """Group the words of a line with narrow gaps between them: the cells of a row, if it is one."""
+
     def goes_on(word: Word, after: Word) -> bool:
         is_bullet = word.text in _BULLETS and word.text != "-"  # which stands for an empty cell, too
         if word is line.words[0] and is_bullet and after.text[0].isalpha():
@@ -140,20 +144,25 @@ def _word_count(text: str) -> int:
 
 
 def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
-    """Read the cells of rows from left to right; words with a narrow gap between them are two where columns meet."""
+    """Read the cells of rows from left to right; words with a narrow gap between them are two cells at a column's edge.
+
+    Such edges are found by all rows: cells begin there, numbers end there, or names of the first row meet.
+    """
     runs = [
         sorted((run for line in row for run in _word_runs(line)), key=lambda run: run[0].left) for row in rows
     ]
-    beginnings = [run[0].left for row in runs for run in row[1:]]
+    beginnings = [run[0].left for row in runs for run in row[1:]]  # of columns
     below = [word for row in runs[1:] if len(row) > 1 for run in row for word in run]
-    neighbours = [pair for row in runs for pair in pairwise(chain.from_iterable(row))]
-    names = list(map(_as_cell, runs[0]))
+    neighbours = [
+        pair for row in runs for pair in pairwise(chain.from_iterable(row))
+    ]  # words beside each other
+    names = list(map(_as_cell, runs[0]))  # of columns, in the first row
     least = max(_FEW_ROWS, 0.5 * len(rows))
 
     def under(word: Word) -> list[Word]:
         return [name for name in names if name.left < word.right and word.left < name.right]
 
-    # columns begin where cells do that are apart, and at the second of two words with a name above each
+    # a column also begins at the second of two words if each is under a name of its own, in enough rows
     heads = [(under(word), under(after)) for word, after in neighbours]
     for (_, after), (left, right) in zip(neighbours, heads, strict=True):
         if left != right and len(left) == len(right) == 1 and heads.count((left, right)) >= least:
@@ -166,15 +175,14 @@ def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
             return True
         if any(abs(left - after.left) < near for left in beginnings):
             return False
-        # numbers that end at one place, with other texts than a unit behind them
+        # a column ends where numbers of many rows do, of several widths, with texts behind them of several widths (so
+        # not one unit)
         aligned = [pair for pair in neighbours if abs(pair[0].right - word.right) < near]
         if not has_values([left.text for left, _ in aligned]):
             return True
-        lefts = [left.left for left, _ in aligned]
-        varies = any(
-            _extent(edges) > near for edges in zip(*((w.left, w.right) for _, w in aligned), strict=True)
-        )
-        return len(aligned) < least or _extent(lefts) <= near or not varies
+        numbers, texts = zip(*aligned, strict=True)
+        texts_vary = _extent([w.left for w in texts]) > near or _extent([w.right for w in texts]) > near
+        return len(aligned) < least or _extent([w.left for w in numbers]) <= near or not texts_vary
 
     # a name of a column may have several words
     return [
@@ -190,13 +198,13 @@ def _extent(positions: Sequence[float]) -> float:
 def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
     """Yield stretches of lines that may be a table: one font size, one column, short cells.
 
-    A stretch ends with its last line that has several cells, or is beside the line before.
+    A stretch ends with its last line that has several cells, is beside the line before, or goes on from a cell above.
     """
     for column in split_runs(lines, _is_same_column):
         for is_short, group in groupby(column, _has_short_cells):
             stretch = list(group)
-            end = 0
-            above: list[Word] = []
+            end = 0  # of the table: the number of its lines so far
+            above: list[Word] = []  # cells of the lines before
             for number, (before, line) in enumerate(pairwise([stretch[0], *stretch]), 1):
                 level = (each for each in (before, *stretch[end : number - 1]) if _is_level(each, line))
                 # below rows of a table, a line at the height of one further up may be a cell of its row
@@ -228,7 +236,7 @@ def _has_short_cells(line: Line) -> bool:
 
 
 def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
-    """Group the lines of a stretch into tables of rows; cut at wide gaps, drop rows of one cell at the ends."""
+    """Group lines into rows, and rows into tables, cut at wide gaps; rows of one cell at a table's ends are dropped."""
     ordered = sorted(stretch, key=lambda line: -line.bottom)
     rows = split_runs(ordered, lambda line, after: line.bottom - after.bottom < 0.4 * after.size)
     tables = split_runs(rows, lambda row, after: row[0].bottom - after[0].bottom < 3.2 * after[0].size)
@@ -238,6 +246,7 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
         wide = [number for number, row in enumerate(cells) if len(row) > 1]
         if wide:
             end = wide[-1] + 1
+            # but a last row that goes on from a cell above is kept
             while end < len(table) and begun_above(cells[end][0], list(chain(*cells[wide[0] : end]))):
                 end += 1
             trimmed.append(table[wide[0] : end])
@@ -245,7 +254,7 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
 
 
 def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
-    """Arrange the cells of lines in rows and columns; an empty table where the lines are prose."""
+    """Arrange the cells of lines in a grid of texts, header first; an empty one where the lines are prose."""
     cells = list(chain.from_iterable(lines))
     if len(lines) < _FEW_ROWS or sum(_word_count(cell.text) for cell in cells) > _WORDS * len(cells):
         return []
@@ -259,6 +268,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
         for cell in row:
             covered = _covered_columns((cell.left, cell.right), columns)
             spanning += len(covered) > 1
+            # a cell over several columns is repeated, unless it is alone in its row
             for column in covered if len(row) > 1 else covered[:1]:
                 texts[column] = f"{texts[column]} {cell.text}".strip()
     filled = [text for texts in table for text in texts if text]
@@ -269,15 +279,17 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     joined = join_header(table)
     if len(joined) == len(table) > _FEW_ROWS and _has_second_header(table):
         joined = [list(map(join_distinct, zip(*table[:2], strict=True))), *table[2:]]
-    rows = rows[len(table) - len(joined) :]
-    names = [row[0] for row in rows]
-    cuts = [n for n in range(1, len(rows)) if is_ruled_off(names[n - 1], names[n], rules, columns[0])]
-    return with_row_spans(joined, [name.bottom for name in names], cuts)
+    rows = rows[len(table) - len(joined) :]  # one for the header, as in the joined table
+    firsts = [row[0] for row in rows]
+    cuts = [n for n in range(1, len(rows)) if is_ruled_off(firsts[n - 1], firsts[n], rules, columns[0])]
+    return with_row_spans(joined, [cell.bottom for cell in firsts], cuts)
 
 
 def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]:
-    """Join each column that holds only a header with a neighbour that has none: they are aligned to other sides."""
-    filled: list[list[int]] = [[] for _ in columns]
+    """Join columns that are one: a header, and cells that are beside it since they are aligned to the other side."""
+    filled: list[list[int]] = [
+        [] for _ in columns
+    ]  # of each column, the numbers of the rows with a cell in it alone
     for number, row in enumerate(rows):
         for cell in row:
             covered = _covered_columns((cell.left, cell.right), columns)
@@ -288,36 +300,43 @@ def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]
         return set(filled[column]) == {0} and 0 not in filled[other]
 
     joined: list[Column] = []
+    # in a run of columns, those with a header alone and those without one take turns: they are joined in pairs
     for run in split_runs(range(len(columns)), lambda n, after: heads(n, after) or heads(after, n)):
-        pairs = [columns[n] for n in run]
+        single = [columns[n] for n in run]
         if len(run) % 2 and len(run) > 1 and heads(run[1], run[0]):
-            joined.append(pairs.pop(0))  # names of rows seldom have a header
-            if len(run) == 3 and len(_covered_columns(pairs[0], [joined[-1], pairs[1]])) > 1:
-                del pairs[0]
-        joined += [(pair[0][0], pair[-1][1]) for pair in zip(pairs[::2], pairs[1::2], strict=False)]
-        joined += pairs[len(pairs) // 2 * 2 :]
+            joined.append(
+                single.pop(0)
+            )  # one is left over: the first, since names of rows seldom have a header
+            if len(run) == 3 and len(_covered_columns(single[0], [joined[-1], single[1]])) > 1:
+                del single[0]
+        pairs = zip(single[::2], single[1::2], strict=False)
+        joined += [(left, right) for (left, _), (_, right) in pairs]
+        joined += single[len(single) // 2 * 2 :]  # the last of an odd number
     return joined
 
 
 def _has_second_header(table: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the second row names a column of values that the first leaves empty."""
+    """Tell whether the second row has a name for a column of values whose first row is empty."""
     first, second, *below = table
     return any(
-        more and not name and not is_value(more) and has_values(column)
-        for name, more, column in zip(first, second, zip(*below, strict=True), strict=True)
+        lower and not upper and not is_value(lower) and has_values(column)
+        for upper, lower, column in zip(first, second, zip(*below, strict=True), strict=True)
     )
 
 
 def _covered_columns(cell: Column, columns: Sequence[Column]) -> list[int]:
     """Return the numbers of the columns that a cell lies over, or else those of the nearest one or two."""
-    gaps = [max(left - cell[1], cell[0] - right) for left, right in columns]
+    cell_left, cell_right = cell
+    gaps = [
+        max(left - cell_right, cell_left - right) for left, right in columns
+    ]  # below 0 where they overlap
     nearest = min(gaps)
     return [n for n, gap in enumerate(gaps) if gap < 0 or (nearest >= 0 and gap <= nearest + THICK)]
 
 
 def _find_columns(rows: list[list[Word]]) -> list[Column]:
-    """Find the columns from the fullest rows first; a cell over two columns widens neither."""
-    spans: list[list[float]] = []
+    """Find the left and right edges of columns, from the fullest rows first; a cell over two columns widens neither."""
+    spans: list[list[float]] = []  # left and right of each column so far
     for row in sorted(rows, key=len, reverse=True):
         for cell in row:
             hits = [span for span in spans if cell.left < span[1] and span[0] < cell.right]
