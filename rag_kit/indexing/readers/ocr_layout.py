@@ -49,13 +49,13 @@ class Box(NamedTuple):
 
 
 def long_side(picture: Picture) -> int:
-    """Return the long side of a picture in pixels; of a strip, that of a page that is as wide."""
+    """Return the long side of a picture in pixels; a long strip counts as a page of the same width."""
     short, long = sorted(picture.shape[:2])
     return int(min(long, max(MAX_SIDE, STRIP * short)))
 
 
 def read_sheet(boxes: Sequence[Box], picture: Picture, points: float) -> Sheet:
-    """Arrange recognised lines in reading order, and find the rules; ``points`` is the size of a pixel."""
+    """Make a sheet of recognised lines, in reading order, and of the rules drawn; ``points`` is the size of a pixel."""
     if not boxes:
         return Sheet([], [])
     angle, lines = _level_lines(boxes, picture, points)
@@ -68,22 +68,25 @@ def ordered_boxes(boxes: Sequence[Box], picture: Picture) -> list[Box]:
     if not boxes:
         return []
     _, lines = _level_lines(boxes, picture, 1.0)
+    # each box becomes a line of one word, which stays the same object when lines are joined and sorted
     box_of_word = {id(line.words[0]): box for line, box in zip(lines, boxes, strict=True)}
     words = [word for line in _in_reading_order(_join_pieces(lines)) for word in line.words]
     return [box_of_word[id(word)] for word in words]
 
 
 def _level_lines(boxes: Sequence[Box], picture: Picture, points: float) -> tuple[float, list[Line]]:
-    """Measure the angle of a page, and turn each box into a level line."""
+    """Return the slope of a page in radians, and a level line for each box; ``points`` is the size of a pixel."""
     angle = _page_angle(boxes, picture)
-    size = median(box.height for box in boxes) * _TYPE * points
-    return angle, [_as_line(box, angle, points, picture.shape[0] * points, size) for box in boxes]
+    usual_size = median(box.height for box in boxes) * _TYPE * points
+    page_height = picture.shape[0] * points
+    return angle, [_as_line(box, angle, points, page_height, usual_size) for box in boxes]
 
 
 def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:
-    """Measure by how much the lines of a page fall, in radians.
+    """Measure the slope of a page's lines in radians; it is positive where they fall to the right.
 
-    The longer boxes give it roughly; near it, the angle wins at which rows of pixels with and without ink differ most.
+    The boxes with the longest texts give a rough angle. Those near it are tried, a tenth of a degree apart: with the
+    picture turned by the right one, rows of pixels full of ink (lines) and empty ones (gaps) differ most sharply.
     """
     import cv2
     import numpy as np
@@ -91,18 +94,20 @@ def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:
     longest = sorted(boxes, key=lambda box: -len(box.text))[: max(3, len(boxes) // 2)]
     rough = median(box.angle for box in longest)
     scale = min(1.0, _ANGLE_SIDE / long_side(picture))
-    y, x = np.nonzero(_ink(cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)))
+    small = cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    y, x = np.nonzero(_ink(small))  # the pixels with ink
 
     def sharpness(angle: float) -> float:
-        rows = (y - x * tan(angle) + 4 * _ANGLE_SIDE).astype(int)  # of each pixel; none is below zero
+        # the row of each pixel in the turned picture; the offset is there since bincount takes none below zero
+        rows = (y - x * tan(angle) + 4 * _ANGLE_SIDE).astype(int)
         return float((np.diff(np.bincount(rows)) ** 2).sum())
 
-    steps = range(-_ANGLE_STEPS, _ANGLE_STEPS + 1)
+    steps = range(-_ANGLE_STEPS, _ANGLE_STEPS + 1)  # tenths of a degree
     return max((rough + radians(step / 10) for step in steps), key=sharpness)
 
 
 def _ink(picture: Picture) -> Picture:
-    """Mark the pixels that are darker than those around them."""
+    """Return a grey picture with 255 for each pixel that is darker than those around it, else 0."""
     import cv2
 
     grey = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY) if picture.ndim > 2 else picture
@@ -110,11 +115,11 @@ def _ink(picture: Picture) -> Picture:
 
 
 def _as_line(box: Box, angle: float, points: float, page_height: float, usual_size: float) -> Line:
-    """Make a level line of a box, in points from the bottom of the page; a size near the usual one is made equal."""
+    """Turn a box back by the page's slope, and return its line in points; a size near the usual one is made equal."""
     level = [(x * cos(angle) + y * sin(angle), y * cos(angle) - x * sin(angle)) for x, y in box.corners]
-    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = level
+    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = level  # clockwise from the top left one
     left, right = sorted(((x0 + x3) / 2 * points, (x1 + x2) / 2 * points))
-    top, foot = sorted(((y0 + y1) / 2 * points, (y2 + y3) / 2 * points))  # below the top of the page
+    top, foot = sorted(((y0 + y1) / 2 * points, (y2 + y3) / 2 * points))  # down from the top of the page
     size = (foot - top) * _TYPE
     if _SAME_SIZE[0] * usual_size < size < _SAME_SIZE[1] * usual_size:
         size = usual_size
@@ -126,7 +131,7 @@ def _as_line(box: Box, angle: float, points: float, page_height: float, usual_si
 
 
 def _join_pieces(lines: Sequence[Line]) -> list[Line]:
-    """Join lines that were found in several pieces; sort all from top to bottom."""
+    """Join pieces of a line that are close beside each other; return the lines from top to bottom, left to right."""
     joined: list[Line] = []
     for row in _rows(lines):
         for pieces in split_runs(row, lambda line, after: after.left - line.right < 0.6 * line.size):
@@ -141,7 +146,7 @@ def _join_pieces(lines: Sequence[Line]) -> list[Line]:
 
 
 def _rows(lines: Sequence[Line]) -> list[list[Line]]:
-    """Group lines that are beside each other, from left to right; the rows from top to bottom."""
+    """Group lines into rows at one height, from top to bottom; those of a row are ordered from left to right."""
     ordered = sorted(lines, key=lambda line: -line.bottom)
     rows: list[list[Line]] = []
     for line in ordered:
@@ -153,37 +158,35 @@ def _rows(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def _in_reading_order(lines: Sequence[Line]) -> list[Line]:
-    """Sort lines: columns of prose one after the other, all else row by row; a line across columns ends them."""
+    """Sort lines row by row, but two columns of prose one after the other; a line across both (a heading) ends them."""
     ordered = [line for row in _rows(lines) for line in row]
     gutter = _find_gutter(lines)
     if gutter is None:
         return ordered
     result: list[Line] = []
-    for across, group in groupby(ordered, lambda line: line.left < gutter < line.right):
+    for is_across, group in groupby(ordered, lambda line: line.left < gutter < line.right):
         band = list(group)
-        if across:
+        if is_across:
             result += band
             continue
-        for side in (
-            [line for line in band if line.right <= gutter],
-            [line for line in band if line.right > gutter],
-        ):
-            result += _in_reading_order(side)
+        left_column = [line for line in band if line.right <= gutter]
+        right_column = [line for line in band if line.right > gutter]
+        result += _in_reading_order(left_column) + _in_reading_order(right_column)
     return result
 
 
 def _find_gutter(lines: Sequence[Line]) -> float | None:
-    """Find where a gap between two columns of prose is, in most rows; None where there is no such gap."""
-    gaps: list[tuple[float, float]] = []
+    """Return the x of the gap between two columns of prose that most rows have; None where there is no such gap."""
+    gaps: list[tuple[float, float]] = []  # left and right edge of each gap in a row
     for row in _rows(lines):
         for line, after in pairwise(row):
             if after.left - line.right > 0.5 * line.size:
                 gaps.append((line.right, after.left))
     gutter, most_rows = None, _GUTTER - 1
     for _, end in gaps:
-        x = end - 0.1
+        x = end - 0.1  # just before the text at the right of the gap
         crossing = sum(line.left < x < line.right for line in lines)
-        rows = sum(left <= x < right for left, right in gaps) - crossing
+        rows = sum(left <= x < right for left, right in gaps) - crossing  # lines across count against the gap
         columns = [line for line in lines if line.right <= x], [line for line in lines if line.left >= x]
         if rows > most_rows and all(map(_is_prose, columns)):
             gutter, most_rows = x, rows
@@ -196,7 +199,7 @@ def _is_prose(lines: Sequence[Line]) -> bool:
 
 
 def _find_rules(picture: Picture, angle: float, type_height: float, points: float) -> Iterator[Rule]:
-    """Yield the straight lines drawn in a picture, which is turned level first, in points from its bottom."""
+    """Turn a picture level, and yield the straight lines drawn in it, in points (``points`` a pixel) from its foot."""
     import cv2
     import numpy as np
 
@@ -209,14 +212,15 @@ def _find_rules(picture: Picture, angle: float, type_height: float, points: floa
     page_height = picture.shape[0] * points
 
     for upright in (False, True):
+        # width and height of the boxes of pixels by which gaps are bridged, strokes found and pieces joined
         bridge, stroke, join = ((1, 7), (1, shortest), (3, 9)) if upright else ((7, 1), (shortest, 1), (9, 3))
         closed = cv2.morphologyEx(ink, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, bridge))
         strokes = cv2.morphologyEx(closed, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, stroke))
-        # what noise has cut is joined, by 4 pixels at each end
+        # strokes grow by 4 pixels at each end, to join pieces that noise has cut; below, these are taken off again
         strokes = cv2.dilate(strokes, cv2.getStructuringElement(cv2.MORPH_RECT, join))
         _, _, stats, _ = cv2.connectedComponentsWithStats(strokes)
-        for left, top, width, height, _ in stats[1:].tolist():
-            if (width if upright else height) > max(12, 0.5 * type_height):
+        for left, top, width, height, _ in stats[1:].tolist():  # the first component is the background
+            if (width if upright else height) > max(12, 0.5 * type_height):  # too thick for a rule
                 continue
             if upright:
                 start, end = page_height - (top + height - 4) * points, page_height - (top + 4) * points
