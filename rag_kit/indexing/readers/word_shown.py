@@ -15,18 +15,18 @@ from rag_kit.indexing.readers.parts import LEFT_OUT
 from rag_kit.indexing.readers.word_lists import Styles, W, value_of
 
 VML = "{urn:schemas-microsoft-com:vml}"
-_KNOWN_AS = {  # elements that mammoth does not know, and those that it writes in the same way
+_KNOWN_AS = {  # elements that mammoth does not know -> elements that it does, and that look alike
     **{f"{W}cr": f"{W}br", f"{W}ptab": f"{W}tab", f"{W}dstrike": f"{W}strike"},
     f"{VML}oval": f"{VML}rect",
 }
-_LETTERS = ("vanish", "strike", "dstrike", "vertAlign", "position")  # what a style may say of letters
+_LETTERS = ("vanish", "strike", "dstrike", "vertAlign", "position")  # properties of runs that a style may set
 _RAISED_BY = 4  # half points; less moves a line, not a power
 _FEW_LETTERS = 4
 _OFF = ("0", "false", "off")  # values by which a mark says no
 
 
 def prepare(root: Any, styles: Styles) -> None:
-    """Write what is shown of a part as mammoth knows it, and nothing else."""
+    """Change the XML of a part so that mammoth reads all that Word shows, and nothing that is hidden."""
     _apply_styles(root, styles)
     _drop_hidden(root)
     _unwrap(root)
@@ -36,7 +36,7 @@ def prepare(root: Any, styles: Styles) -> None:
 
 
 def _drop_hidden(document: Any) -> None:
-    """Empty the runs of hidden text, and take out hidden rows; a note says how many."""
+    """Empty the runs of hidden text and remove hidden rows of tables; write notes on both."""
     for mark in list(document.iterfind(f".//{W}tr/{W}trPr/{W}hidden")):
         if value_of(mark) in _OFF:
             continue
@@ -52,49 +52,58 @@ def _drop_hidden(document: Any) -> None:
 
 
 def _show_boxes(document: Any) -> None:
-    """Put the texts of boxes and the choices of lists where mammoth reads them."""
+    """Put the texts of boxes, and the chosen entries of drop-down lists, where mammoth reads them."""
     for box in list(document.iter(f"{W}txbxContent")):
         drawing = next(box.iterancestors(f"{W}drawing"), None)
         if drawing is None:
             continue
-        both = next(drawing.iterancestors(f"{MC}AlternateContent"), None)
-        older = None if both is None else both.find(f"{MC}Fallback//{W}txbxContent")
-        if older is None:  # else the box is written a second time for older programs, which is read
-            place = drawing if both is None else both
-            place.addprevious(place.makeelement(f"{W}pict"))
-            place.getprevious().append(box)
+        # Word may write a box twice: as a drawing, and as a fallback for older programs, which mammoth reads
+        versions = next(drawing.iterancestors(f"{MC}AlternateContent"), None)
+        fallback = None if versions is None else versions.find(f"{MC}Fallback//{W}txbxContent")
+        if fallback is None:
+            outer = drawing if versions is None else versions
+            outer.addprevious(outer.makeelement(f"{W}pict"))
+            outer.getprevious().append(box)
     for choices in document.iter(f"{W}ddList"):
         chosen = value_of(choices.find(f"{W}result")) or value_of(choices.find(f"{W}default"))
-        entries = choices.findall(f"{W}listEntry")[whole_number(chosen, 0) :]
+        entries = choices.findall(f"{W}listEntry")[whole_number(chosen, 0) :]  # the first is the chosen one
         field = next(choices.iterancestors(f"{W}r"), None)
         if entries and field is not None:
             field.addprevious(run_of(field, value_of(entries[0]) or ""))
 
 
-def drop_broken_references(root: Any, relations: Container[str], notes: Container[tuple[str, str]]) -> None:
-    """Take out what refers to a link, a picture or a note that is not there; a note of the reading names the latter."""
+def drop_broken_references(
+    root: Any, relations: Container[str], footnotes: Container[tuple[str, str]]
+) -> None:
+    """Remove references to links, pictures, footnotes and endnotes that the file lacks; mammoth would fail over them.
+
+    ``relations`` has the ids of the file's links and pictures, ``footnotes`` the kind (``"footnote"``, ``"endnote"``)
+    and id of each of its notes. The report on the file says which notes are lacking.
+    """
     for node in root.iter(f"{W}hyperlink", f"{A}hlinkClick", f"{A}blip", f"{VML}imagedata"):
-        for name in (f"{R}id", f"{R}embed", f"{R}link"):
+        for name in (f"{R}id", f"{R}embed", f"{R}link"):  # attributes that hold the id of a link or picture
             if node.get(name) not in relations:
                 node.attrib.pop(name, None)
     for kind in ("footnote", "endnote"):
         for node in list(root.iter(f"{W}{kind}Reference")):
-            number = node.get(f"{W}id") or ""
-            if (kind, number) not in notes:
+            footnote_id = node.get(f"{W}id") or ""
+            if (kind, footnote_id) not in footnotes:
                 node.getparent().remove(node)
-                write_note(f"{kind} {number}{LEFT_OUT}it is not in the file")
+                write_note(f"{kind} {footnote_id}{LEFT_OUT}it is not in the file")
 
 
 def _unwrap(document: Any) -> None:
-    """Replace elements that mammoth leaves out by their content: fields, directed text, annotated letters, ovals."""
+    """Replace elements that mammoth leaves out (fields, directed text, ruby, ovals) by their content or like ones."""
     for node in list(document.iter(f"{W}fldSimple", f"{W}dir", f"{W}bdo", f"{W}rubyBase")):
-        # letters with a reading are in a run, which they replace
+        # letters of ruby are inside a run, which their own runs replace
         outer = next(node.iterancestors(f"{W}r"), node) if node.tag == f"{W}rubyBase" else node
         for child in list(node):
             outer.addprevious(child)
         outer.getparent().remove(outer)
     for node in document.iter(f"{W}br"):
-        node.attrib.pop(f"{W}type", None)  # the end of a page, which would be left out between two words
+        node.attrib.pop(
+            f"{W}type", None
+        )  # mammoth leaves out page breaks, which would join two words; not line breaks
     for name, known in _KNOWN_AS.items():
         for node in document.iter(name):
             node.tag = known
@@ -108,7 +117,7 @@ def _unwrap(document: Any) -> None:
 
 def _write_equations(document: Any) -> None:
     """Replace the equations of a document by runs of text."""
-    # those on a line of their own first, with all that is in them
+    # first those on lines of their own: they contain others
     for equation in [*document.iter(f"{OMML}oMathPara"), *document.iter(f"{OMML}oMath")]:
         run = run_of(equation, f" {equation_text(equation)} ")
         run.tail = equation.tail
@@ -116,7 +125,7 @@ def _write_equations(document: Any) -> None:
 
 
 def run_of(near: Any, text: str) -> Any:
-    """Make a run of text for the document of an element."""
+    """Make a run of text for the document that an element is in; it is not inserted."""
     run = near.makeelement(f"{W}r")
     run.append(near.makeelement(f"{W}t"))
     run[0].text = text
@@ -124,20 +133,21 @@ def run_of(near: Any, text: str) -> Any:
 
 
 def _apply_styles(root: Any, styles: Styles) -> None:
-    """Write into the runs of a part what their styles say of letters that are hidden, struck, raised or lowered."""
+    """Copy properties of letters (hidden, struck, raised) from styles into their runs: mammoth looks there alone."""
 
     @cache
-    def letters(of_run: str | None, of_paragraph: str | None) -> list[Any]:
-        chain = [*(styles.chain(of_run) if of_run else ()), *styles.chain(of_paragraph)]
+    def styled_properties(run_style: str | None, paragraph_style: str | None) -> list[Any]:
+        chain = [*(styles.chain(run_style) if run_style else ()), *styles.chain(paragraph_style)]
         found = ([style.find(f"{W}rPr/{W}{name}") for style in chain] for name in _LETTERS)
+        # of each property, the one of the nearest style
         return [nodes[0] for each in found if (nodes := [node for node in each if node is not None])]
 
     for run in root.iter(f"{W}r"):
         paragraph = next(run.iterancestors(f"{W}p"), None)
-        of_paragraph = None if paragraph is None else paragraph.find(f"{W}pPr/{W}pStyle")
+        paragraph_style = None if paragraph is None else paragraph.find(f"{W}pPr/{W}pStyle")
         properties = run.find(f"{W}rPr")
-        of_run = None if properties is None else properties.find(f"{W}rStyle")
-        for node in letters(value_of(of_run), value_of(of_paragraph)):
+        run_style = None if properties is None else properties.find(f"{W}rStyle")
+        for node in styled_properties(value_of(run_style), value_of(paragraph_style)):
             if properties is None:
                 properties = run.makeelement(f"{W}rPr")
                 run.insert(0, properties)
@@ -146,7 +156,7 @@ def _apply_styles(root: Any, styles: Styles) -> None:
 
 
 def _fill_late_rows(document: Any) -> None:
-    """Insert empty cells at the beginning of rows that begin further to the right than their table."""
+    """Insert empty cells at the beginning of rows that start further to the right than their table."""
     for skipped in list(document.iter(f"{W}gridBefore")):
         properties, count = skipped.getparent(), value_of(skipped) or ""
         if properties.tag == f"{W}trPr" and re.fullmatch(r"\d{1,2}", count):
