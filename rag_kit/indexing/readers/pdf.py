@@ -22,7 +22,7 @@ from rag_kit.indexing.readers.pdf_lines import Line, Sheet, read_sheets
 from rag_kit.indexing.readers.pdf_tables import join_torn_rows, with_tables
 from rag_kit.indexing.readers.tables import split_runs
 
-_PROGRAM_TITLE = re.compile(
+_PROGRAM_TITLE = re.compile(  # a title that a program made of the name of a file
     r"^(microsoft (word|powerpoint|excel) - .*|untitled.*|.*\.(docx?|indd|qxd|tex|dvi|pdf|rtf|odt|pptx?|xlsx?))$",
     re.I,
 )
@@ -60,23 +60,23 @@ class _Page(NamedTuple):
 
 
 def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield a part for each page that has text; ``page`` counts from 1.
+    """Yield a part for each page, and for each picture where these are wanted; ``page`` counts from 1.
 
-    A first pass over the lines learns the size of the body text, the running heads and the words of the document
-    (for hyphens at line ends); a second one writes the pages.
+    All pages are read before the first is written: running heads, the size of the body text, and words with hyphens
+    are known only then.
     """
     with closing(open_pdf(data)) as document:
         title = " ".join(str(document.get_metadata_value("Title") or "").split())[:300]
         pages, characters = _read_pages(document, context)
-    if _PROGRAM_TITLE.match(title) or "\ufffd" in title:  # made up from the name of a file
+    if _PROGRAM_TITLE.match(title) or "\ufffd" in title:
         title = ""
     _drop_running_lines(pages)
     sheets = [sheet for page in pages for sheet in page.sheets]
-    mono = sum(len(line.text) for sheet in sheets for line in sheet.lines if line.mono)
+    mono_characters = sum(len(line.text) for sheet in sheets for line in sheet.lines if line.mono)
     for sheet in sheets:
         sheet.lines = with_tables(_letterhead_first(sheet.lines), sheet.rules)
         # where most of a document is set in a font of fixed width, that is not a sign of code
-        if mono < 0.9 * characters:
+        if mono_characters < 0.9 * characters:
             sheet.lines = _with_code(sheet.lines)
     join_torn_rows([sheet.lines for sheet in sheets])
     layout = Layout([sheet.lines for sheet in sheets])
@@ -85,20 +85,20 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         heading = layout.heading  # the one under which the page begins
         texts = [layout.page_text(sheet.lines) for sheet in page.sheets]
         title = title or layout.first_heading
-        place: dict[str, Scalar] = {"page": number, "pages": len(pages), "title": title, "heading": heading}
-        metadata = dict(place)
+        common: dict[str, Scalar] = {"page": number, "pages": len(pages), "title": title, "heading": heading}
+        metadata = dict(common)
         if page.recognised:
             metadata["ocr"] = True
         if empty:
             metadata["pages_without_text"] = empty
         yield Part("\n\n".join(filter(None, texts)), metadata)
         for figure in page.figures:
-            figure.metadata |= place
+            figure.metadata |= common
             yield figure
 
 
 def _read_pages(document: Any, context: Context) -> tuple[list[_Page], int]:
-    """Read all pages, and count their characters; raises `Unreadable` for too many, and where no page has a text."""
+    """Return all pages and the number of their characters; raises `Unreadable` for too many, or if none has text."""
     count = len(document)
     context.check(count, "pages", "max_pages")
     if document.get_formtype():
@@ -118,8 +118,8 @@ def _read_pages(document: Any, context: Context) -> tuple[list[_Page], int]:
 
 
 def _read_page(document: Any, index: int, context: Context, figures: Figures) -> _Page:
-    """Read the text of a page with its form fields, or recognise it by OCR where it has no text."""
-    result = _Page([])  # a damaged page among good ones counts as one without text
+    """Read the text, form fields and pictures of a page; where it has no text, recognise it by OCR if that is on."""
+    result = _Page([])  # a damaged page counts as one without text, and a note names it
     with leave_out(f"page {index + 1}"), closing(document[index]) as page:
         result = _Page(read_sheets(page, document.formenv))
         if context.ocr and not result.sheets and (sheet := recognise_page(page)):
@@ -131,7 +131,7 @@ def _read_page(document: Any, index: int, context: Context, figures: Figures) ->
 
 
 def _drop_running_lines(pages: Sequence[_Page]) -> None:
-    """Remove page numbers, headers, footers and watermarks; a line with the number of the document stays once."""
+    """Remove page numbers, headers, footers and watermarks; the first line with the document's number stays."""
     running = _running_keys(pages)
     seen: set[str] = set()
     for sheet in [sheet for page in pages for sheet in page.sheets]:
@@ -146,12 +146,12 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
 
 
 def _running_keys(pages: Sequence[_Page]) -> set[str]:
-    """Find the headers, footers and watermarks that come back on several pages, by their `_running_key`.
+    """Find the headers, footers and watermarks that several pages share; return their texts as `_running_key` has them.
 
     A header is on half of the pages, a watermark on two. A header of a chapter is on three pages near each other, and
     those of all chapters together are on half.
     """
-    pages_of: dict[str, list[int]] = defaultdict(list)
+    pages_of: dict[str, list[int]] = defaultdict(list)  # key -> numbers of its pages, in order
     for number, page in enumerate(pages):
         for key in {_running_key(line) for sheet in page.sheets for line in sheet.lines} - {""}:
             pages_of[key].append(number)
@@ -168,7 +168,7 @@ def _running_keys(pages: Sequence[_Page]) -> set[str]:
 
 
 def _running_key(line: Line) -> str:
-    """Return the text by which a header or footer is the same on several pages; empty for other lines."""
+    """Return the text of a header or footer with 0 for each number, so that pages share it; empty for other lines."""
     if line.aslant:
         return f"{_WATERMARK}{line.text}"
     if _EDGE <= line.height <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
@@ -177,57 +177,61 @@ def _running_key(line: Line) -> str:
 
 
 def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
-    """Tell whether a line is a page number: at the very edge, or apart from the text above or below it."""
+    """Tell whether a line is a page number: at the edge of the page, or near it and apart from the text."""
     text = line.text.strip()
     at_edge = not _EDGE <= line.height <= 1 - _EDGE
     if not _PAGE_NUMBER.fullmatch(text):
         return at_edge and len(text) <= _MAX_RUNNING and bool(_WITH_PAGE_NUMBER.search(text))
     if at_edge or _MARGIN <= line.height <= 1 - _MARGIN:
         return at_edge
-    rises = [other.bottom - line.bottom for other in lines if other is not line]
+    rises = [
+        other.bottom - line.bottom for other in lines if other is not line
+    ]  # of other lines, above this one
     is_outermost = all((rise > 0) == (line.height < 0.5) for rise in rises)
-    # a number alone must be further from the text than one with a word, as in "page 3"
+    # a number alone must be further from the text than one with a word, as in "page 3" or 第3页
     least_gap = (1.0 if re.search(r"[^\W\d]{2}|[第/]", text) else 2.5) * line.size
     return is_outermost and min(map(abs, rises), default=0) > least_gap
 
 
 def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
-    """Move blocks at the top of a page, which the file may draw last, before the other lines.
+    """Move blocks at the top of a page, such as a letterhead that the file draws last, before the other lines.
 
-    A block that heads a column beside the text before it stays where it is.
+    A block that is the top of another column, beside the text before it, is not moved.
     """
     head: list[Line] = []
     body: list[Line] = []
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
     for number, block in enumerate(blocks):
-        foot = block[-1]
+        last_line = block[-1]
         later = blocks[number + 1 :]
-        if foot.height <= _TOP or not _is_above(foot, body, later):
+        if last_line.height <= _TOP or not _is_above(last_line, body, later):
             body += block
         else:
-            head = [*block, *head] if _is_above(foot, head, later) else [*head, *block]
+            head = [*block, *head] if _is_above(last_line, head, later) else [*head, *block]
     return [*head, *body]
 
 
-def _is_above(foot: Line, before: Sequence[Line], later: Sequence[Sequence[Line]]) -> bool:
-    """Tell whether a block's last line is above the lines before it, and heads no column beside them."""
-    return all(foot.bottom > line.bottom + foot.size for line in before) and not _heads_column(
-        foot, later, before
-    )
+def _is_above(last_line: Line, before: Sequence[Line], later: Sequence[Sequence[Line]]) -> bool:
+    """Tell whether a block, of which the last line is given, is above the lines before it, and heads no column."""
+    is_higher = all(last_line.bottom > line.bottom + last_line.size for line in before)
+    return is_higher and not _heads_column(last_line, later, before)
 
 
-def _heads_column(foot: Line, later: Sequence[Sequence[Line]], before: Sequence[Line]) -> bool:
-    """Tell whether a later line is below a block's last one, in a column to the right of all lines before."""
+def _heads_column(last_line: Line, later: Sequence[Sequence[Line]], before: Sequence[Line]) -> bool:
+    """Tell whether a block is the top of a column to the right of the lines before: a later line is below it there."""
     right = max((line.right for line in before), default=math.inf)
     for line in chain.from_iterable(later):
-        is_beside = min(foot.left, line.left) > right - 1
-        if is_beside and line.bottom < foot.bottom and line.left < foot.right and foot.left < line.right:
+        is_beside = min(last_line.left, line.left) > right - 1
+        is_below = (
+            line.bottom < last_line.bottom and line.left < last_line.right and last_line.left < line.right
+        )
+        if is_beside and is_below:
             return True
     return False
 
 
 def _with_code(lines: Sequence[Line]) -> list[Line]:
-    """Replace each stretch of lines in a fixed-width font by one line of fenced code."""
+    """Replace each stretch of lines in a fixed-width font by one line that holds them as fenced code."""
     page: list[Line] = []
     for is_code, group in groupby(lines, lambda line: line.mono and not line.block):
         stretch = list(group)
@@ -241,7 +245,7 @@ def _with_code(lines: Sequence[Line]) -> list[Line]:
 
 def _fence_code(lines: Sequence[Line]) -> str:
     """Write lines as fenced code, with the indents and blanks between words that their positions show."""
-    width = median((line.right - line.left) / max(1, len(line.text)) for line in lines) or 1.0
+    character_width = median((line.right - line.left) / max(1, len(line.text)) for line in lines) or 1.0
     left = min(line.left for line in lines)
     steps = [line.bottom - below.bottom for line, below in pairwise(lines)]
     usual_step = median([step for step in steps if step > 0] or [1.0])
@@ -252,7 +256,8 @@ def _fence_code(lines: Sequence[Line]) -> str:
         if step > _BLANK_LINE * usual_step:
             texts.append("")
         for word in line.words:
-            blanks = round((word.left - left) / width) - len(text)
+            # blanks up to the word's column; one or two may be an error of measure, and count as one
+            blanks = round((word.left - left) / character_width) - len(text)
             text += " " * (blanks if blanks > 2 or not text else 1) + word.text
         texts.append(text)
     return "```\n" + "\n".join(texts).replace("```", "'''") + "\n```"
@@ -265,6 +270,8 @@ def open_pdf(data: bytes) -> Any:
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise Unreadable("it is encrypted with a password", "Save it without the password") from error
-        reason = str(error).split(":")[-1].strip(" .)")
+        reason = (
+            str(error).split(":")[-1].strip(" .)")
+        )  # of "Failed to load document (PDFium: Data format error)."
         advice = "Open it in a PDF viewer and print it to a new PDF"
         raise Unreadable(f"it is damaged ({reason})", advice) from error
