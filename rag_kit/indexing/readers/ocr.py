@@ -22,11 +22,13 @@ from rag_kit.indexing.readers.pdf_tables import with_tables
 
 _DPI = 200
 _MAX_AREA = 24_000_000  # pixels of a strip
-_LONGEST = 50  # lengths of a strip to its width; longer ones hold no lines of text
+_LONGEST = 50  # long sides of a strip by short ones; longer ones hold no lines of text
 _FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
 _SEEK = 300  # pixels before the end of a piece of a strip, where it is cut between lines
 _SHORT_SIDE = 736  # pixels to which the finder enlarges the short side of a picture
-_NARROW = 4  # lengths of a side to the other; where more, white is added, for the long side is enlarged, too
+_NARROW = (
+    4  # long sides by short ones; white is added to a narrower picture, whose long side is enlarged, too
+)
 _MIN_SCORE = 0.5  # of a line; below it the model has guessed
 _THREADS = 2  # for each of the three models, which run one after the other
 _VOTES = 12  # lines that are looked at for whether they are upside down
@@ -48,7 +50,7 @@ class Reading(NamedTuple):
     scale: float  # pixels of ``picture`` to one of the given picture
 
     def given(self, x: float, y: float) -> tuple[float, float]:
-        """Convert a point of ``picture`` to the pixels of the given picture."""
+        """Convert a point of ``picture`` to the pixels of the given picture: turn it back, and undo the scale."""
         height, width = self.picture.shape[:2]
         turned_back = {0: (x, y), 90: (height - y, x), 180: (width - x, height - y), 270: (y, width - x)}
         x, y = turned_back[self.turn]
@@ -56,7 +58,7 @@ class Reading(NamedTuple):
 
 
 def ocr_wanted(ocr: bool | str | None) -> bool:
-    """Tell whether OCR is wanted, by ``True`` or by known languages such as ``"eng+chi_sim"``."""
+    """Tell whether a user's ``ocr`` (True, or languages such as ``"eng+chi_sim"``) switches OCR on; check its value."""
     if isinstance(ocr, str) and ocr:
         unknown = [name for name in ocr.split("+") if name not in _LANGUAGES]
         if unknown:
@@ -72,10 +74,10 @@ def ocr_wanted(ocr: bool | str | None) -> bool:
 
 
 def read_picture(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield one part a picture; a TIFF may hold several, its pages."""
+    """Yield one part with the text of a picture, or one for each page of a TIFF."""
     from PIL import Image, ImageSequence
 
-    _engine()  # before the picture, which may take all memory
+    _engine()  # the models are loaded first, since the picture may take all memory
     image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "TIFF", "BMP", "WEBP"))
     count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
     context.check(count, "pages", "max_pages")
@@ -87,13 +89,14 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
 def picture_text(image: Any) -> str:
     """Recognise the text in a picture (of Pillow) as markdown, with tables and columns as on a PDF page."""
     reading = recognise(on_paper(image))
-    sheet = read_sheet(reading.boxes, reading.picture, 842 / long_side(reading.picture))
+    points = 842 / long_side(reading.picture)  # of a pixel, if the picture is as long as a page of A4
+    sheet = read_sheet(reading.boxes, reading.picture, points)
     sheet.lines = with_tables(sheet.lines, sheet.rules)
     return Layout([sheet.lines]).page_text(sheet.lines)
 
 
 def on_paper(image: Any) -> Any:
-    """Return a picture in colours as viewers show it: turned as its camera says, transparent parts white."""
+    """Return a picture in RGB as viewers show it: turned as its camera says, transparent parts white."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(image)
@@ -118,7 +121,7 @@ def recognise_page(page: Any) -> Sheet | None:
 
 
 def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, float]]]:
-    """Draw a PDF page as a picture; also return the function from a pixel to a point of the page."""
+    """Draw a PDF page as a picture; return it, and a function from a pixel of it to a point of the page."""
     width, height = (max(1.0, side * _DPI / 72) for side in page.get_size())  # 72 points are an inch
     bitmap = page.render(scale=_DPI / 72 * _shrinking(width, height))
     to_page = bitmap.get_posconv(page).to_page
@@ -126,7 +129,7 @@ def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, 
 
 
 def _shrinking(width: float, height: float) -> float:
-    """Return the factor, at most 1, that makes a picture small enough; a strip stays larger: it is read in pieces."""
+    """Return the factor, at most 1, that makes a picture small enough; a long strip, read in pieces, stays larger."""
     short, long = sorted((width, height))
     if STRIP * short < long <= _LONGEST * short:
         return float(min(1.0, MAX_SIDE / short, (_MAX_AREA / (width * height)) ** 0.5))
@@ -134,7 +137,7 @@ def _shrinking(width: float, height: float) -> float:
 
 
 def recognise(image: Any) -> Reading:
-    """Find the lines of text in a picture, however it is turned, and read them."""
+    """Find the lines of text in a picture (of Pillow), also one on its side or upside down, and read them."""
     import numpy as np
 
     engine = _engine()
@@ -142,7 +145,7 @@ def recognise(image: Any) -> Reading:
     if scale < 1:
         size = [max(1, round(side * scale)) for side in image.size]
         image = image.resize(size, resample=3, reducing_gap=2.0)
-    picture = np.ascontiguousarray(np.asarray(image)[:, :, ::-1])  # from RGB to BGR
+    picture = np.ascontiguousarray(np.asarray(image)[:, :, ::-1])  # OpenCV has colours as BGR, not RGB
     lines, corners = _find_lines(engine, picture)
     if not lines:
         return Reading([], picture, 0, scale)
@@ -171,7 +174,7 @@ def _engine() -> Any:
 
 
 def _find_lines(engine: Any, picture: Picture) -> tuple[list[Any], list[Any]]:
-    """Find the lines of text in a picture; return a picture of each, and its corners. A strip is cut into pieces."""
+    """Find the lines of text in a picture; return a picture of each, and its corners. A long strip is cut first."""
     wide = picture.shape[1] > MAX_SIDE
     if not wide and picture.shape[0] <= MAX_SIDE:
         return _find_in_piece(engine, picture)
@@ -186,7 +189,7 @@ def _find_lines(engine: Any, picture: Picture) -> tuple[list[Any], list[Any]]:
 
 
 def _cuts(picture: Picture, *, wide: bool) -> list[int]:
-    """Choose where to cut a strip into pieces: the rows (of a wide one, columns) where the picture changes least."""
+    """Choose where to cut a strip: between lines of text, at rows (columns if it is wide) of about equal pixels."""
     import cv2
     import numpy as np
 
@@ -198,25 +201,26 @@ def _cuts(picture: Picture, *, wide: bool) -> list[int]:
         first = cuts[-1] + _FIND_SIDE - _SEEK
         candidates = changes[first : first + _SEEK]
         calmest = np.flatnonzero(candidates <= candidates.min() + 1)
-        cuts.append(first + int(calmest[len(calmest) // 2]))
+        cuts.append(first + int(calmest[len(calmest) // 2]))  # the middle one
     return [*cuts, len(changes)]
 
 
 def _find_in_piece(engine: Any, picture: Picture) -> tuple[list[Any], list[Any]]:
-    """Find the lines of text in a picture that is not cut; see `_find_lines` for what is returned."""
+    """Find the lines of text in a picture of usual size; return a picture of each, and its four corners in pixels."""
     import cv2
     import numpy as np
     from rapidocr.main import RapidOCRError
 
     height, width = picture.shape[:2]
     min_side = (max(height, width) + 2 * _BORDER) // _NARROW
+    # the white below and at the right: a border, or as much as makes a narrow picture wide enough
     below, right = (max(_BORDER, min_side - side - _BORDER) for side in (height, width))
     framed = np.pad(picture, ((_BORDER, below), (_BORDER, right), (0, 0)), constant_values=255)
     scale = min(1.0, max(_FIND_SIDE / max(framed.shape), _SHORT_SIDE / min(framed.shape[:2])))
     small = cv2.resize(framed, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     try:
         _, answer = engine.detect_and_crop(small, {})
-    except RapidOCRError:  # it found none
+    except RapidOCRError:  # raised where it finds no line
         return [], []
     corners = answer.boxes / np.float32(scale)
     return engine.crop_text_regions(framed, corners), (corners - _BORDER).tolist()
@@ -227,15 +231,17 @@ def _needed_turn(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> i
 
     The pictures of lines that run upwards or downwards are turned against the clock already.
     """
-    sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in corners]
-    lengths = [max(side) - min(side) for side in sides]
-    tall = [height >= _TALL * width for width, height in sides]
-    tall_length = sum(length for length, is_tall in zip(lengths, tall, strict=True) if is_tall)
-    mostly_tall = 2 * tall_length > sum(lengths)
-    usual = [n for n, is_tall in enumerate(tall) if is_tall == mostly_tall]
+    sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in corners]  # width and height
+    lengths = [max(side) - min(side) for side in sides]  # a single character, which is square, has no say
+    are_tall = [height >= _TALL * width for width, height in sides]
+    tall_length = sum(length for length, is_tall in zip(lengths, are_tall, strict=True) if is_tall)
+    is_mostly_tall = 2 * tall_length > sum(lengths)
+    usual = [n for n, is_tall in enumerate(are_tall) if is_tall == is_mostly_tall]
     longest = sorted(usual, key=lambda n: -lengths[n])[:_VOTES]
-    # the model sees a picture of four times its height, to which it would squeeze a longer one
+    # the model sees a picture that is four times as long as high, to which it would squeeze a longer one
     beginnings = [lines[n][:, : 4 * lines[n].shape[0]] for n in longest]
     _, answer = engine.cls_and_rotate(beginnings)
-    upside_down = sum(score if label == "180" else -score for label, score in answer.cls_res)
-    return 90 * mostly_tall + 180 * bool(upside_down > 0)
+    upside_down = sum(
+        score if label == "180" else -score for label, score in answer.cls_res
+    )  # votes of the lines
+    return 90 * is_mostly_tall + 180 * bool(upside_down > 0)

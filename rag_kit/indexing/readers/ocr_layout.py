@@ -67,8 +67,9 @@ def ordered_boxes(boxes: Sequence[Box], picture: Picture) -> list[Box]:
     """Sort boxes in reading order."""
     if not boxes:
         return []
-    _, lines = _level_lines(boxes, picture, 1.0)
-    # each box becomes a line of one word, which stays the same object when lines are joined and sorted
+    _, lines = _level_lines(
+        boxes, picture, 1.0
+    )  # of one word each, which is still the same object in joined lines
     box_of_word = {id(line.words[0]): box for line, box in zip(lines, boxes, strict=True)}
     words = [word for line in _in_reading_order(_join_pieces(lines)) for word in line.words]
     return [box_of_word[id(word)] for word in words]
@@ -78,8 +79,7 @@ def _level_lines(boxes: Sequence[Box], picture: Picture, points: float) -> tuple
     """Return the slope of a page in radians, and a level line for each box; ``points`` is the size of a pixel."""
     angle = _page_angle(boxes, picture)
     usual_size = median(box.height for box in boxes) * _TYPE * points
-    page_height = picture.shape[0] * points
-    return angle, [_as_line(box, angle, points, page_height, usual_size) for box in boxes]
+    return angle, [_as_line(box, angle, points, picture.shape[0] * points, usual_size) for box in boxes]
 
 
 def _page_angle(boxes: Sequence[Box], picture: Picture) -> float:

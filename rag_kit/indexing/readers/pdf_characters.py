@@ -119,9 +119,8 @@ class Characters:
     def decoded(self, start: int, end: int) -> str:
         """Return the text from one character to another; superscripts become ``^2`` or ``[1]``, invisible signs go."""
         text, position = "", start
-        # the superscripts and subscripts that begin between start and end
         low, high = (bisect_left(self._shifts, index, key=itemgetter(0)) for index in (start, end))
-        for first, last, direction in self._shifts[low:high]:
+        for first, last, direction in self._shifts[low:high]:  # those that begin between start and end
             text += _decode(self.text[position:first])
             shifted, after = _decode(self.text[first:last]), self.text[last : last + 1]
             text += raised(text, shifted, after) if direction > 0 else lowered(text, shifted)

@@ -34,8 +34,9 @@ class Grid:
         """Return the texts of the cells by row, with a merged cell repeated; empty if the grid is not a table."""
         cells = self._empty_cells()
         for word in words:
-            # the rules at its left and above it, less one, are the number of its column and row
-            column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
+            column = (
+                sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
+            )  # the rules at its left, less one
             row = sum(y >= word.bottom + word.size / 4 for y in self.ys) - 1
             # a word beyond an edge belongs to the outermost cell
             row, column = max(0, min(row, len(cells) - 1)), max(0, min(column, len(cells[0]) - 1))
@@ -46,9 +47,7 @@ class Grid:
         for cell in distinct.values():
             # from the top, words less than about half their size apart in height as one line, from the left
             cell.sort(key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
-        text_of = {
-            key: reduce(join_texts, (word.text for word in cell), "") for key, cell in distinct.items()
-        }
+        text_of = {key: reduce(join_texts, (w.text for w in cell), "") for key, cell in distinct.items()}
         rows = [[text_of[id(cell)] for cell in row] for row in cells]
         rows = [row for row in rows if any(row)]
         filled = [sum(map(bool, column)) for column in zip(*rows, strict=True)]

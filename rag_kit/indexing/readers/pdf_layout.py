@@ -64,7 +64,6 @@ class Layout:
 
     def page_text(self, lines: Sequence[Line]) -> str:
         """Join the lines of one page into headings, paragraphs and list items, and write these as markdown."""
-        # note in each line what joining asks for: its heading level, and the edges of its column
         for index, line in enumerate(lines):
             line.level = self._level(lines, index)
         for run in split_runs(lines, _is_same_column):
@@ -194,7 +193,6 @@ def _has_no_room(line: Line, after: Line) -> bool:
     if line.right - line.left < _NARROW * line.size:
         return False
     word = after.text.split(" ", 1)[0]
-    # Chinese, which has no blanks, may be broken between any two characters
-    word_length = min(2, len(word)) if _WIDE.search(word[:2]) else len(word)
+    word_length = min(2, len(word)) if _WIDE.search(word[:2]) else len(word)  # Chinese breaks anywhere
     character_width = (after.right - after.left) / max(1, len(after.text))
     return line.right + (word_length + 1) * character_width > line.column - 0.5 * line.size

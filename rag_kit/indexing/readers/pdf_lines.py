@@ -144,10 +144,9 @@ def _level_spans(characters: Characters, spans: list[_Span]) -> list[list[_Span]
         return [spans]
 
     def goes_on(word: _Span, after: _Span) -> bool:
-        (start, end), (after_start, _) = word, after
-        left, after_bottom, _ = characters.extent(after_start)
-        _, bottom, _ = characters.extent(start)
-        _, _, right = characters.extent(end - 1)
+        left, after_bottom, _ = characters.extent(after[0])
+        _, bottom, _ = characters.extent(word[0])
+        _, _, right = characters.extent(word[1] - 1)
         return -step < left - right < 2 * step or abs(after_bottom - bottom) < step
 
     return split_runs(spans, goes_on)
@@ -225,9 +224,8 @@ def _page_rules(page: Any, frame: Frame) -> list[Rule]:
         segments = raw.FPDFPath_CountSegments(path)
         if segments > 6 or (segments < 4 and min(height, width) > THICK):
             continue  # more than a box, or a line aslant
-        # a thin box is one line, a wide one has two sides
         if height > _SHORT:
-            xs = {left, right} if width > THICK else {left}
+            xs = {left, right} if width > THICK else {left}  # a thin box is one line
             rules += [Rule(True, x, bottom, top) for x in xs]
         if width > _SHORT:
             ys = {bottom, top} if height > THICK else {bottom}

@@ -96,9 +96,8 @@ def with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Seque
 
     ``heights`` are those of the rows on the page; ``cuts`` are the numbers of the rows that have a rule above them.
     """
-    # numbers of the rows with a text behind the first column, and of those with a name in it
-    body = [n for n in range(1, len(table)) if any(table[n][1:])]
-    names = [n for n in range(1, len(table)) if table[n][0]]
+    body = [n for n in range(1, len(table)) if any(table[n][1:])]  # rows with texts behind the first column
+    names = [n for n in range(1, len(table)) if table[n][0]]  # rows with a name in it
     if not body or not names:
         return table
     # rows between two rules, if there are rules and the first is right below the header

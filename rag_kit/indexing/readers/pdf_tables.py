@@ -124,8 +124,6 @@ def _read_cells(line: Line) -> list[Word]:
 
 
 def _word_runs(line: Line) -> list[list[Word]]:
-    """Group the words of a line with narrow gaps between them: the cells of a row, if it is one."""
-
     def goes_on(word: Word, after: Word) -> bool:
         is_bullet = word.text in _BULLETS and word.text != "-"  # which stands for an empty cell, too
         if word is line.words[0] and is_bullet and after.text[0].isalpha():
@@ -144,13 +142,10 @@ def _word_count(text: str) -> int:
 
 
 def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
-    """Read the cells of rows from left to right; words with a narrow gap between them are two cells at a column's edge.
-
-    Such edges are found by all rows: cells begin there, numbers end there, or names of the first row meet.
-    """
-    runs = [
-        sorted((run for line in row for run in _word_runs(line)), key=lambda run: run[0].left) for row in rows
-    ]
+    """Read the cells of rows from left to right; words with a narrow gap are two cells if other rows have an edge."""
+    runs = [[run for line in row for run in _word_runs(line)] for row in rows]
+    for row_runs in runs:
+        row_runs.sort(key=lambda run: run[0].left)
     beginnings = [run[0].left for row in runs for run in row[1:]]  # of columns
     below = [word for row in runs[1:] if len(row) > 1 for run in row for word in run]
     neighbours = [
@@ -175,8 +170,7 @@ def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
             return True
         if any(abs(left - after.left) < near for left in beginnings):
             return False
-        # a column ends where numbers of many rows do, of several widths, with texts behind them of several widths (so
-        # not one unit)
+        # a column ends where numbers of several widths do in many rows, with more than a unit behind them
         aligned = [pair for pair in neighbours if abs(pair[0].right - word.right) < near]
         if not has_values([left.text for left, _ in aligned]):
             return True
@@ -184,11 +178,8 @@ def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
         texts_vary = _extent([w.left for w in texts]) > near or _extent([w.right for w in texts]) > near
         return len(aligned) < least or _extent([w.left for w in numbers]) <= near or not texts_vary
 
-    # a name of a column may have several words
-    return [
-        names,
-        *([_as_cell(part) for run in row for part in split_runs(run, goes_on)] for row in runs[1:]),
-    ]
+    body = [[_as_cell(part) for run in row for part in split_runs(run, goes_on)] for row in runs[1:]]
+    return [names, *body]  # names of columns, which may have several words, are not cut
 
 
 def _extent(positions: Sequence[float]) -> float:
@@ -245,8 +236,7 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
         cells = [[cell for line in row for cell in _read_cells(line)] for row in table]
         wide = [number for number, row in enumerate(cells) if len(row) > 1]
         if wide:
-            end = wide[-1] + 1
-            # but a last row that goes on from a cell above is kept
+            end = wide[-1] + 1  # and rows below that go on from a cell above
             while end < len(table) and begun_above(cells[end][0], list(chain(*cells[wide[0] : end]))):
                 end += 1
             trimmed.append(table[wide[0] : end])
@@ -268,8 +258,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
         for cell in row:
             covered = _covered_columns((cell.left, cell.right), columns)
             spanning += len(covered) > 1
-            # a cell over several columns is repeated, unless it is alone in its row
-            for column in covered if len(row) > 1 else covered[:1]:
+            for column in covered if len(row) > 1 else covered[:1]:  # a cell alone in its row is not repeated
                 texts[column] = f"{texts[column]} {cell.text}".strip()
     filled = [text for texts in table for text in texts if text]
     is_ragged = spanning > _MAX_SPANNING * sum(map(len, rows))
@@ -309,8 +298,7 @@ def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]
             )  # one is left over: the first, since names of rows seldom have a header
             if len(run) == 3 and len(_covered_columns(single[0], [joined[-1], single[1]])) > 1:
                 del single[0]
-        pairs = zip(single[::2], single[1::2], strict=False)
-        joined += [(left, right) for (left, _), (_, right) in pairs]
+        joined += [(left, right) for (left, _), (_, right) in zip(single[::2], single[1::2], strict=False)]
         joined += single[len(single) // 2 * 2 :]  # the last of an odd number
     return joined
 

@@ -22,7 +22,7 @@ _DOCUMENT = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
 _PAGE_NUMBER = re.compile(r"(?:page|of|第|共|总?页[码数]?|\d{1,4}|[\s/|,，:：—–-])+", re.I)
-_BOOKMARK = "numbered paragraph "
+_BOOKMARK = "numbered paragraph "  # begins the name of a bookmark that is put into such a paragraph
 
 
 def read_docx(data: bytes, context: Context) -> Iterator[Part]:
@@ -41,14 +41,14 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         for name in package.all_related(kind, main):
             with leave_out(name):
                 roots[name] = package.xml(name)
-    notes = {
+    footnotes = {  # kind ("footnote" or "endnote") and id of each
         (node.tag.removeprefix(W), node.get(f"{W}id"))
         for root in roots.values()
         for node in root.iter(f"{W}footnote", f"{W}endnote")
     }
     for name, root in roots.items():
         prepare(root, styles)
-        drop_broken_references(root, package.targets(name), notes)
+        drop_broken_references(root, package.targets(name), footnotes)
     _add_running_lines(document, package, main, styles)
     pictures = list(_pictures(document, package, main)) if context.pictures else []
     objects = _mark_objects(document, package, main)
@@ -59,7 +59,9 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
             _mark_numbers(root, lists, labels)
         changes[name] = xml_bytes(root)
     if lists is not None:
-        changes[numbering] = f"<numbering xmlns='{W[1:-1]}'/>".encode()  # mammoth would count otherwise
+        changes[numbering] = (
+            f"<numbering xmlns='{W[1:-1]}'/>".encode()
+        )  # empty, else mammoth would count, too
     html = _to_html(package, changes, styles)
     text = to_markdown(_with_numbers(parse_html(f"<body>{html}</body>"), labels)) if html else ""
     for mark, inner in objects.items():
@@ -75,7 +77,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _to_html(package: Package, changes: dict[str, bytes], styles: Styles) -> str:
-    """Convert a package with changed parts by mammoth, without pictures."""
+    """Convert a document with changed parts to HTML by mammoth, without pictures."""
     import mammoth
 
     convert = partial(
@@ -92,7 +94,7 @@ def _to_html(package: Package, changes: dict[str, bytes], styles: Styles) -> str
 
 
 def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
-    """Yield the part and the caption of each picture: a caption paragraph beside it, else its description."""
+    """Yield for each picture the name of its file in the package, and its caption or description."""
     targets = package.targets(main)
     for node in document.iter(f"{A}blip", f"{VML}imagedata"):
         target = targets.get(node.get(f"{R}embed") or node.get(f"{R}id") or "")
@@ -102,7 +104,7 @@ def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str,
 
 
 def _caption(picture: Any) -> str:
-    """Return the caption paragraph at a picture, else its description, else nothing."""
+    """Return the caption of a picture: of its own paragraph, the next or the one before; else its description."""
     paragraph = next(picture.iterancestors(f"{W}p"), None)
     near = () if paragraph is None else (paragraph, paragraph.getnext(), paragraph.getprevious())
     for candidate in near:
@@ -116,7 +118,7 @@ def _caption(picture: Any) -> str:
 
 
 def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
-    """Put a paragraph with a mark behind each chart, diagram and inserted file; return their texts by mark."""
+    """Put a paragraph with a mark behind each chart, diagram and inserted file; return the text for each mark."""
     targets, texts = package.targets(main), dict[str, str]()
     for node in list(document.iter(f"{C}chart", f"{DGM}relIds", f"{W}altChunk")):
         target = targets.get(node.get(f"{R}dm") or node.get(f"{R}id") or "", "")
@@ -132,7 +134,7 @@ def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
             texts[mark] = " ".join(text.replace("|", " ").split()) if is_in_table else text
             paragraph = document.makeelement(f"{W}p")
             paragraph.append(run_of(document, mark))
-            [node, *node.iterancestors(f"{W}p")][-1].addnext(paragraph)
+            [node, *node.iterancestors(f"{W}p")][-1].addnext(paragraph)  # behind the outermost paragraph
     return texts
 
 
@@ -156,6 +158,7 @@ def _add_running_lines(document: Any, package: Package, main: str, styles: Style
                 root = package.xml(name)
                 prepare(root, styles)
                 for paragraph in root.iter(f"{W}p"):
+                    # empty around a text box, whose own paragraphs follow
                     text = "" if paragraph.find(f".//{W}p") is not None else _text_of(paragraph)
                     if text in shown or (_PAGE_NUMBER.fullmatch(text) and re.search(r"\d|页", text)):
                         continue
@@ -172,31 +175,31 @@ def _text_of(paragraph: Any) -> str:
 
 
 def _mark_numbers(document: Any, lists: Lists, labels: list[tuple[int, str]]) -> None:
-    """Put a bookmark into each numbered paragraph, and its level and label into the list: the n-th has the name n."""
+    """Add the level and label of each numbered paragraph to ``labels``, and to it a bookmark named by their index."""
     for paragraph in document.iter(f"{W}p"):
-        deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
-        if deleted or next(paragraph.iterancestors(f"{MC}Choice"), None) is not None:
+        is_deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
+        if is_deleted or next(paragraph.iterancestors(f"{MC}Choice"), None) is not None:
             continue  # not shown, or written a second time for older programs
         label = lists.count(paragraph)
         if label is None:
             continue
         if any(text.text for text in paragraph.iter(f"{W}t")):
             name = {f"{W}id": f"9{len(labels)}", f"{W}name": f"{_BOOKMARK}{len(labels)}"}
-            position = int(paragraph[0].tag == f"{W}pPr")
+            position = int(paragraph[0].tag == f"{W}pPr")  # behind the properties, if there are any
             paragraph.insert(position, paragraph.makeelement(f"{W}bookmarkStart", name))
             labels.append(label)
-        elif paragraph.getparent().tag == f"{W}tc":  # a column of numbers
+        elif paragraph.getparent().tag == f"{W}tc":  # a cell with a number alone
             paragraph.append(run_of(paragraph, label[1]))
 
 
 def _with_numbers(tree: Any, labels: list[tuple[int, str]]) -> Any:
-    """Write the labels at the marked paragraphs of a document's HTML: list items, headings, paragraphs."""
+    """Write the labels (level and text) into the bookmarked paragraphs of a document's HTML; return the tree."""
     for back in tree.xpath("//a[starts-with(@href, '#footnote-ref') or starts-with(@href, '#endnote-ref')]"):
-        back.drop_tree()  # an arrow behind a note, which Word does not show
+        back.drop_tree()  # an arrow behind a footnote, which Word does not show
     for mark in tree.xpath(f"//a[starts-with(@id, '{_BOOKMARK}')]"):
         number = mark.get("id").removeprefix(_BOOKMARK)
         if not number.isdecimal() or int(number) >= len(labels):
-            continue  # a bookmark of the document
+            continue  # a bookmark of the document that has such a name by chance
         level, label = labels[int(number)]
         paragraph = mark.getparent()
         if paragraph.tag == "p" and _LIST_LABEL.fullmatch(label.strip()):
@@ -209,7 +212,7 @@ def _with_numbers(tree: Any, labels: list[tuple[int, str]]) -> Any:
 
 
 def _move_into_list(item: Any, level: int) -> None:
-    """Make a paragraph an item of the list right before it, or of a list inside that, else of a new list."""
+    """Make a paragraph an item of the list right before it, or of a deeper list inside that, else of a new list."""
     inside = item.getprevious()
     if inside is None or inside.tag != "ul":
         inside = item.makeelement("ul")
@@ -224,11 +227,12 @@ def _move_into_list(item: Any, level: int) -> None:
 
 
 def _style_map(styles: Styles) -> Iterator[str]:
-    """Make mammoth's rules for styles that are headings by outline level, by name, or by their base style."""
+    """Yield mammoth's rule for each style of headings, such as ``p[style-name='Clause'] => h2:fresh``."""
     for style_id, style in styles.by_id.items():
         name = value_of(style.find(f"{W}name")) or ""
-        levels = map(_heading_level, styles.chain(style_id))
-        level = next((level for level in levels if level), 0)
+        level = next(
+            filter(None, map(_heading_level, styles.chain(style_id))), 0
+        )  # of the nearest style with one
         if level and style.get(f"{W}type") == "paragraph" and not re.search(r"['\\\n]", name):
             yield f"p[style-name='{name}'] => h{level}:fresh"
 
