@@ -16,28 +16,27 @@ _Table: TypeAlias = tuple[dict[int, str], dict[tuple[int, str], dict[int, str]]]
 
 
 def chart_texts(space: Any) -> Iterator[str]:
-    """Yield the title of a chart, and the figures of each of its plots as a table; takes the root of its part."""
+    """Yield the title of a chart, and the figures of each of its plots as tables; ``space`` is the root of its XML."""
     root = space.find(f"{C}chart")
     title = root.find(f"{C}title")
     if title is not None and (text := " ".join("".join(title.itertext(f"{A}t")).split())):
         yield text
     for plot in root.iterfind(f"{C}plotArea/*"):
         for labels, columns in _tables(plot.iter(f"{C}ser")):
-            points = sorted(set(labels).union(*columns.values()))
-            rows = [[labels.get(n, ""), *(each.get(n, "") for each in columns.values())] for n in points]
+            indices = sorted(set(labels).union(*columns.values()))  # of points that have a label or a value
+            rows = [[labels.get(n, ""), *(each.get(n, "") for each in columns.values())] for n in indices]
             yield markdown_table([["", *(name for _, name in columns)], *rows])
 
 
 def _tables(all_series: Iterable[Any]) -> list[_Table]:
-    """Gather the series of a plot that have the same labels: those of a scatter plot may have each their own."""
+    """Gather the series of a plot into tables of those with the same labels; in a scatter plot, they may differ."""
     tables: list[_Table] = []
     for number, series in enumerate(all_series):
         own = _cached(series, "cat", "xVal")
-        fitting = (
-            each for each in tables if own.items() <= each[0].items() or each[0].items() <= own.items()
-        )
+        # a table whose labels are some of the series' own, or have them all
+        fitting = (t for t in tables if own.items() <= t[0].items() or t[0].items() <= own.items())
         labels, columns = next(fitting, ({}, {}))
-        if not columns:
+        if not columns:  # there is none: a new one
             tables.append((labels, columns))
         labels.update(own)
         name = " ".join(_cached(series, "tx").values())
@@ -48,7 +47,10 @@ def _tables(all_series: Iterable[Any]) -> list[_Table]:
 
 
 def _cached(series: Any, *names: str) -> dict[int, str]:
-    """Return the cached texts of a part of a series, by index; those of several levels, the highest first."""
+    """Return the texts by index that the file keeps for a series under the first of some names, "cat" or "val".
+
+    Labels may have several levels, such as year and month: the text is that of all, the highest first.
+    """
     part = next(series.iterchildren(*(f"{C}{name}" for name in names)), None)
     if part is None:
         return {}
@@ -57,9 +59,11 @@ def _cached(series: Any, *names: str) -> dict[int, str]:
         {int(point.get("idx")): _formatted(point, code) for point in level.iter(f"{C}pt")}
         for level in list(part.iter(f"{C}lvl")) or [part]
     ]
-    for level in upper:  # each of its texts is for all points up to the next one
+    for level in upper:
         for n, text in lowest.items():
-            first = max((start for start in level if start <= n), default=-1)
+            first = max(
+                (start for start in level if start <= n), default=-1
+            )  # its text holds up to the next one
             lowest[n] = f"{level.get(first, '')} {text}".strip()
     return lowest
 
@@ -74,9 +78,7 @@ def _formatted(point: Any, code: str) -> str:
 
 
 def diagram_text(root: Any) -> str:
-    """Return the texts of a diagram as items of a list; takes the root of the part with its data."""
-    texts = (
-        " ".join("".join(node.text or "" for node in point.iter(f"{A}t")).split())
-        for point in root.iter(f"{DGM}pt")
-    )
+    """Return the texts of a diagram as items of a list; ``root`` is that of the XML with its data."""
+    pieces = ("".join(node.text or "" for node in point.iter(f"{A}t")) for point in root.iter(f"{DGM}pt"))
+    texts = (" ".join(piece.split()) for piece in pieces)
     return "\n".join(f"- {text}" for text in texts if text)

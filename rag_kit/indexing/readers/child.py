@@ -40,15 +40,15 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def convert(path: str | Path, format_name: str, context: Context) -> Iterator[Part]:
-    """Yield all parts of a file that have text; raises `Unreadable`, also where none has."""
+    """Yield all parts of a file that have a text or a picture; raises `Unreadable` where none has, or it is broken."""
     max_bytes = context.limits.max_bytes
     with open_regular(path, max_bytes) as file:
         data = file.read(max_bytes + 1)
-    context.check(len(data), "bytes", "max_bytes")  # it may have grown
+    context.check(len(data), "bytes", "max_bytes")  # it may have grown since it was opened
     check_content(data, format_name)
     module, _, name = (QUOTES if context.quote else KINDS[format_name].reader).partition(":")
-    library = importlib.import_module(f"rag_kit.indexing.readers.{module}")
-    converter: Callable[[bytes, Context], Iterator[Part]] = getattr(library, name)
+    reader_module = importlib.import_module(f"rag_kit.indexing.readers.{module}")
+    converter: Callable[[bytes, Context], Iterator[Part]] = getattr(reader_module, name)
     characters, is_empty = 0, True
     for part in converter(data, context):
         part.text = _clean(part.text)
@@ -67,14 +67,14 @@ def convert(path: str | Path, format_name: str, context: Context) -> Iterator[Pa
 
 
 def _clean(text: str) -> str:
-    """Replace what no store takes: lone surrogates, and control characters but tab and newline."""
+    """Replace characters that no store takes: lone surrogates, and control characters but tabs and line ends."""
     return _CONTROLS.sub(" ", _SURROGATES.sub("\ufffd", text))
 
 
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
-    """Convert one file: write a line of JSON for each part, and one for how it ended."""
+    """Convert the file of a request: write a line of JSON for each part, and a last one for how it ended."""
     limits, notes = ReadLimits(**request.pop("limits")), Notes()
-    signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))
+    signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))  # the alarm ends this process
     last: dict[str, Any]
     try:
         with use_notes(notes):
@@ -89,21 +89,22 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
             given.append(f"and {len(notes.texts) - _MAX_NOTES} more notes")
         last = {"done": True, "notes": given}
     except Unreadable as error:
-        # why nothing of the file is left
-        left_out = [note for note in notes.texts if LEFT_OUT in note]
+        left_out = [
+            note for note in notes.texts if LEFT_OUT in note
+        ]  # the first may say why there is no text
         last = {"unreadable": "; ".join([error.reason, *left_out[:1]]), "advice": error.advice}
     except MemoryError:
         raise  # it may have lost more than the one allocation: a new process takes the next file
     except Exception as error:  # noqa: BLE001 - a converter's own failure is a report, not a crash
         reason, advice = reason_of(error), f"It may be damaged: {SAVE_AGAIN}"
         last = {"unreadable": f"it could not be converted ({reason})", "advice": advice}
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)  # no alarm
     print(json.dumps(last), file=out, flush=True)
 
 
 def main() -> int:
     """Serve requests until standard input ends."""
-    # by other numbers: what libraries print must not get between the lines
+    # The pipes get other file numbers, and 1 becomes standard error: prints of libraries must not get between the lines
     out = os.fdopen(os.dup(1), "w", encoding="ascii")
     requests = os.fdopen(os.dup(0), "r", encoding="ascii")
     null = os.open(os.devnull, os.O_RDWR)

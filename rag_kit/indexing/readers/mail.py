@@ -47,20 +47,20 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
     """Yield a part for each message, numbered from 1 in ``record``."""
     if not (first := _FIRST_FROM.match(data)):
         raise Unreadable("it does not begin with a message ('From ...')")
-    starts = [
-        first,
-        *(match for match in _FROM.finditer(data) if match.start() and _begins_letter(match, data)),
-    ]
+    later = (match for match in _FROM.finditer(data) if match.start() and _begins_letter(match, data))
+    starts = [first, *later]
     ends = [*(match.start() for match in starts[1:]), len(data)]
     for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
-        with leave_out(f"message {number}"):
+        with leave_out(
+            f"message {number}"
+        ):  # lines of its text that begin with "From " are quoted as ">From "
             part = _letter_part(_PARSER.parsebytes(_QUOTED_FROM.sub(rb"\1", data[start.end() : end])))
             part.metadata["record"] = number
             yield part
 
 
 def _begins_letter(match: re.Match[bytes], data: bytes) -> bool:
-    """Tell whether a line of a mailbox that begins with "From " is the first of a letter; a blank line is before it."""
+    """Tell whether a "From " line begins a letter: it has a time and a year, and a blank line before or a full date."""
     time = _TIME.search(match[1])
     is_apart = data.endswith((b"\n\n", b"\n\r\n"), 0, match.start()) or _DATED.match(match[1])
     return bool(is_apart and time and _YEAR.search(match[1], time.end()))
@@ -74,7 +74,7 @@ def _letter_part(message: EmailMessage) -> Part:
 
 
 def _headers(message: Message) -> dict[str, str]:
-    """Return the headers of a letter that say something."""
+    """Return the decoded headers of a letter by name, without those that are empty."""
     headers = {name: _header(message, name) for name in ("Subject", *_HEADERS)}
     return {name: value for name, value in headers.items() if value}
 
@@ -92,7 +92,7 @@ def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
 
 
 def _texts(part: Any, attached: list[str]) -> Iterator[str]:
-    """Yield the texts of a message or a part of one, with forwarded letters; add names of files to ``attached``."""
+    """Yield the texts of a message or a part of it, also of forwarded letters; add names of files to ``attached``."""
     kind = part.get_content_type()
     is_multipart, is_attached = kind.startswith("multipart/"), part.get_content_disposition() == "attachment"
     if kind == "multipart/alternative" and part.is_multipart():
@@ -111,22 +111,22 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
             yield "\n".join(f"{name}: {' '.join(str(value).split())}" for name, value in inner.items())
             yield from _texts(inner, attached)
     elif kind.startswith(("text/", "multipart/")) and not is_attached and kind not in _OTHER_TEXTS:
-        data = part.get_payload(decode=True)  # also of a part that lacks its boundary
+        data = part.get_payload(decode=True)  # also of a multipart without boundary, which is one text
         is_html = kind == "text/html"
         text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
-        if kind in _CARDS:  # as it was before its lines were folded, without pictures
+        if kind in _CARDS:  # join lines that were folded, leave pictures out, resolve escapes
             lines = re.sub(r"\n[ \t]", "", text).split("\n")
             text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
             text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
         yield to_markdown(parse_html(text)) if is_html and text.strip() else text
     elif name := part.get_filename():
         attached.append(name)
-    elif not part.get("Content-ID"):  # which a picture in the HTML has
+    elif not part.get("Content-ID"):  # a part with one is a picture in the HTML
         attached.append(kind)
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
-    """Yield the plain version of a text, or the HTML one if that alone says it all; then an appointment beside it."""
+    """Yield the plain version of a text, or the HTML one if that one is a stub or lacks words of tables; then cards."""
     plain, rich, cards = list[str](), list[str](), list[str]()
     for version in part.iter_parts():
         kind = version.get_content_type()
@@ -136,8 +136,8 @@ def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
                 texts.extend(_texts(version, attached))
     in_tables = "".join(line for text in rich for line in text.split("\n") if line.startswith("| "))
     is_stub = _letter_count(plain) * _STUB < _letter_count(rich)
-    is_less = not set(_WORD.findall(in_tables)) <= set(_WORD.findall("\n".join(plain)))
-    yield from rich if is_stub or is_less else plain
+    lacks_words = not set(_WORD.findall(in_tables)) <= set(_WORD.findall("\n".join(plain)))
+    yield from rich if is_stub or lacks_words else plain
     yield from cards
 
 
@@ -150,18 +150,22 @@ def _header(message: Message, name: str) -> str:
     raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
     try:
         data = str(raw).encode("utf-8", "surrogateescape")
-        # an encoding that is declared is often the smaller one of two
+        # in =?gb2312?B?...?= put the larger codec (gb18030) that such bytes are often really in
         text = _CHARSET.sub(lambda match: codec_of(match[0]), decode(data, declared=_charset(message)))
-        while (joined := _WORD_GOES_ON.sub(r"\1", text)) != text:
+        while (joined := _WORD_GOES_ON.sub(r"\1", text)) != text:  # one match may hide the next
             text = joined
         return " ".join(str(policy.default.header_factory(name, text)).split())[:2000]
-    # the library's parser of addresses fails on some
-    except (ValueError, IndexError, AttributeError, Unreadable):
+    except (
+        ValueError,
+        IndexError,
+        AttributeError,
+        Unreadable,
+    ):  # the library's parser of addresses fails on some
         return ""
 
 
 def _charset(message: Any) -> str:
-    """Return the first charset that a letter or a part of it declares; bytes beyond ASCII show that ASCII is wrong."""
+    """Return the first charset but ASCII that a letter or a part of it declares, else ""."""
     names = (str(part.get_content_charset() or "") for part in _own_parts(message))
     return next((name for name in names if name.removeprefix("us-") not in ("", "ascii")), "")
 

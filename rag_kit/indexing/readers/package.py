@@ -31,7 +31,7 @@ class Package:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except zipfile.BadZipFile as error:
             raise Unreadable(f"its zip container is damaged ({error})") from error
-        entries = self._zip.infolist()  # with declared sizes, of which `zipfile` gives out no more
+        entries = self._zip.infolist()  # `zipfile` never unpacks more of an entry than its declared size
         if (size := sum(entry.file_size for entry in entries)) > limits.max_unpacked:
             raise OverLimit(f"it unpacks to {size} bytes", "max_unpacked", limits.max_unpacked)
         if any(entry.flag_bits & 1 for entry in entries):
@@ -51,7 +51,7 @@ class Package:
             raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 
     def read_beside(self, source: str, name: str) -> bytes:
-        """Return the bytes of an entry that another one names from where it is."""
+        """Read the bytes of an entry by its path relative to another one, the source."""
         return self.read(beside(source, name))
 
     def xml(self, name: str) -> Any:
@@ -59,7 +59,7 @@ class Package:
         return parse_xml(self.read(name), name)
 
     def _relations(self, source: str) -> Iterator[tuple[Any, str]]:
-        """Yield the relationships of a part, each with the name of a part of the package, or "" for what is outside."""
+        """Yield the relationships of a part, each with the name of its target, "" if that is not in the package."""
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
@@ -67,20 +67,20 @@ class Package:
             yield node, target if target in self and node.get("TargetMode") != "External" else ""
 
     def targets(self, source: str) -> dict[str, str]:
-        """Return the parts that a part is related to, by the ids of its relationships; "" for what is outside."""
+        """Map the id of each relationship of a part to the name of its target, "" if that is not in the package."""
         return {str(node.get("Id")): target for node, target in self._relations(source)}
 
     def related(self, kind: str, source: str = "") -> str:
-        """Return the part that a part (default: the package) is related to by a kind such as ``styles``."""
+        """Return the name of the first target of a part (or the package) by a kind such as ``styles``, else ""."""
         return next(self.all_related(kind, source), "")
 
     def all_related(self, kind: str, source: str = "") -> Iterator[str]:
-        """Yield the parts that a part is related to by a kind."""
+        """Return the names of all targets of a part (or the package) by a kind such as ``header``."""
         relations = self._relations(source)
         return (target for node, target in relations if target and str(node.get("Type")).endswith(f"/{kind}"))
 
     def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes]) -> T:
-        """Open the changed package by a library; where that fails, without what is damaged, which notes name."""
+        """Open the package with changes by a library; where that fails, leave damaged XML out, and write notes."""
         try:
             return library(self.repacked(changes))
         except (OverLimit, MemoryError):
@@ -92,7 +92,7 @@ class Package:
             return library(self.repacked({**mended, **changes}))
 
     def _mend_parts(self) -> dict[str, bytes]:
-        """Mend the damaged XML parts: keep what can be read of each, or nothing; notes name them."""
+        """Return changes that mend damaged XML parts: for each, what can be read of it, or nothing; write notes."""
         mended: dict[str, bytes] = {}
         for name in filter(_is_xml, self.names):
             try:
@@ -101,8 +101,8 @@ class Package:
                 mended[name] = b""
                 with suppress(Unreadable):
                     mended[name] = xml_bytes(self.xml(name))
-                what = f"what is damaged of the part {name}" if mended[name] else f"part {name}"
-                write_note(f"{what}{LEFT_OUT}{error.__cause__}"[:300])
+                left_out = f"what is damaged of the part {name}" if mended[name] else f"part {name}"
+                write_note(f"{left_out}{LEFT_OUT}{error.__cause__}"[:300])
         return mended
 
     def title(self) -> str:
@@ -133,7 +133,7 @@ class Package:
                         f"its part {name!r} declares XML entities, which Office files never do (an attack?)",
                         "Do not open it; ask whoever made it",
                     )
-                # openpyxl passes over sheets that are not there, and needs what relates to them
+                # no relationship may lead to a part that is left out; but openpyxl needs those of its sheets
                 if removed and name.endswith(".rels") and not name.startswith("xl/_rels/"):
                     targets = "|".join(map(re.escape, removed)).encode()
                     pattern = rb'<Relationship\b(?=[^>]*Target="(?:[^"]*/)?(?:%s)")[^>]*/>' % targets
@@ -144,7 +144,7 @@ class Package:
 
 
 def beside(source: str, name: str) -> str:
-    """Return the name of a part as another one writes it: from where that is, or from the root of the package."""
+    """Return the full name of a part that another one (the source) names: relative to itself, or from the root."""
     return posixpath.normpath(posixpath.join("/", posixpath.dirname(source), name)).lstrip("/")
 
 

@@ -24,7 +24,9 @@ _DATA_URI = re.compile(
     r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=]{40,}(?:\s+[A-Za-z0-9+/]{60,}=*)*(?:\s+[A-Za-z0-9+/=]+(?=[)\"'>]))?"
 )
 _FRONT_TITLE = re.compile(r"\A---\n(?:.*\n){0,60}?title:[ \t]*(.+)\n(?:.*\n){0,200}?---\n")
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t]*$", re.M)
+_HEADING = re.compile(
+    r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t]*$", re.M
+)  # "# A", or underlined
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 _DELIMITER_HINT = re.compile(r"[\"']?sep=(.)[\"']?[ \t]*\n", re.I)  # Excel's, in the first line
 _OUTPUT_CHARACTERS = 2_000  # of a cell of a notebook
@@ -41,7 +43,8 @@ def _markdown_title(text: str) -> str:
     if front:
         return front.group(1).strip().strip("\"'")[:300]
     heading = _HEADING.search(_FENCE.sub("", text[:20_000]))
-    return (heading.group(1) or heading.group(2)).strip()[:300] if heading else ""
+    marked, underlined = heading.groups() if heading else ("", "")
+    return (marked or underlined).strip()[:300]
 
 
 def read_md(data: bytes, context: Context) -> Iterator[Part]:
@@ -56,7 +59,7 @@ def read_txt(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield one part: markdown cells, code in fences, and outputs (cut at 2,000 characters a cell)."""
+    """Yield one part: markdown cells, code in fences, and outputs (those of a cell cut at 2,000 characters)."""
     notebook = _load_json(decode(data))
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise Unreadable("it has no list of cells", "Upgrade it with: jupyter nbconvert --to notebook")
@@ -79,7 +82,7 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _field(value: Any, *names: str) -> Any:
-    """Return the text under a path of names in a JSON object; ``""`` if there is none."""
+    """Return the value under a path of names in a JSON object; ``""`` if there is none."""
     for name in names:
         value = value.get(name, "") if isinstance(value, dict) else ""
     return value
@@ -99,11 +102,13 @@ def _output_text(outputs: Any, number: int) -> str:
         if html := kinds["text/html"]:
             with leave_out(f"output of cell {number}"):
                 kinds["text/html"] = to_markdown(parse_html(html))
-        if _OBJECT.fullmatch(kinds["text/plain"].strip()):  # last, for the others show it
+        if _OBJECT.fullmatch(
+            kinds["text/plain"].strip()
+        ):  # "<Figure size 640x480>" comes last: the others say more
             kinds["text/plain"] = kinds.pop("text/plain")
         failure = [_join_source(_field(output, name)) for name in ("ename", "evalue")]
         texts += [_join_source(_field(output, "text")), ": ".join(filter(None, failure))]
-        texts.append(next(filter(str.strip, kinds.values()), ""))
+        texts.append(next(filter(str.strip, kinds.values()), ""))  # the first kind that is not blank
     text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
     text = _TERMINAL.sub("", text)
     if len(text) > _OUTPUT_CHARACTERS:
@@ -114,15 +119,17 @@ def _output_text(outputs: Any, number: int) -> str:
 
 
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield groups of rows (``row_start`` to ``row_end``) as markdown tables, the lines above the header as text."""
+    """Yield groups of rows (``row_start`` to ``row_end``) as markdown tables, with lines above a header as text."""
     text = decode(data)
     csv.field_size_limit(2**27)
     hint = _DELIMITER_HINT.match(text)
     delimiter = hint[1] if hint else _find_delimiter(text)
     rows_before = 0
     try:
-        for _, block in groupby(_filled_rows(_csv_rows(text, delimiter, hint)), key=itemgetter(0)):
-            filled = (row for _, row in block)
+        for _, numbered in groupby(
+            _filled_rows(_csv_rows(text, delimiter, hint)), key=itemgetter(0)
+        ):  # each table
+            filled = (row for _, row in numbered)
             first_rows, last = list(islice(filled, HEAD_ROWS)), 0
             header = find_header(first_rows)
             titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
@@ -132,7 +139,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
             for table, first, last in table_groups(first_rows[header], body):
                 yield Part(head + table, {"row_start": rows_before + first, "row_end": rows_before + last})
                 head = ""
-            if not last:
+            if not last:  # there are no rows below a header
                 yield Part(markdown_table(first_rows))
             rows_before += last
     except csv.Error as error:
@@ -140,9 +147,9 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _filled_rows(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, each with the number of its table: two blank rows end one."""
+    """Yield the rows that are not blank, each with the number of its table: two blank rows end a table."""
     table = blanks = 0
-    has_cells = False  # else what stands above the blank rows are titles
+    has_cells = False  # a row of this table has several; before, rows are titles, which end no table
     for row in rows:
         filled = sum(bool(cell.strip()) for cell in row)
         if not filled:
@@ -155,7 +162,7 @@ def _filled_rows(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator[list[str]]:
-    """Yield the rows of a CSV text below its hint; a line with a misplaced quotation mark is a row, and noted."""
+    """Yield the rows of a CSV text, without a first line ``sep=;`` (``hint``); misplaced quotation marks are noted."""
     lines, line_number, misfits = io.StringIO(text), 0, 0
     if hint:
         lines.readline()
@@ -171,20 +178,20 @@ def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator
         except csv.Error:
             lines.seek(start)
             line = lines.readline()
-            # an odd mark is a character like any other
+            # with an odd number of marks, these are taken as characters like any other
             row = next(reader([line], quotechar=None if line.count('"') % 2 else '"'))
             write_note(f"line {first}: a quotation mark does not fit; the line is read as a row")
             line_number, misfits = first, misfits + 1
             rows = reader(lines, strict=True)
         yield row
-        if misfits == _MAX_MISFITS:  # each search for the end of a quotation may go through all that follows
+        if misfits == _MAX_MISFITS:  # each cost a search for the end of a quotation through all that follows
             write_note(f"lines after {first}: each is read as a row")
             yield from (next(reader([line])) for line in lines)
             return
 
 
 def _find_delimiter(text: str) -> str:
-    """Return the separator that cuts most of the first lines into equally many cells; commas are in texts, too."""
+    """Return the separator that cuts most of the first lines into equally many cells; the comma, if no other does."""
     lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
 
     def score(candidate: str) -> int:
@@ -228,7 +235,7 @@ def _load_json(text: str) -> Any:
 
 
 def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object; a key that it has more than once gets the list of its values, and a note."""
+    """Make a dict of a JSON object's pairs; a key that comes more than once gets a list of its values, and a note."""
     value = dict(pairs)
     if len(value) < len(pairs):
         values = defaultdict[str, list[Any]](list)
@@ -241,7 +248,7 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _record_part(value: Any, number: int | None) -> Part:
-    """Make the part of a record: its lines, number and title."""
+    """Make the part of a record: its value as lines, with its number and title in the metadata."""
     metadata: dict[str, Scalar] = {} if number is None else {"record": number}
     titles = [value.get(key) for key in _TITLE_KEYS] if isinstance(value, dict) else []
     title = next((title for title in titles if isinstance(title, str)), "")
@@ -262,7 +269,7 @@ def _value_lines(value: Any, indent: str) -> Iterator[str]:
 
 
 def _item_lines(mark: str, item: Any, indent: str, *, on_mark: bool) -> Iterator[str]:
-    """Write an item behind its mark; its nested lines begin there or, with `on_mark` false, on the next line."""
+    """Yield an item's lines with its mark; those of a nested value begin on the mark's line only with ``on_mark``."""
     if not isinstance(item, dict | list) or not item:
         yield f"{mark} {_scalar_text(item)}"
     elif isinstance(item, list) and not any(isinstance(inner, dict | list) for inner in item):

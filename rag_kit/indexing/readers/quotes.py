@@ -16,6 +16,7 @@ from rag_kit.indexing.readers.ocr_layout import Box, ordered_boxes
 from rag_kit.indexing.readers.parts import Context, Part, leave_out
 from rag_kit.indexing.readers.pdf import open_pdf
 
+# signs of markdown, which pages do not show: of headings, items, tables, bold text, code
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s|[-*]\s|\|)|[|*`]|\\(?=#)|^\s*\|?[\s|:-]+\|?\s*$", re.M)
 # Blanks, hyphens at line ends, signs that readers change, accents; not those that tell Japanese letters apart.
 _UNWRITTEN = re.compile("[^\\w\u3099\u309a]|_")
@@ -26,9 +27,9 @@ Rectangle = tuple[float, float, float, float]
 def find_quote(data: bytes, context: Context) -> Iterator[Part]:
     """Yield one part, as JSON: the page of a quote and its rectangles there, or ``null`` where it is not found.
 
-    The first occurrence that ends at the bounds of words counts, or else the first one inside a longer word.
+    The first occurrence of whole words counts, or else the first one inside a longer word.
     """
-    quote = _letters(_MARKS.sub(" ", context.quote))[0]
+    quote, _ = _letters(_MARKS.sub(" ", context.quote))
     place, is_whole = None, False
     with closing(open_pdf(data)) as document:
         context.check(len(document), "pages", "max_pages")
@@ -45,17 +46,17 @@ def find_quote(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _letters(text: str) -> tuple[str, list[int]]:
-    """Reduce a text to its folded letters and digits, with the offset of each in the text."""
+    """Reduce a text to its letters and digits in small letters, without accents; return the offset of each, too."""
     letters, offsets = "", []
     for offset, character in enumerate(text):
         plain = _UNWRITTEN.sub("", unicodedata.normalize("NFKD", character).casefold())
         letters += plain
-        offsets += [offset] * len(plain)
+        offsets += [offset] * len(plain)  # a ligature gives several letters
     return letters, offsets
 
 
 def _find_letters(text: str, quote: str) -> tuple[list[int], bool]:
-    """Find the letters of a quote in a text: their offsets, and whether they begin and end at bounds of words."""
+    """Return the offsets of a quote's letters in a text ([] if it lacks them), and whether they are whole words."""
     letters, offsets = _letters(text)
     start = first = letters.find(quote)
     while start >= 0:
@@ -69,7 +70,7 @@ def _find_letters(text: str, quote: str) -> tuple[list[int], bool]:
 
 
 def _are_in_one_word(text: str, left: int, right: int) -> bool:
-    """Tell whether the letters at two offsets are in one word or number; Chinese letters never are."""
+    """Tell whether neighbouring letters, at two offsets, are in one word or number; Chinese ones never are."""
     between = "".join(sign for sign in text[left + 1 : right] if not unicodedata.combining(sign))
     if between:
         return bool(_IN_NUMBER.fullmatch(between)) and text[left].isdigit() and text[right].isdigit()
@@ -81,7 +82,7 @@ def _is_wide(character: str) -> bool:
 
 
 def _find_on_page(page: Any, quote: str, *, ocr: bool) -> tuple[list[Rectangle], bool]:
-    """Find a quote on a page: its rectangles, and whether it ends at bounds of words."""
+    """Return the rectangles of a quote on a page ([] if it is not there), and whether it is of whole words."""
     with closing(page.get_textpage()) as text_page:
         count = raw.FPDFText_CountChars(text_page)
         text = "".join(chr(raw.FPDFText_GetUnicode(text_page, n)) for n in range(count))
@@ -95,17 +96,20 @@ def _find_on_page(page: Any, quote: str, *, ocr: bool) -> tuple[list[Rectangle],
 
 
 def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
-    """Find a quote in the picture of a page: in each line the stretch that has it, by the widths of characters."""
+    """Recognise a page, and return the rectangles of a quote, one for each line, as `_find_on_page` does."""
     image, to_page = page_picture(page)
     reading = recognise(image)
     boxes = ordered_boxes(reading.boxes, reading.picture)
-    text, places = "", list[tuple[int, int]]()  # of each character its line, and its number there
+    text, positions = (
+        "",
+        list[tuple[int, int]](),
+    )  # of each character: the number of its line, and its column there
     for line, box in enumerate(boxes):
         text += f"{box.text}\n"
-        places += [(line, column) for column in range(len(box.text) + 1)]
+        positions += [(line, column) for column in range(len(box.text) + 1)]
     offsets, is_whole = _find_letters(text, quote)
-    columns_of: dict[int, list[int]] = {}
-    for line, column in (places[offset] for offset in offsets):
+    columns_of: dict[int, list[int]] = {}  # the columns of the quote's letters in each line
+    for line, column in (positions[offset] for offset in offsets):
         columns_of.setdefault(line, []).append(column)
     rectangles = []
     for line, columns in columns_of.items():
@@ -116,8 +120,8 @@ def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
 
 
 def _corners(box: Box, start: int, end: int) -> list[tuple[float, float]]:
-    """Return the corners of a stretch of a line; Chinese characters are twice as wide as others."""
-    widths = [2 if _is_wide(character) else 1 for character in box.text]
+    """Return the corners, in pixels, of the characters from start to end of a line, estimated by their widths."""
+    widths = [2 if _is_wide(character) else 1 for character in box.text]  # Chinese ones are twice as wide
     shares = sum(widths[:start]) / sum(widths), sum(widths[:end]) / sum(widths)
     top_left, top_right, low_right, low_left = box.corners
     corners = []

@@ -26,7 +26,7 @@ _GROUP_DEPTH = 20  # groups of shapes within each other
 _BULLETS = tuple(A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
 _EQUATION = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 _CONTENT = (f"{A}r", f"{A}br", f"{A}fld", f"{MC}AlternateContent", _EQUATION)  # of a paragraph
-_SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")
+_SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")  # arabicPeriod
 _FRAMES = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Minus": "{}-"}
 _TABLE = Path(__file__).with_name("slide_numbers.txt").read_text(encoding="utf-8")
 _STYLES = dict(line.split() for line in _TABLE.splitlines())
@@ -42,18 +42,18 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
     types = _MAIN_TYPE.sub(_PRESENTATION, package.read(_TYPES))
     try:
         deck: Any = package.open(pptx.Presentation, {_TYPES: types})
-        entries = list(deck.element.get_or_add_sldIdLst())  # deck.slides wants all of them whole
+        slide_ids = list(deck.element.get_or_add_sldIdLst())  # deck.slides would fail over one damaged slide
     except (PythonPptxError, KeyError, ValueError, AttributeError) as error:
         raise Unreadable(f"its slides cannot be found ({error})") from error
-    context.check(len(entries), "slides", "max_pages")
+    context.check(len(slide_ids), "slides", "max_pages")
     names_read, figures = set[str](), Figures(context)
-    for number, entry in enumerate(entries, 1):
+    for number, slide_id in enumerate(slide_ids, 1):
         with leave_out(f"slide {number}"):
-            slide = deck.part.related_slide(entry.rId)
+            slide = deck.part.related_slide(slide_id.rId)
             name = str(slide.part.partname)
             if slide.element.get("show") in ("0", "false"):
                 write_note(f"slide {number}{LEFT_OUT}it is hidden")
-            elif name not in names_read:  # a list that repeats a slide, which PowerPoint never writes
+            elif name not in names_read:  # a list of PowerPoint never repeats a slide, one that is forged may
                 blocks, heading = _read_slide(slide, f"slide {number}")
                 title = title or heading
                 yield Part("\n\n".join(blocks), {"page": number, "title": title})
@@ -80,7 +80,7 @@ def _slide_figures(slide: Any, package: Package, figures: Figures, fields: dict[
 
 
 def _read_slide(slide: Any, where: str) -> tuple[list[str], str]:
-    """Return the texts of a slide, and its title; ``where`` names the slide in notes."""
+    """Return the texts of a slide, its title first, and the title; ``where`` names the slide in reports."""
     heading = slide.shapes.title
     heading_text = _line_text(heading.text_frame) if heading is not None else ""
     blocks = [f"# {heading_text}"] if heading_text else []
@@ -109,10 +109,8 @@ def _read_shapes(shapes: Iterable[Any], where: str, depth: int) -> Iterator[str]
 def _read_shape(shape: Any) -> Iterator[str]:
     """Yield the text of a shape: a table, a chart, a text, a diagram, or the description of a picture."""
     if getattr(shape, "has_table", False):
-        rows = [[cell for cell in row.cells if not cell.is_spanned] for row in shape.table.rows]
-        spans = (
-            [(_line_text(each.text_frame), each.span_width, each.span_height) for each in row] for row in rows
-        )
+        rows = ((cell for cell in row.cells if not cell.is_spanned) for row in shape.table.rows)
+        spans = ([(_line_text(c.text_frame), c.span_width, c.span_height) for c in row] for row in rows)
         yield markdown_table(join_header(fill_spans(spans)))
     elif getattr(shape, "has_chart", False):
         yield from chart_texts(shape.chart._chartSpace)
@@ -135,8 +133,7 @@ def _line_text(frame: Any) -> str:
 def _list_text(frame: Any, shape: Any = None) -> str:
     """Write the paragraphs of a frame as lines; bullets and numbers become list items.
 
-    A number counts on over deeper paragraphs and those that say no other start; it begins anew after a paragraph of
-    its level or above that has none.
+    A number counts on over deeper paragraphs; after a paragraph of its level or above without one, it begins anew.
     """
     lines: list[str] = []
     last_numbers: dict[int, _ListNumber] = {}  # by level
@@ -148,7 +145,9 @@ def _list_text(frame: Any, shape: Any = None) -> str:
         bullet = _bullet(paragraph, frame, shape, level)
         sign = "" if bullet is None else bullet.tag.removeprefix(A)
         before = last_numbers.get(level)
-        last_numbers = {each: last for each, last in last_numbers.items() if each < level}
+        last_numbers = {
+            each: last for each, last in last_numbers.items() if each < level
+        }  # forget deeper ones
         mark = "- " if level or sign == "buChar" else ""
         if sign == "buAutoNum":
             number = last_numbers[level] = _next_number(bullet, before)
@@ -169,6 +168,7 @@ class _ListNumber(NamedTuple):
 
 
 def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
+    """Return the number after the one before, or the first of a new list where the scheme or the start is another."""
     scheme, start = bullet.get("type") or "", bullet.get("startAt") or ""
     if before is not None and before.scheme == scheme and start in ("", before.start):
         return before._replace(value=before.value + 1)
@@ -176,13 +176,13 @@ def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
 
 
 def _paragraph_text(paragraph: Any) -> str:
-    """Return the text of a paragraph, with superscripts and subscripts in line, and what is struck marked."""
+    """Return the text of a paragraph; superscripts, subscripts and struck text are written as in ``m^2``, ``~~5~~``."""
     return join_runs((_run_text(run), *_form(run)) for run in paragraph._p.iterchildren(*_CONTENT))
 
 
 def _run_text(run: Any) -> str:
     """Return the text of a run, a line break, a field or an equation."""
-    if run.tag in _CONTENT[-2:]:
+    if run.tag in _CONTENT[-2:]:  # an equation
         return f" {' '.join(map(equation_text, run.iter(f'{OMML}oMath')))} "
     return str(run.text)
 
@@ -191,15 +191,15 @@ def _form(run: Any) -> tuple[int, bool]:
     """Return 1 for a superscript, -1 for a subscript, else 0; and whether the letters are struck."""
     properties = run.find(f"{A}rPr")
     given = {} if properties is None else properties.attrib
-    baseline = given.get("baseline", "0").rstrip("%")
+    baseline = given.get("baseline", "0").rstrip("%")  # "30000" or "30%" is raised, "-25000" lowered
     shift = -1 if baseline.startswith("-") else int(baseline.strip("0.") != "")
     return shift, given.get("strike", "noStrike") != "noStrike"
 
 
 def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
-    """Return the bullet or number that PowerPoint shows before a paragraph: its own, or an inherited number."""
+    """Return the element of the bullet or number before a paragraph: its own, or an inherited number; else None."""
     own = paragraph._p.pPr
-    for bullet in () if own is None else own.iterchildren(*_BULLETS):
+    for bullet in () if own is None else own.iterchildren(*_BULLETS):  # the first, if there is one
         return bullet
     for styles in _inherited_styles(frame, shape):
         for properties in styles.iterchildren(f"{A}lvl{level + 1}pPr"):
@@ -209,7 +209,7 @@ def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
 
 
 def _inherited_styles(frame: Any, shape: Any) -> Iterator[Any]:
-    """Yield the list styles of a frame, then of the placeholders in layout and master behind its shape."""
+    """Yield the list styles of a frame, then those of the placeholders in layout and master that its shape follows."""
     yield from frame._txBody.iterchildren(f"{A}lstStyle")
     while getattr(shape, "is_placeholder", False):
         shape = getattr(shape, "_base_placeholder", None)

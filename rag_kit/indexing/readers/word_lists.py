@@ -25,13 +25,13 @@ class Styles:
     def __init__(self, root: Any) -> None:
         nodes = [] if root is None else list(root.iter(f"{W}style"))
         self.by_id = {node.get(f"{W}styleId"): node for node in nodes}
-        self._default = None  # of paragraphs: the first that says so
+        self._default = None  # style of plain paragraphs: the first that is marked so
         for node in nodes:
             is_default = node.get(f"{W}type") == "paragraph" and node.get(f"{W}default") == "1"
             self._default = node if is_default and self._default is None else self._default
 
     def chain(self, style_id: str | None) -> Iterator[Any]:
-        """Yield a style and the styles that it is based on, nearest first; without an id, those of plain paragraphs."""
+        """Yield a style and the styles that it is based on, nearest first; without an id, the default style's."""
         node = self.by_id.get(style_id) if style_id else self._default
         for _ in range(_BASED_ON_STEPS):
             if node is None:
@@ -47,14 +47,14 @@ class _Level:
         formats = [value_of(each) or "decimal" for each in node.iter(f"{W}numFmt")]
         legal = node.find(f"{W}isLgl")
         self.start = whole_number(value_of(node.find(f"{W}start")), 1)
-        self.override: int | None = None  # where its list says that it starts anew, once
-        self.style = formats[-1] if formats else "decimal"  # the last is that of a fallback
+        self.override: int | None = None  # a start that its list gives, which holds once
+        self.style = formats[-1] if formats else "decimal"  # the last is a fallback that all programs know
         self.text = value_of(node.find(f"{W}lvlText")) or ""  # such as "%1.%2" for 3.1
         self.legal = legal is not None and value_of(legal) not in ("0", "false")  # higher levels in digits
         self.gap = "" if value_of(node.find(f"{W}suff")) == "nothing" else " "  # after the label
-        # the number of the level after which it restarts
+        # the last level, from 1, after which it begins anew: 0 for never, -1 for all levels above itself
         self.restart = whole_number(value_of(node.find(f"{W}lvlRestart")), -1)
-        self.paragraphs = value_of(node.find(f"{W}pStyle"))  # style of the paragraphs that are linked to it
+        self.paragraph_style = value_of(node.find(f"{W}pStyle"))  # whose paragraphs have this level
 
     def next_number(self, last: int | None) -> int:
         """Return the number of the next paragraph at this level; ``last`` is None where the level begins anew."""
@@ -80,54 +80,58 @@ class Lists:
         self._abstract = {node.get(f"{W}abstractNumId"): node for node in root.iter(f"{W}abstractNum")}
         self._lists = {node.get(f"{W}numId"): node for node in root.iter(f"{W}num")}
         self._definitions: dict[str, _Definition] = {}  # by list id
-        # the last number by definition and level
-        self._counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self._counts: defaultdict[str, dict[int, int]] = defaultdict(
+            dict
+        )  # last numbers: definition -> level -> it
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """Return the level and the label, with the gap after it, of the next paragraph; ``None`` without a number."""
-        list_id, number = self._find_level(paragraph)
-        abstract, levels = self._definition(list_id)
-        if number not in levels:
+        """Count the next paragraph; return its level and its label with the gap after it, ``None`` without a number."""
+        list_id, depth = self._find_level(paragraph)
+        abstract_id, levels = self._definition(list_id)
+        if depth not in levels:
             return None
-        level, counts = levels[number], self._counts[abstract]
-        counts[number] = level.next_number(counts.get(number))
-        # deeper levels begin anew, unless they say that they do after another level only
-        for deeper in [each for each in counts if each > number]:
+        level, counts = levels[depth], self._counts[abstract_id]
+        counts[depth] = level.next_number(counts.get(depth))
+        # deeper levels begin anew, unless they do so only after a level further up
+        for deeper in [each for each in counts if each > depth]:
             restart = levels[deeper].restart if deeper in levels else -1
-            if restart < 0 or number < restart:
+            if restart < 0 or depth < restart:
                 del counts[deeper]
         if level.style == "bullet":
-            return number, "- "
+            return depth, "- "
+        # in "%1.%2", put the number of each level in its place; they count from 1
         label = re.sub(r"%(\d)", lambda match: _written(levels, counts, int(match[1]) - 1, level), level.text)
-        return (number, label + level.gap) if label.strip() else None
+        return (depth, label + level.gap) if label.strip() else None
 
     def _find_level(self, paragraph: Any) -> tuple[str, int]:
-        """Return the list and the level of a paragraph, by its own properties or else those of its style."""
+        """Return the list id and the level of a paragraph: by its own properties, else by those of its styles."""
         own = paragraph.find(f"{W}pPr/{W}numPr")
         styles = list(self._styles.chain(value_of(paragraph.find(f"{W}pPr/{W}pStyle"))))
         numberings = [own, *(style.find(f"{W}pPr/{W}numPr") for style in styles)]
         list_id, level = _first_value(numberings, "numId"), _first_value(numberings, "ilvl")
-        if own is None or own.find(f"{W}ilvl") is None:
-            names = [style.get(f"{W}styleId") for style in styles]
-            for number, each in self._definition(list_id)[1].items():
-                if each.paragraphs in names:
-                    return list_id, number
+        if own is None or own.find(f"{W}ilvl") is None:  # a level that is linked to its style comes first
+            style_ids = [style.get(f"{W}styleId") for style in styles]
+            for depth, linked in self._definition(list_id)[1].items():
+                if linked.paragraph_style in style_ids:
+                    return list_id, depth
         return list_id, whole_number(level, 0)
 
     def _definition(self, list_id: str) -> _Definition:
-        """Find the abstract definition of a list, and its levels with what the list overrides."""
+        """Return the id of a list's abstract definition, and its levels by number with the changes of the list."""
         if list_id in self._definitions:
             return self._definitions[list_id]
-        self._definitions[list_id] = ("", {})  # what a list that refers to itself gets
+        self._definitions[list_id] = ("", {})  # a list that refers to itself gets this
         node = self._lists.get(list_id)
-        abstract = "" if node is None else value_of(node.find(f"{W}abstractNumId")) or ""
-        base = self._abstract.get(abstract)
+        abstract_id = "" if node is None else value_of(node.find(f"{W}abstractNumId")) or ""
+        base = self._abstract.get(abstract_id)
         if node is None or base is None:
             return self._definitions[list_id]
         levels: dict[int, _Level] = {}
-        style = self._styles.by_id.get(value_of(base.find(f"{W}numStyleLink")))
+        style = self._styles.by_id.get(
+            value_of(base.find(f"{W}numStyleLink"))
+        )  # a style may lead to another list
         if style is not None and (other := value_of(style.find(f"{W}pPr/{W}numPr/{W}numId"))):
-            abstract, linked = self._definition(other)
+            abstract_id, linked = self._definition(other)
             levels |= {number: copy(level) for number, level in linked.items()}
         levels |= {_number(level): _Level(level) for level in base.findall(f"{W}lvl")}
         for override in node.findall(f"{W}lvlOverride"):
@@ -136,23 +140,23 @@ class Lists:
                 levels[number] = _Level(changed)
             if start is not None and number in levels:
                 levels[number].override = whole_number(value_of(start), 1)
-        self._definitions[list_id] = (abstract, levels)
+        self._definitions[list_id] = (abstract_id, levels)
         return self._definitions[list_id]
 
 
 def _first_value(nodes: Iterable[Any], name: str) -> str:
-    """Return the first value of a child element of some nodes; nodes may be ``None``."""
+    """Return the first value that a child of this name has in the nodes, else ""; nodes may be ``None``."""
     values = [value_of(node.find(W + name)) for node in nodes if node is not None]
     return next((value for value in values if value), "")
 
 
-def _written(levels: dict[int, _Level], counts: dict[int, int], number: int, labelled: _Level) -> str:
-    """Write the number of a level as it appears in the label of the same or a deeper level."""
-    level = levels.get(number)
+def _written(levels: dict[int, _Level], counts: dict[int, int], depth: int, labelled: _Level) -> str:
+    """Write the last number of a level as the label of the same or a deeper level (``labelled``) shows it."""
+    level = levels.get(depth)
     if level is None or level.style == "none":
         return ""
     style = "decimal" if labelled.legal and level.style != "decimalZero" else level.style
-    return list_number(counts.get(number, level.start), style)
+    return list_number(counts.get(depth, level.start), style)
 
 
 def _number(node: Any) -> int:
