@@ -96,7 +96,7 @@ class Reader(AbstractContextManager["Reader"]):
         """End the reader process, also while another thread waits for it; the reader cannot be used afterwards."""
         self._closed = True
         if (process := self._process) is not None:
-            process.stop()
+            process.stop()  # a thread that waits for it gets an error, and gives the lock back
         with self._lock:
             if self._process is not None:
                 self._process.kill()
@@ -128,12 +128,12 @@ class Reader(AbstractContextManager["Reader"]):
         return ReadLimits(max_seconds=_OCR_SECONDS) if ocr or self.keep else ReadLimits()
 
     def check(self, path: Path, root: Path) -> None:
-        """Raise ReadError for a file that `read` would refuse by its place, ending, kind or size; nothing is read."""
+        """Raise ReadError for a file that `read` would refuse by its folder, suffix, kind or size; nothing is read."""
         with _as_read_error(path):
             self._reader_of(path, _resolved(path, root), (self.limits or ReadLimits()).max_bytes, self.ocr)
 
     def _reader_of(self, path: Path, real: Path, max_bytes: int, ocr: bool) -> tuple[UserReader | None, str]:
-        """Return a user's reader for a file, if any, and its format; raises `Unreadable` for no file or a large one."""
+        """Return a user's reader for a file, or None, and its format; raises `Unreadable` if it cannot be read."""
         user_reader = reader_for(path, self.readers)
         if user_reader is None:
             format_name = format_of(path, ocr=ocr)
@@ -144,7 +144,7 @@ class Reader(AbstractContextManager["Reader"]):
         return user_reader, path.suffix.lower().lstrip(".")
 
     def locate(self, quote: str, path: Path, page: int = 0, *, ocr: bool = False) -> Place | None:
-        """Find the page and rectangles of a quote in a PDF, as the function `locate`; ``page`` 0 for all pages."""
+        """Return the page and rectangles of a quote in a PDF, None if it lacks it; ``page`` 0 searches all pages."""
         limits = self.limits or self._default_limits(ocr)
         with _as_read_error(path):
             real = _resolved(path, self.root)
@@ -154,14 +154,14 @@ class Reader(AbstractContextManager["Reader"]):
         return (place["page"], [tuple(box) for box in place["boxes"]]) if place else None
 
     def _convert(self, path: Path, format_name: str, context: Context) -> list[Document]:
-        """Have a process read the file; a new one where the last has ended, read enough files, or has other limits."""
+        """Convert a file in the reader process, or in a new one if that has ended, read enough, or has other limits."""
         with self._lock:
             if self._closed:
                 raise InvalidInputError("This Reader is closed; make a new one.")
             process = self._process
             if process is not None:
-                has_limits = process.alive and process.max_memory == context.limits.max_memory
-                if not has_limits or process.files >= _FILES_PER_PROCESS:
+                is_usable = process.alive and process.max_memory == context.limits.max_memory
+                if not is_usable or process.files >= _FILES_PER_PROCESS:
                     process.kill()
                     process = None
             if process is None:
@@ -171,7 +171,7 @@ class Reader(AbstractContextManager["Reader"]):
 
 @contextmanager
 def _as_read_error(path: Path) -> Iterator[None]:
-    """Turn `Unreadable` into the error for people, which says the path."""
+    """Turn `Unreadable` in the block into the public ReadError, which says the path."""
     try:
         yield
     except Unreadable as error:
@@ -180,7 +180,7 @@ def _as_read_error(path: Path) -> Iterator[None]:
 
 @cache
 def shared_reader() -> Reader:
-    """Return the reader of `read`; a forked process has one of its own."""
+    """Return the reader that all calls of `read` share; a forked process makes one of its own."""
     reader = Reader()
     atexit.register(reader.close)
     return reader
@@ -256,8 +256,8 @@ def _resolved(path: Path, root: Path | None) -> Path:
 def _with_source(
     documents: Iterable[Document], path: Path, real: Path, root: Path | None, format_name: str
 ) -> list[Document]:
-    """Return the documents of a file, with metadata that say which file it is."""
-    # the name as given, not the target of a link: that is what people look for
+    """Return copies of documents with their file's source, name and title in their metadata; fields of theirs win."""
+    # people look for the name that they gave, not for the target of a link
     absolute = Path(os.path.abspath(path))
     base = absolute.parent if root is None else Path(os.path.abspath(root))
     inside, folder = (absolute, base) if absolute.is_relative_to(base) else (real, base.resolve())

@@ -67,7 +67,7 @@ _ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; k
 
 @cache
 def _common_characters(encoding: str) -> frozenset[str]:
-    """Return the characters of everyday use: the frequent half of an encoding's table, kana, hangul, punctuation."""
+    """Return the characters of everyday use in an East Asian encoding: the frequent half of its table, punctuation."""
     common = set("，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　")
     table = "euc_jp" if encoding == "cp932" else encoding  # the same characters under other bytes
     for row in _ROWS[table]:
@@ -87,7 +87,7 @@ _FREQUENT = frozenset(
 
 
 def _score_encoding(text: str, encoding: str) -> float:
-    """Score how usual the characters of a decoded text are for its encoding, from 0 to 2."""
+    """Score how usual the characters of a decoded text are: the shares of common and very frequent ones, 0 to 2."""
     beyond_ascii = [character for character in text if character > "\x7f"]
     if not beyond_ascii:
         return 0.0
@@ -98,10 +98,10 @@ def _score_encoding(text: str, encoding: str) -> float:
 
 
 def _decode_nearly(data: bytes, encoding: str) -> str | None:
-    """Decode a text of which at most one in 50 characters beyond ASCII is damaged; None if more are."""
+    """Decode a text, with U+FFFD for damage; None if over one in 50 characters beyond ASCII is damaged."""
     try:
         return data.decode(encoding)
-    except LookupError:
+    except LookupError:  # Python knows no such encoding
         return None
     except UnicodeDecodeError:
         text = data.decode(encoding, "replace")
@@ -110,7 +110,7 @@ def _decode_nearly(data: bytes, encoding: str) -> str | None:
 
 
 def codec_of(name: str) -> str:
-    """Return the codec for a declared charset: the larger one where files are really in that, as browsers do."""
+    """Return the codec for a declared charset, as browsers do: for some the larger one that files are really in."""
     name = name.strip().lower()
     return next((wide for names, wide in _ALIASES.items() if name in names.split()), name)
 
@@ -127,9 +127,9 @@ def _utf8_sequences(data: bytes) -> tuple[int, int]:
 
 
 def _detect(data: bytes, declared: str) -> str:
-    """Return the codec of a text without a byte order mark: the declared one if it works; a guess is noted."""
-    is_declared = declared not in ("", "utf-8") and _decode_nearly(data, declared) is not None
-    if is_declared and declared.startswith(_SEVEN_BIT):
+    """Return the codec of a text without a byte order mark: UTF-8 if it fits, else the declared one, else a guess."""
+    declared_works = declared not in ("", "utf-8") and _decode_nearly(data, declared) is not None
+    if declared_works and declared.startswith(_SEVEN_BIT):
         return declared
     whole, damaged = _utf8_sequences(data)
     wide = _wide_or_shifted(data, is_sound=not damaged)
@@ -138,7 +138,7 @@ def _detect(data: bytes, declared: str) -> str:
         return wide
     if whole >= _WHOLE_FOR_DAMAGED * damaged:
         return "utf-8"
-    if is_declared:
+    if declared_works:
         return declared
     guess = _guess(data, nearly_utf8=whole >= damaged and damaged <= _FEW)
     write_note(f"encoding guessed: {guess}")
@@ -146,7 +146,7 @@ def _detect(data: bytes, declared: str) -> str:
 
 
 def _wide_or_shifted(data: bytes, *, is_sound: bool) -> str:
-    """Return the codec of UTF-16 without a mark, or of a text that is written in bytes of ASCII; else ""."""
+    """Return the codec of UTF-16 without a mark, or of an encoding in ASCII bytes, as UTF-7; "" for other texts."""
     if not is_sound or _LOW.search(data):
         beginning = data[: _SAMPLE // 10]
         names = ("utf-16-le", "utf-16-be")
@@ -164,16 +164,14 @@ def _wide_or_shifted(data: bytes, *, is_sound: bool) -> str:
 
 
 def _usual_share(text: Sequence[str]) -> float:
-    """Return how much of a text is ASCII, in an alphabet up to Thai, or in everyday use in East Asia."""
+    """Return the share of a text's characters that are ASCII, of alphabets up to Thai, or common in East Asia."""
     common = frozenset[str]().union(*map(_common_characters, _ROWS))
-    usual = sum(
-        " " <= each < "\x7f" or "\xa0" < each < "\u0e80" or each in common or each.isspace() for each in text
-    )
+    usual = sum(" " <= c < "\x7f" or "\xa0" < c < "\u0e80" or c in common or c.isspace() for c in text)
     return usual / max(1, len(text))
 
 
 def _guess(data: bytes, *, nearly_utf8: bool) -> str:
-    """Guess a codec; ``nearly_utf8`` is for a short text with a few letters beyond ASCII."""
+    """Guess a codec; ``nearly_utf8`` says that hardly a sequence is damaged in UTF-8, which wins over chardet."""
     east_asian, is_clear = _east_asian(data)
     if is_clear:
         return east_asian
@@ -181,7 +179,7 @@ def _guess(data: bytes, *, nearly_utf8: bool) -> str:
         return "utf-8"
     import chardet  # here, since few texts need it
 
-    if len(data) > _SAMPLE:  # it looks at the beginning, which may be all ASCII
+    if len(data) > _SAMPLE:  # chardet looks at the beginning, which may be all ASCII
         data = b"\n".join(line for line in data.split(b"\n") if not line.isascii())
     answer = chardet.detect(data, compat_names=False, include_encodings=_GUESSED)["encoding"] or "cp1252"
     if east_asian and answer in _GUESSED[: len(_EAST_ASIAN)]:
@@ -190,14 +188,14 @@ def _guess(data: bytes, *, nearly_utf8: bool) -> str:
 
 
 def _east_asian(data: bytes) -> tuple[str, bool]:
-    """Return the East Asian codec whose usual characters fit best, or ""; and whether chardet need not be asked."""
+    """Return the East Asian codec in which a text looks most usual, or ""; and whether that is sure without chardet."""
     best, best_score, damaged = "", _MIN_SCORE, False
     for encoding in _EAST_ASIAN:
         text = _decode_nearly(data, encoding)
         if text is None:
             continue
         score = _score_encoding(text[:_SAMPLE], encoding)
-        if score > best_score + 1e-9:
+        if score > best_score + 1e-9:  # of equal ones the first
             best, best_score, damaged = encoding, score, "\ufffd" in text
     return best, bool(best) and (damaged or best_score > _CLEAR_SCORE)
 
@@ -217,7 +215,7 @@ def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:
         declared = found[1].decode("ascii")
     encoding = marked or _detect(data, codec_of(declared))
     if encoding == "cp1252" and data.startswith(b"\x00"):
-        encoding = "utf-8"
+        encoding = "utf-8"  # binary data, more likely; its damage shows below
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError:

@@ -61,7 +61,7 @@ class Figures:
             write_note(f"{count} picture{'s' * (count > 1)}{LEFT_OUT}{reason}")
 
     def parts(self, where: str, image: Callable[[], Any], caption: str, **metadata: Any) -> Iterator[Part]:
-        """Yield a part for a picture from ``image()`` (bytes, or of Pillow); a note says why one is left out."""
+        """Yield the part of a picture (which ``image()`` loads as bytes, or of Pillow), or write a note why not."""
         if not self._wanted or self._full:
             return
         self._tried += 1
@@ -75,15 +75,15 @@ class Figures:
             kept = self._keep(image())
         if kept is None:
             return
-        paper, data = kept
+        large, data = kept
         with leave_out(f"text in {where}"):
-            text = picture_text(paper)
+            text = picture_text(large)
         if text:
             metadata["ocr"] = True
         yield Part("\n\n".join(filter(None, [" ".join(caption.split()), text])), metadata, data)
 
     def _keep(self, given: Any) -> tuple[Any, bytes] | None:
-        """Return a picture on paper, and the bytes of a small copy; None for an icon, or a picture seen before."""
+        """Return a picture in RGB, and the file of a small copy; None for an icon, or a picture seen before."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given
@@ -92,8 +92,8 @@ class Figures:
             return None
         if image.width * image.height > _MAX_PIXELS:
             raise Unreadable(f"it has {image.width} by {image.height} pixels, more than {_MAX_PIXELS}")
-        paper = on_paper(image)
-        small = paper.copy()
+        large = on_paper(image)
+        small = large.copy()
         small.thumbnail((_MAX_SIDE, _MAX_SIDE))
         digest = hashlib.sha256(b"%d " % small.width + small.tobytes()).digest()
         if digest in self._seen:
@@ -106,7 +106,7 @@ class Figures:
             raise Unreadable(f"it takes {len(data)} bytes, more than the {_MAX_BYTES} that are kept")
         self._bytes += len(data)
         self._count += 1
-        return paper, data
+        return large, data
 
 
 def _encoded(image: Any, kind: str) -> bytes:
@@ -116,7 +116,7 @@ def _encoded(image: Any, kind: str) -> bytes:
 
 
 def is_scan(page: Any) -> bool:
-    """Tell whether the pictures on a PDF page, which may be pieces of one, cover it."""
+    """Tell whether a PDF page is a scan: its pictures, which may be pieces of one, cover most of it."""
     width, height = page.get_size()
     covered = 0.0
     for picture in _images(page):
@@ -130,7 +130,7 @@ def _images(page: Any) -> Iterator[Any]:
 
 
 def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, where: str) -> list[Part]:
-    """Return the parts of the pictures on a PDF page; one behind the text of the whole page is left out."""
+    """Return the parts of the pictures on a PDF page, without one that lies behind the text of the whole page."""
     page_width, page_height = page.get_size()
     parts: list[Part] = []
     for number, picture in enumerate(_images(page), 1):
@@ -152,7 +152,7 @@ def _render(picture: Any) -> Any:
 
 
 def _caption(lines: Sequence[Line], box: tuple[float, float, float, float]) -> str:
-    """Return the caption below or above a box: a line that begins as one, and up to three lines right below it."""
+    """Return the caption below or above a picture's box: a line such as "Fig. 1", and up to three lines below that."""
     left, bottom, right, top = box
     for index, line in enumerate(lines):
         gaps = bottom - line.bottom, line.bottom - top  # below and above the box
@@ -173,13 +173,13 @@ def _caption(lines: Sequence[Line], box: tuple[float, float, float, float]) -> s
 def html_figures(
     tree: Any, figures: Figures, load: Callable[[str], bytes], metadata: dict[str, Any], prefix: str = ""
 ) -> Iterator[Part]:
-    """Yield the parts of the pictures of an HTML tree: in ``data:`` addresses, or loaded by ``load``."""
+    """Yield the parts of the pictures of an HTML tree: in ``data:`` addresses, or read by ``load(path)``."""
     for number, node in enumerate(tree.iter("img"), 1):
-        # of several sizes of a picture, the first
+        # srcset="small.png 1x, large.png 2x" gives several sizes: the first is taken
         source = (node.get("src") or (node.get("srcset") or "").strip().partition(" ")[0]).strip()
         if not source or any("hidden" in each.attrib for each in (node, *node.iterancestors())):
             continue
-        if re.match(r"(?!data:)\w[\w+.-]*:|//", source, re.I):
+        if re.match(r"(?!data:)\w[\w+.-]*:|//", source, re.I):  # https:... or //host/...
             figures.pass_over("on other machines")
             continue
         figure = next(node.iterancestors("figure"), None)
@@ -197,7 +197,8 @@ def _source_bytes(source: str, load: Callable[[str], bytes]) -> bytes:
             return base64.b64decode(unquote(source[match.end() :]))
         except binascii.Error as error:
             raise Unreadable(f"its data are damaged ({error})") from error
-    return load(unquote(source.partition("#")[0].partition("?")[0]))
+    path = re.split("[#?]", source, maxsplit=1)[0]
+    return load(unquote(path))
 
 
 def file_beside(folder: str, name: str, max_bytes: int) -> bytes:

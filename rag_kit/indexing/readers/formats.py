@@ -75,10 +75,8 @@ def format_of(path: PurePath, *, ocr: bool = False) -> str:
     if kind is None:
         reason = f"{suffix or 'a name without a suffix'} is not among the supported formats"
         advice = "Convert it, e.g. to .pdf, .docx, .md or .csv"
-        if suffix in _SAVED_AS:
-            advice = (
-                f"Save it as {_SAVED_AS[suffix]} in the program that it was written with, or in LibreOffice"
-            )
+        if better := _SAVED_AS.get(suffix):
+            advice = f"Save it as {better} in the program that it was written with, or in LibreOffice"
         raise Unreadable(reason, f"{advice}, or add a reader with register_reader")
     if KINDS[kind].reader == _PICTURE and not ocr:
         raise Unreadable(f"{suffix} is a picture, and OCR is off", OCR_ADVICE)
@@ -131,9 +129,11 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
 
 
 def check_pattern(pattern: Any) -> str:
-    """Return a user's pattern in lower case; a suffix stands for all files that have it."""
+    """Return a user's pattern in lower case, a suffix such as ``.eml`` as ``*.eml``; raises InvalidInputError."""
     lower = pattern.lower() if isinstance(pattern, str) else ""
-    if not re.search(r"[.*?]", lower) or not lower.strip("./*?"):
+    if not re.search(r"[.*?]", lower) or not lower.strip(
+        "./*?"
+    ):  # neither a suffix nor wildcards, or no letters
         raise InvalidInputError(
             f"A reader's pattern must be a file name with wildcards, as in '*.eml', or a suffix with its dot, not "
             f"{pattern!r}."
@@ -142,12 +142,12 @@ def check_pattern(pattern: Any) -> str:
 
 
 def all_readers(more: Mapping[str, UserReader]) -> dict[str, UserReader]:
-    """Return the readers of `register_reader`, then a caller's own."""
+    """Return the readers of `register_reader` by pattern, then a caller's own, which win."""
     return {pattern: reader for pattern, reader in _READERS.items() if pattern not in more} | dict(more)
 
 
 def reader_for(path: Path, more: Mapping[str, UserReader]) -> UserReader | None:
-    """Return the reader of a file, registered or a caller's own: the last whose pattern fits."""
+    """Return the user's reader of a file, registered or a caller's own: the last whose pattern fits; None without."""
     name, whole = path.name.lower(), path.as_posix().lower()
     for pattern, reader in reversed(all_readers(more).items()):
         if fnmatchcase(whole, f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern):
@@ -160,7 +160,7 @@ def user_documents(reader: UserReader, path: Path) -> list[Document]:
     from langchain_core.documents import Document
 
     call: Any = reader
-    is_loader = isinstance(reader, type)
+    is_loader = isinstance(reader, type)  # a class of LangChain, which is made from the path
     try:
         result: Any = call(str(path)).load() if is_loader else call(path)
         items: list[Any] = [result] if isinstance(result, str | Document) else list(result)

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-_ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)
+_ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)  # 1st, 1er, 1º
 _RAISED_NUMBER = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*|[a-z]|[*†‡§]+")
 _UNIT = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Za-zÀ-ɏµΑ-ω]{1,3}$|[千厘毫分微]米$|[)\]}′°]$")
 _MAX_WRITTEN = 1_000  # greater numbers of lists are written in digits
@@ -29,10 +29,10 @@ _SHAPES = dict(line.replace("m:", OMML).split() for line in _SHAPE_TABLE.splitli
 
 
 def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:
-    """Write a superscript behind ``before``: a power with ``^``, the mark of a footnote in brackets.
+    """Return a superscript as it is written behind the text before it: a power as ``^2``, a footnote's mark ``[2]``.
 
-    A raised number is a power behind a unit, a variable, a bracket or a short number, else the mark of a note. Before a
-    fraction slash (``after``) it is no power; with ``note`` it is known to be a mark.
+    A raised number is a power behind a unit, a variable, a bracket or a short number, else the mark of a footnote. If a
+    fraction slash is ``after`` it, it is neither; with ``note``, it is known to be a mark.
 
     Example:
         >>> [before + raised(before, text) for before, text in (("10", "-3"), ("m", "2"), ("1", "st"), ("2020", "3"))]
@@ -43,35 +43,35 @@ def raised(before: str, text: str, after: str = "", *, note: bool = False) -> st
         return " " + text if before[-1:].isdigit() else text
     if re.fullmatch(r"\d{1,3}\)", text):  # a mark such as 1)
         text, note = text[:-1], True
-    apart = not before.strip() or before[-1].isspace()
+    is_apart = not before.strip() or before[-1].isspace()
     # in brackets already, or a sign such as ™
     is_marked = re.match(r"[\[(^]", text) or not re.search(r"\w|[*†‡§]", text)
     number = re.search(r"\d[\d.,]*$", before)
     # a single letter behind a longer number is the mark of a note
     is_ordinal = number and _ORDINAL.fullmatch(text) and (len(text) > 1 or len(number[0]) < 3)
-    if is_marked or is_ordinal or (apart and not text.isdigit()):
+    if is_marked or is_ordinal or (is_apart and not text.isdigit()):
         return text
-    # a short number has powers, and so has a unit
+    # powers are written behind a short number, and behind a unit
     takes_power = len(number[0]) < 3 and text[0] not in "*†‡§" if number else _UNIT.search(before)
-    if note or apart or (_RAISED_NUMBER.fullmatch(text) and not takes_power):
+    if note or is_apart or (_RAISED_NUMBER.fullmatch(text) and not takes_power):
         return f"[{text}]"
     is_single = re.fullmatch(r"[+−–-]?(?:\w|\d+(?:\.\d+)?)[+−–-]?", text)
     return f"^{text}" if is_single else f"^({text})"
 
 
 def lowered(before: str, text: str) -> str:
-    """Write a subscript behind ``before``: as it is, but a number behind a number with ``_``."""
-    return "_" * (before[-1:].isdigit() and text[:1].isdigit()) + text
+    """Return a subscript as it is written behind the text before it: unchanged, or with ``_`` between two digits."""
+    return f"_{text}" if before[-1:].isdigit() and text[:1].isdigit() else text
 
 
 def struck(text: str) -> str:
-    """Mark a text that is struck, such as a price that holds no more, beside the new one."""
+    """Mark a text that is struck, such as an old price beside the new one: ``~~5~~``."""
     inner = text.strip()
     return text.replace(inner, f"~~{inner}~~") if inner else text
 
 
 def join_runs(runs: Iterable[tuple[str, int, bool]]) -> str:
-    """Join the runs of a line, each with 1 where it is raised, -1 where lowered, and whether it is struck."""
+    """Join the runs of a line, each given as text, shift (1 raised, -1 lowered, 0 neither) and whether it is struck."""
     text = ""
     for (shift, is_struck), alike in groupby(runs, key=lambda run: run[1:]):
         piece = "".join(run[0] for run in alike)
@@ -99,10 +99,11 @@ def list_number(number: int, style: str) -> str:
         return _ROWS[style][number - 1]
     if style in _DIGITS:
         return "".join(_DIGITS[style][int(digit)] for digit in text)
+    # chineseCounting and taiwaneseCountingThousand write the same numbers: the table has "Counting"
     chinese_style = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
     if chinese_style in _DIGITS:
         return _chinese(text, _DIGITS[chinese_style])
-    if style in ("ordinal", "ordinalText"):
+    if style in ("ordinal", "ordinalText"):  # 1st, 11th
         ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
         return text + ("th" if 10 < number % 100 < 14 else ending)
     if style in ("upperRoman", "lowerRoman"):
@@ -118,37 +119,38 @@ def list_number(number: int, style: str) -> str:
 
 
 def _chinese(digits: str, signs: str) -> str:
-    """Write a number below 1,000 in Chinese; ten is 十, but 壹拾 in the numbers of contracts."""
-    zero, ten, hundred = signs[0], signs[10], signs[11]  # after the digits
+    """Write a number below 1,000 in Chinese signs: those of 0 to 9, ten, hundred. 10 is 十, in contracts 壹拾."""
+    zero, ten, hundred = signs[0], signs[10], signs[11]
     text = ""
     for digit, unit in zip(digits[::-1], ("", ten, hundred), strict=False):
         text = (zero if digit == "0" else signs[int(digit)] + unit) + text
-    text = text.replace(zero * 2, zero).rstrip(zero)
+    text = text.replace(zero * 2, zero).rstrip(zero)  # zeros are written once, and never at the end
     return text.removeprefix("一") if text.startswith("一十") else text
 
 
 def equation_text(node: Any) -> str:
-    """Write a node of an equation's XML as text; parts longer than a letter or a number are in brackets."""
+    """Write a node of an equation's XML (OMML or MathML) as text; long parts are in brackets, as in (a+b)/2."""
     if node.tag in ("annotation", "annotation-xml"):
         return ""
-    if node.tag == f"{OMML}d":  # brackets, of which other signs than ( and ) are said
+    if node.tag == f"{OMML}d":  # brackets: the XML gives their signs if they are not ( and )
         first, last = (node.find(f"{OMML}dPr/{OMML}{name}") for name in ("begChr", "endChr"))
         inside = ", ".join(map(equation_text, node.findall(f"{OMML}e")))
         opening = "(" if first is None else first.get(f"{OMML}val", "")
         return opening + inside + (")" if last is None else last.get(f"{OMML}val", ""))
     if node.tag in _GRIDS:
         rows = [row for row in node if row.tag in (f"{OMML}mr", f"{OMML}e", "mtr", "mlabeledtr")]
-        in_cells = [
-            row if row.tag != f"{OMML}e" else [row] for row in rows
+        rows_of_cells = [
+            [row] if row.tag == f"{OMML}e" else row for row in rows
         ]  # an array has lines without cells
-        return f"[{'; '.join(', '.join(map(equation_text, cells)) for cells in in_cells)}]"
+        return f"[{'; '.join(', '.join(map(equation_text, cells)) for cells in rows_of_cells)}]"
     texts = list(map(equation_text, node))
     shape = _SHAPES.get(node.tag)
     if shape is None:
-        own = "" if len(node) else node.text or ""  # around parts there is only white space
+        own = "" if len(node) else node.text or ""  # a node with children has only white space beside them
         return (own if node.tag == f"{OMML}t" else own.strip()) + "".join(texts)
-    if node.tag == "msqrt":  # its parts are one
+    if node.tag == "msqrt":  # all its children are under one root
         texts = ["".join(texts)]
+    # children are named in OMML; in MathML the first is a, the second b
     names = [child.tag.removeprefix(OMML) for child in node] if node.tag.startswith(OMML) else "abc"
     parts = dict(zip(names, texts, strict=False))
     # put each part in place of its name in the shape, such as "num/den"

@@ -55,16 +55,15 @@ class ReaderProcess:
     def convert(
         self, path: str, format_name: str, context: Context, keep: Callable[[bytes], str] | None = None
     ) -> list[Document]:
-        """Convert one file to documents; whatever happens to the child, the error is `Unreadable`.
+        """Convert one file to documents; raises `Unreadable`, whatever happens to the child.
 
-        ``keep`` takes the bytes of each picture, and gives the name that the metadata of its document have.
-
-        The child is killed when it sends too much, or when the wait is interrupted.
+        ``keep`` stores the bytes of a picture and returns its name, which the metadata of its document get. The child
+        is killed when it sends too much, or when the wait is interrupted.
         """
         self.files += 1
         limits = context.limits
         request = {"path": path, "format": format_name, **asdict(context)}
-        del request["folder"]
+        del request["folder"]  # the child takes that of the path
         assert self._process.stdin is not None and self._process.stdout is not None
         documents: list[Document] = []
         allowed = limits.max_characters * _ESCAPED + _SLACK + (_PICTURES if context.pictures else 0)
@@ -90,13 +89,15 @@ class ReaderProcess:
         except BaseException:  # Ctrl-C: the child would go on with a file nobody waits for
             self.kill()
             raise
-        if len(line) == allowed:
+        if (
+            len(line) == allowed
+        ):  # the line was cut there; a shorter one is the last of a child that has ended
             self.kill()
             raise OverLimit("it gives too much text", "max_characters", limits.max_characters)
         raise self._exit_error(limits)
 
     def _exit_error(self, limits: ReadLimits) -> Unreadable:
-        """Make the error for a child that has ended: a cap on time or memory, else its exit code and last line."""
+        """Return the error for a child that has ended: over a cap, or with its exit code and the last line it wrote."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         code = self._process.returncode
@@ -117,8 +118,8 @@ class ReaderProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """End the child, and close what connects to it; safe to call twice."""
-        if self.owner != os.getpid():
+        """End the child, and close its pipes and log; safe to call twice."""
+        if self.owner != os.getpid():  # this process was forked: the child is its parent's
             return
         self.stop()
         self._process.wait()
@@ -129,7 +130,7 @@ class ReaderProcess:
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment of a child: few variables and no keys, in case a file takes its parser over."""
+    """Return the environment of a child: few variables and no keys, in case a hostile file takes its parser over."""
     variables = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES or k.startswith("LC_")}
     variables["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     switches = ("PYTHONUTF8", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

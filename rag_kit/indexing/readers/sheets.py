@@ -32,7 +32,9 @@ from rag_kit.indexing.readers.tables import (
     table_groups,
 )
 
-_NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
+_NO_VALUE = re.compile(
+    rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>"
+)  # a formula, then no or an empty value
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BESIDE_CELLS = re.compile(r"docProps/|xl/(?!workbook|sharedStrings|styles|_rels/workbook)")
 _CELLS = ("cols", "sheetData", "mergeCells")
@@ -75,7 +77,7 @@ def first_sheet(data: bytes) -> Rows:
 
 
 def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
-    """Return each sheet, with the sheet of its formulas where some were never computed.
+    """Return each sheet of values with the same sheet of formulas, or None if all formulas have a computed value.
 
     Where openpyxl does not read the workbook as a whole, each sheet is opened by itself, with its cells alone.
     """
@@ -91,7 +93,7 @@ def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
         with leave_out(f"part {part}"):
             try:
                 sheets += _load_sheets(package, _only_cells(package, part, parts, keep_formats=True), [part])
-            except Exception:  # noqa: BLE001 - the formats may be what is broken
+            except Exception:  # noqa: BLE001 - once more without formats, which may be broken
                 sheets += _load_sheets(package, _only_cells(package, part, parts, keep_formats=False), [part])
     if not sheets:
         raise Unreadable(f"its sheets cannot be read ({reason_of(failure)})") from failure
@@ -111,7 +113,7 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about fonts and extensions that carry no text
         book = package.open(load_values, changes)
-        if any(_NO_VALUE.search(package.read(name)) for name in parts):  # show the formula
+        if any(_NO_VALUE.search(package.read(name)) for name in parts):  # then cells show the formula
             formulas = package.open(openpyxl.load_workbook, changes)
     for sheet in book.chartsheets:
         write_note(f"sheet {sheet.title}{LEFT_OUT}it is a chart, whose figures are in the cells of others")
@@ -119,8 +121,10 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
 
 
 def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: bool) -> dict[str, bytes]:
-    """Return the changes that strip a package to one sheet, and that sheet to its cells."""
-    changes = {name: b"" for name in package.names if name in parts or _BESIDE_CELLS.match(name)}
+    """Return the changes that strip a package to one sheet (``part`` of ``parts``), and that sheet to its cells."""
+    changes = {
+        name: b"" for name in package.names if name in parts or _BESIDE_CELLS.match(name)
+    }  # removes these
     workbook = package.related("officeDocument")
     for name, kept in ((part, _CELLS), (workbook, ("sheets", "workbookPr"))):
         root = package.xml(name)
@@ -136,7 +140,7 @@ def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: 
 
 
 def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
-    """Empty hidden rows, and remove hidden columns; a note says how many."""
+    """Return rows with hidden ones emptied (they keep their numbers) and without hidden columns; note how many."""
     columns = {column for cells in rows.values() for column in cells}
     last_column, last_row = max(columns, default=0), max(rows, default=0)
     hidden_rows = {row for row, area in sheet.row_dimensions.items() if area.hidden and row <= last_row}
@@ -149,6 +153,7 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
         counts = f"{row_count} hidden rows, {column_count} hidden columns"
         write_note(f"sheet {sheet.title}: {counts}{LEFT_OUT}the sheet does not show them")
     ordered = sorted(hidden_columns)
+    # a column moves to the left by the number of hidden ones before it
     new_column = {column: column - bisect_left(ordered, column) for column in columns - hidden_columns}
     shown: Rows = {row: {} for row in hidden_rows}
     for row in rows.keys() - hidden_rows:
@@ -157,9 +162,9 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
 
 
 def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
-    """Read the texts of filled cells by row and column; each cell of a merged range has its text."""
+    """Read the texts of filled cells by row and column; each cell of a merged range has the text of the range."""
     rows: Rows = {}
-    uncomputed = 0
+    uncomputed = 0  # formulas without a value
     for (row, column), cell in sheet._cells.items():
         value = cell.value
         if value is None and formulas is not None:
@@ -189,13 +194,13 @@ def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
 
 
 def _cell_text(value: Any, cell: Any) -> str:
-    """Write the value of a cell as its format shows it."""
+    """Return the text of a cell: its value as its number format shows it, a formula as it is written."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).upper()
     value = getattr(value, "text", value)  # an array formula is an object that holds its text
-    if isinstance(value, list):
+    if isinstance(value, list):  # pieces of text, some with a font of their own
         fonts = [getattr(block, "font", None) for block in value]
         shifts = [_SHIFTS.get(str(getattr(font, "vertAlign", None)), 0) for font in fonts]
         are_struck = (bool(getattr(font, "strike", False)) for font in fonts)
@@ -208,7 +213,7 @@ def _cell_text(value: Any, cell: Any) -> str:
 
 
 def _find_tables(block: Rows, *, by_columns: bool = False, cuts: int = 3) -> list[Rows]:
-    """Find the separate tables of a sheet: cut between rows, then between columns, then rows again."""
+    """Cut a block of cells into separate tables: between rows, then columns, then rows again; ``cuts`` are left."""
     if not any(block.values()):  # nothing, or hidden rows alone
         return []
     if not cuts:
@@ -220,7 +225,7 @@ def _find_tables(block: Rows, *, by_columns: bool = False, cuts: int = 3) -> lis
 
 
 def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
-    """Cut a block where two rows (or columns) are empty, or one between separate tables."""
+    """Cut a block where two or more rows (or columns) are empty, or a single one between separate tables."""
     numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
     runs = split_runs(numbers, lambda number, after: after == number + 1)
     areas = [_area(block, run, by_columns=by_columns) for run in runs]
@@ -235,7 +240,7 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
 
 
 def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
-    """Return the rows, or the columns, of a block that have some numbers; rows that become empty are left out."""
+    """Return the rows or columns of a block that have the numbers; rows that become empty are left out."""
     if not by_columns:
         return {row: block[row] for row in numbers}
     columns = set(numbers)
@@ -244,7 +249,7 @@ def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
 
 
 def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
-    """Tell whether the rows below an empty one are a note, or a table with a header of its own."""
+    """Tell whether the rows below an empty one are a remark of one column, or a table with a header of its own."""
     if not any(upper.values()) or not any(lower.values()):  # hidden rows alone
         return False
     if all(len(cells) <= 1 for cells in lower.values()):
@@ -253,7 +258,7 @@ def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
 
 
 def _are_separate_columns(left: Rows, right: Rows) -> bool:
-    """Tell whether blocks side by side are separate: headers at other heights, or row names in both."""
+    """Tell whether blocks side by side are separate: their headers are in other rows, or both begin with row names."""
     left_grid, right_grid = _grid(left), _grid(right)
     if len(left_grid[0]) < 2 or len(right_grid[0]) < 2:
         return _is_aside(left, right_grid) or _is_aside(right, left_grid)
@@ -267,16 +272,16 @@ def _are_separate_columns(left: Rows, right: Rows) -> bool:
 
 
 def _is_aside(column: Rows, table: list[list[str]]) -> bool:
-    """Tell whether a single column beside a table is a name with values right below it, and none in most rows."""
+    """Tell whether a block is a single column apart from a table: a name and, right below it, a few values."""
     numbers, grid = _filled(column), _grid(column)
-    name, *values = [cell for (cell, *_) in grid]
-    is_block = len(grid[0]) == 1 and numbers[-1] - numbers[0] == len(values) > 0
+    name, *values = [row[0] for row in grid]
+    is_block = len(grid[0]) == 1 and numbers[-1] - numbers[0] == len(values) > 0  # without gaps
     is_named = not is_value(name) and all(map(is_value, values))
     return is_block and is_named and 2 * len(values) < len(table) and has_own_header(table)
 
 
 def _grid(block: Rows) -> list[list[str]]:
-    """Return the texts of a block by row, with those of empty cells."""
+    """Return the texts of a block's filled rows, "" for empty cells; columns without any text are left out."""
     columns = sorted({column for row in block.values() for column in row})
     return [[block[number].get(column, "") for column in columns] for number in _filled(block)]
 
@@ -287,20 +292,18 @@ def _filled(block: Rows) -> list[int]:
 
 
 def _table_parts(table: Rows) -> Iterator[Part]:
-    """Yield a table in groups of rows; titles above the header are in the first."""
+    """Yield the parts of a table, each a group of rows with the header; the first also has titles above that."""
     numbers, lines = _filled(table), _grid(table)
     if len(lines[0]) == 1 or len(lines) == 1:
         text = "\n".join(" ".join(filter(None, line)) for line in lines)
         yield Part(text, {"row_start": numbers[0], "row_end": numbers[-1]})
         return
     first_header = find_header(lines)
-    titles = [
-        [text for text in line if text and not isinstance(text, _Repeat)] for line in lines[:first_header]
-    ]
-    head = "".join(f"{' '.join(title)}\n" for title in titles if title)
+    titles = ([text for text in line if not isinstance(text, _Repeat)] for line in lines[:first_header])
+    head = "".join(f"{' '.join(filter(None, title))}\n" for title in titles if any(title))
     head += "\n" if head else ""
     header, *body = join_header(lines[first_header:])
-    numbers = numbers[-len(body) - 1 :]
+    numbers = numbers[-len(body) - 1 :]  # of the header's last row and the rows below
     for text, start, end in table_groups(header, body):
         yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
@@ -314,7 +317,7 @@ def _chart_titles(sheet: Any) -> Iterator[str]:
 
 
 def _box_texts(package: Package, title: str) -> Iterator[str]:
-    """Yield the texts of the boxes that are drawn on a sheet."""
+    """Yield the texts of the boxes that are drawn on the sheet with a title."""
     workbook = package.related("officeDocument")
     parts = package.targets(workbook)
     with leave_out(f"text boxes of sheet {title}"):

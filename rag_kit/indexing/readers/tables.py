@@ -22,7 +22,7 @@ HEAD_ROWS = 30  # rows in which a header is looked for
 
 
 def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list[T]]:
-    """Group items into runs, in which each item goes on from the one before."""
+    """Cut items into runs: ``goes_on(item, next_item)`` tells whether the next one is in the same run."""
     runs: list[list[T]] = []
     for item in items:
         if runs and goes_on(runs[-1][-1], item):
@@ -54,9 +54,9 @@ def join_distinct(texts: Iterable[str]) -> str:
 
 
 def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
-    """Yield markdown tables of at most 900 characters or one row each, every one with the header.
+    """Yield markdown tables of at most 900 characters (but at least one row), each with the header.
 
-    With each come the numbers (from 1, the header not counted) of its first and last row.
+    With each come the numbers of its first and last row; the row below the header is 1.
     """
     width = len(header)
     top = _head(header)
@@ -77,9 +77,9 @@ def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
 
 
 def find_header(rows: Sequence[Sequence[str]]) -> int:
-    """Return the index of a table's header: of the first rows, the first that goes as far to the right as most.
+    """Return the index of a table's header: the first of its top rows that goes as far to the right as most do.
 
-    Rows above it are titles: a text in one cell, or in each by merging, or names and values in the first columns.
+    Rows above it are titles: one text, or pairs of names and values in the first columns.
 
     Example:
         >>> find_header([["Prices"], ["Date", "May"], ["", "Net", "Gross"], ["Apple", "1", "2"], ["Pear", "2", "3"]])
@@ -89,13 +89,13 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
     if len(filled) < _FEW_ROWS:
         return 0
     texts = [[rows[row][column] for column in columns] for row, columns in enumerate(filled)]
-    ends = Counter(columns[-1] for columns in filled if columns)
+    ends = Counter(columns[-1] for columns in filled if columns)  # last columns of rows
     usual_end = max(ends, key=lambda end: (ends[end], end))
     usual_count = median_high(len(columns) for columns in filled if columns and columns[-1] == usual_end)
     candidates = []
     for row, columns in enumerate(filled[:-1]):
         is_wide = columns and columns[-1] >= usual_end and 2 * len(columns) >= usual_count
-        is_merged = len(columns) > 1 and len(set(texts[row])) == 1
+        is_merged = len(columns) > 1 and len(set(texts[row])) == 1  # a title over several columns
         if is_wide and not is_merged:
             candidates.append(row)
     for row, after in pairwise(candidates):
@@ -110,10 +110,10 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
 
 
 def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Make one row of a header of several rows; merged cells are given with their text in each place.
+    """Join the rows of a table's header into one; the text of a merged cell is given in each column that it covers.
 
-    A row goes on with the header if the one before has a text over some columns, and it repeats another one, says
-    nothing of its own beside that text, or names columns of values. One text in all places names a group of rows.
+    A row belongs to the header if a cell of the row before covers several columns, and if beside that cell it repeats
+    the row before, is empty, or names columns of values. A row with one text in all columns names a group of rows.
 
     Example:
         >>> join_header([["Item", "Price", "Price"], ["Item", "2024", "2025"], ["Apple", "3", "4"]])
@@ -122,21 +122,17 @@ def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     count = 1
     while count + 1 < len(rows):
         names, texts, body = rows[count - 1], rows[count], rows[count + 1 :]
-        spans = [
-            bool(name) and name in (*names[:n][-1:], *names[n + 1 : n + 2]) for n, name in enumerate(names)
-        ]
-        beside = [
-            (text, name)
-            for text, name, is_span in zip(texts, names, spans, strict=True)
-            if text and not is_span
-        ]
+        neighbours = zip(["", *names[:-1]], [*names[1:], ""], strict=True)
+        are_spans = [bool(name) and name in pair for name, pair in zip(names, neighbours, strict=True)]
+        columns = zip(texts, names, are_spans, strict=True)
+        beside = [(text, name) for text, name, is_span in columns if text and not is_span]
         repeats = any(text == name for text, name in beside)
-        is_alone = all(text == name for text, name in beside)
-        is_divided = any(spans) and len(set(names)) > 1
-        if is_divided and not (repeats or is_alone):
+        has_no_other = all(text == name for text, name in beside)
+        is_divided = any(are_spans) and len(set(names)) > 1
+        if is_divided and not (repeats or has_no_other):
             is_divided = not any(map(is_value, texts)) and any(map(has_values, zip(*body, strict=True)))
         is_group = bool(texts[0]) and len(set(texts)) == 1 < len(texts)
-        if is_group or (not is_divided and not (repeats and is_alone)):
+        if is_group or (not is_divided and not (repeats and has_no_other)):
             break
         count += 1
     return [[join_distinct(names) for names in zip(*rows[:count], strict=True)], *map(list, rows[count:])]
@@ -148,7 +144,7 @@ def has_values(column: Sequence[str]) -> bool:
 
 
 def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Tell whether a table begins with names of columns, and some column below them has values."""
+    """Tell whether a table begins with names of columns, below which some column has mostly values."""
     first = find_header(rows)
     names, body = rows[first], rows[first + 1 :]
     if len(names) < 2 or not body or not all(names) or any(map(is_value, names)):
@@ -164,8 +160,8 @@ def is_value(text: str) -> bool:
 def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]]:
     """Make rows of equal length; the text of a merged cell is repeated in each cell that it covers.
 
-    A cell is given as its text and the numbers of columns and rows that it covers. Columns and rows in which no cell
-    begins are left out at the end; so are repeats beyond 100,000, with a note.
+    A cell is given as its text and the numbers of columns and rows that it covers. The last columns and rows are left
+    out if no cell begins there. Beyond 100,000 repeats in a table, cells cover only themselves, and a note says so.
 
     Example:
         >>> fill_spans([[("a", 2, 1), ("b", 1, 2)], [("c", 1, 1)]])
