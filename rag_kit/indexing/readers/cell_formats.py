@@ -35,8 +35,10 @@ CHINESE_FORMATS = {
 }
 _DAY_ZERO = datetime.datetime(1899, 12, 30)
 _HAN_MONTHS = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()  # noqa: SIM905
-_CHINESE = re.compile(r"\$.*-.*[048]04")
-_SYSTEM = re.compile(r"\$-(?:F[48]00|x-sys)", re.I)
+_CHINESE = re.compile(r"\$.*-.*[048]04")  # a bracket that names Chinese, as [$-804]
+_SYSTEM = re.compile(
+    r"\$-(?:F[48]00|x-sys)", re.I
+)  # one that leaves the form to the user's system, as [$-F800]
 _CLOCK = {"date", "elapsed"}  # kinds of tokens
 _SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}
 _Moment = datetime.datetime | datetime.date | datetime.time | datetime.timedelta
@@ -63,7 +65,7 @@ class _Section(NamedTuple):
 
 
 def shown(value: object, code: str) -> str:
-    """Write a value as a cell shows it by its number format, in the notation of Excel in English.
+    """Write a value as a cell shows it by its number format (``code``), in the notation of Excel in English.
 
     Example:
         >>> [shown(0.25, "0%"), shown(123, "00000"), shown(-3.5, '#,##0.00 "€"'), shown(2.75, "# ?/?")]
@@ -76,7 +78,7 @@ def shown(value: object, code: str) -> str:
         if isinstance(value, _Moment):
             return _moment_text(value, sections[0].tokens)
         if isinstance(value, str):
-            # by the fourth section, or by one with the sign @
+            # texts have the fourth section, or one with the sign @
             fitting = [*sections[3:], *(section for section in sections if _TEXT in section.tokens)]
             return _join(fitting[0].tokens, value) if fitting else value
         if isinstance(value, int | float):
@@ -95,13 +97,13 @@ def plain_text(value: object) -> str:
 
 @lru_cache(maxsize=1_000)
 def _sections(code: str) -> list[_Section]:
-    """Split a format into its sections; one without a condition gets the condition that Excel takes."""
+    """Split a format into its sections; one without a condition gets Excel's: above, below or equal to zero."""
     parts = _split_tokens(code)
     usual = {1: [""], 2: [">=", ""]}.get(len(parts), [">", "<", "", ""])
     sections: list[_Section] = []
     signed, limit = True, -1.0
     for tokens, comparison in zip(parts, usual, strict=False):
-        # one after a section that ends at zero is for negative numbers, whose minus it leaves out
+        # a section behind one with the limit zero is for negative numbers: it shows no minus but what is written in it
         signed, limit = (signed and limit != 0) or _differs_by_colour(tokens, parts[0]), 0.0
         for token in tokens:
             if token.kind == "bracket" and (condition := _CONDITION.fullmatch(token.text)):
@@ -112,29 +114,28 @@ def _sections(code: str) -> list[_Section]:
 
 
 def _differs_by_colour(tokens: Sequence[_Token], first: Sequence[_Token]) -> bool:
-    """Tell whether a section says by a colour, and not by its texts, that it is not the first one."""
-    texts, first_texts = (
-        "".join(each.text for each in part if each.kind == "text").strip() for part in (tokens, first)
-    )
-    return texts == first_texts and any(
-        each.kind == "bracket" and _COLOUR.fullmatch(each.text) for each in tokens
-    )
+    """Tell whether a section has a colour, as for negative numbers in red, and the same texts as the first one."""
+    text, first_text = ("".join(t.text for t in part if t.kind == "text") for part in (tokens, first))
+    has_colour = any(token.kind == "bracket" and _COLOUR.fullmatch(token.text) for token in tokens)
+    return has_colour and text.strip() == first_text.strip()
 
 
 def _split_tokens(code: str) -> list[list[_Token]]:
-    """Split a format into sections of tokens; escaped and other characters are texts, as is a currency."""
+    """Split a format into sections of tokens; escaped and other characters become texts, and so does a currency."""
     sections: list[list[_Token]] = [[]]
     for match in _TOKEN.finditer(code):
         kind = str(match.lastgroup)
         text = match[kind]
-        if kind == "gap":  # the width of a sign, or what fills a cell up: -* 0 is -5
+        if (
+            kind == "gap"
+        ):  # "_x" leaves the width of x; "*x" fills the cell up with x, nothing in "-* 0" for -5
             before = sections[-1][-1].text[-1:] if sections[-1] else ""
             text = "" if match[0].startswith("*") and not before.isalnum() else " "
         if (kind, text) == ("sign", ";"):
             sections.append([])
             continue
         sections[-1].append(_Token("text" if kind in ("escaped", "other", "gap") else kind, text))
-        if kind == "bracket" and (currency := re.match(r"\$([^-]+)", text)):
+        if kind == "bracket" and (currency := re.match(r"\$([^-]+)", text)):  # [$€-407]
             sections[-1].append(_Token("text", currency[1]))
     return sections
 
@@ -160,7 +161,7 @@ def _number_text(value: float, sections: Sequence[_Section]) -> str:
 def _placed_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
     """Write a positive number by a section with places for digits: as a fraction, with a power of ten, or plainly."""
     places = _places(tokens)
-    number *= places.factor
+    number *= places.factor  # 100 for each percent sign
     if _SLASH in tokens and any(token.kind == "place" for token in tokens[: tokens.index(_SLASH)]):
         return _fraction_text(number, tokens)
     for index, token in enumerate(tokens):
@@ -193,11 +194,11 @@ class _Places:
         return text + _decimals_text(decimals, self._decimals)
 
 
-_places = lru_cache(maxsize=1_000)(_Places)
+_places = lru_cache(maxsize=1_000)(_Places)  # makes them once for each section
 
 
 def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> str:
-    """Put the digits before the point into their places from the right; digits left over go into the first."""
+    """Put the digits before the point into their places, from the right; the first place takes all that are left."""
     text, written = "", 0
     free_places = sum(token.kind == "place" for token in tokens)
     for token in reversed(tokens):
@@ -206,13 +207,13 @@ def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> 
             continue
         free_places -= 1
         own, digits = (digits[-1:], digits[:-1]) if free_places else (digits, "")
-        if not own and token.text == "0":
+        if not own and token.text == "0":  # without a digit, 0 shows a zero, # and ? nothing
             own = "0"
         for digit in reversed(own):
             comma = "," if grouped and written and written % 3 == 0 else ""
             text = digit + comma + text
             written += 1
-    return text + digits
+    return text + digits  # where there are no places
 
 
 def _decimals_text(digits: str, tokens: list[_Token]) -> str:
@@ -229,7 +230,7 @@ def _decimals_text(digits: str, tokens: list[_Token]) -> str:
 
 
 def _power_text(number: Decimal, tokens: tuple[_Token, ...], e_index: int) -> str:
-    """Write a number with a power of ten, of which the token at `e_index` is the ``E+``.
+    """Write a number with a power of ten; the token at ``e_index`` is the ``E+``.
 
     The exponent is a multiple of the number of places before the point: ``##0.0E+0`` writes 12345 as ``12.3E+3``.
     """
@@ -237,8 +238,8 @@ def _power_text(number: Decimal, tokens: tuple[_Token, ...], e_index: int) -> st
     before_point = list(takewhile(lambda token: token != _POINT, mantissa_tokens))
     step = max(1, sum(token.kind == "place" for token in before_point))
     decimals = sum(token.kind == "place" for token in mantissa_tokens[len(before_point) :])
-    exponent = number.adjusted() // step * step if number else 0
-    if round(number.scaleb(-exponent), decimals) >= 10**step:  # 999.96 is 1.0E+3
+    exponent = number.adjusted() // step * step if number else 0  # adjusted() is 4 for 12345
+    if round(number.scaleb(-exponent), decimals) >= 10**step:  # 999.96, rounded, is 1.0E+3
         exponent += step
     mantissa = _places(mantissa_tokens).text(number.scaleb(-exponent))
     plus = "+" if tokens[e_index].text.endswith("+") else ""
@@ -249,6 +250,7 @@ def _power_text(number: Decimal, tokens: tuple[_Token, ...], e_index: int) -> st
 def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
     """Write a number as a fraction: ``# ?/?`` with the whole number before it, ``?/8`` in eighths."""
     slash = tokens.index(_SLASH)
+    # the tokens of numerator and denominator, and those before and after both
     above = list(takewhile(lambda token: token.kind == "place", reversed(tokens[:slash])))
     below = list(takewhile(lambda token: token.kind == "place" or token.text.isdigit(), tokens[slash + 1 :]))
     before, after = tokens[: slash - len(above)], tokens[slash + 1 + len(below) :]
@@ -256,9 +258,9 @@ def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
     whole = int(number) if is_mixed else 0
     rest = Fraction(number) - whole
     denominator = int("".join(token.text for token in below).strip("#?") or 0)
-    if denominator:
+    if denominator:  # a fixed one, as in ?/8
         numerator = round(rest * denominator)
-    else:
+    else:  # the nearest fraction with as many digits as there are places
         numerator, denominator = rest.limit_denominator(10 ** len(below) - 1).as_integer_ratio()
     if is_mixed and numerator == denominator:
         whole, numerator = whole + 1, 0
@@ -271,7 +273,10 @@ def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
 
 
 def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
-    """Write the tokens of dates in small letters, and ``m`` behind an hour or before a second, a minute, as ``n``."""
+    """Return tokens with those of dates in small letters, and ``m`` as ``n`` where it is a minute, not a month.
+
+    It is a minute behind an hour or before a second.
+    """
     indices = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
     names = [tokens[n].text.lower() for n in indices]
     named = list(tokens)
@@ -282,14 +287,14 @@ def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
 
 
 def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
-    """Write a date, a time or a duration by a section; midnight is left out after a date."""
+    """Write a date, a time or a duration by a section; the time 0:00:00 is left out after a date."""
     kinds = {token.kind for token in tokens}
     brackets = [token.text for token in tokens if token.kind == "bracket"]
     if not kinds & _CLOCK or any(map(_SYSTEM.match, brackets)):
         return plain_text(value)
     moment, chinese = _as_datetime(value), any(map(_CHINESE.match, brackets))
     if moment.microsecond and all("." not in token.text for token in tokens if token.kind == "date"):
-        moment += datetime.timedelta(microseconds=500_000)  # times are shown to the second
+        moment += datetime.timedelta(microseconds=500_000)  # without parts of a second, it is rounded
     text = ""
     for kind, piece in tokens:
         if kind == "elapsed":
@@ -315,13 +320,18 @@ def _as_datetime(value: _Moment) -> datetime.datetime:
 
 
 def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: bool) -> str:
-    """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``."""
+    """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``.
+
+    With ``half``, hours are those of a clock of 12 hours; ``chinese`` writes names of months and days in Chinese.
+    """
     letter, length = name[0], len(name)
     if letter in "ye":
         return str(moment.year) if length > 2 or letter == "e" else f"{moment.year % 100:02}"
     if letter == "m" and length > 2:
         month = f"{_HAN_MONTHS[moment.month - 1]}月" if chinese else f"{moment:%B}"
-        return month if length == 4 or chinese else month[: 1 if length > 4 else 3]
+        return (
+            month if length == 4 or chinese else month[: 1 if length > 4 else 3]
+        )  # mmmmm is its first letter
     if letter == "a" or (letter == "d" and length > 2 and chinese):
         return ("星期" if length == 4 else "周") + "一二三四五六日"[moment.weekday()]
     if letter == "d" and length > 2:
@@ -329,6 +339,6 @@ def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: boo
     if "." in name:
         whole, _, decimals = name.partition(".")
         return f"{moment.second:0{len(whole)}}." + f"{moment.microsecond:06}"[: len(decimals)]
-    hour = (moment.hour - 1) % 12 + 1 if half else moment.hour  # half: of half a day
+    hour = (moment.hour - 1) % 12 + 1 if half else moment.hour  # 0 and 12 are both 12
     numbers = {"m": moment.month, "d": moment.day, "h": hour, "n": moment.minute, "s": moment.second}
     return str(numbers[letter]).zfill(min(length, 2))

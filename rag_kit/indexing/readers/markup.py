@@ -47,19 +47,21 @@ _Row = tuple[Any, list[tuple[str, int, int]], list[str]]
 
 
 class _Shallow:
-    """Builds a tree that is not too deep: there, a block ends all that is open, as where its tags were forgotten.
+    """A target of lxml's parser that builds a tree which is not too deep, and leaves hidden elements out.
 
-    The parser itself stops at some depth, and what goes down the tree afterwards needs calls within calls.
+    Below a depth, a block ends all open elements, as if their end tags had been forgotten. The parser itself stops at
+    some depth, and functions that go down the tree need a call for each level.
     """
 
     def __init__(self) -> None:
         from lxml import etree, html
 
         self._builder = etree.TreeBuilder(parser=html.HTMLParser())  # whose elements are those of HTML
-        # of the elements that the parser has open, those that the builder has
-        self._are_open: list[bool] = []
-        self._open: list[tuple[int, str]] = []  # their places among those, and their tags
-        self._hidden_at = 0  # how deep what is not shown begins, and is left out
+        self._are_open: list[
+            bool
+        ] = []  # for each element that the parser has open, whether the builder has it open
+        self._open: list[tuple[int, str]] = []  # index there, and tag, of each that the builder has open
+        self._hidden_at = 0  # depth of the open element that is hidden, from 1; 0 for none
         self.close = self._builder.close
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -68,9 +70,9 @@ class _Shallow:
         if not self._hidden_at:
             depth = len(self._open)
             if depth > 2 * _MAX_DEPTH or (depth > _MAX_DEPTH and tag in _BLOCK - _PARTS):
-                while len(self._open) > 2:  # but the body
-                    place, open_tag = self._open.pop()
-                    self._are_open[place] = False
+                while len(self._open) > 2:  # all but html and body
+                    index, open_tag = self._open.pop()
+                    self._are_open[index] = False
                     self._builder.end(open_tag)
             self._open.append((len(self._are_open), tag))
             self._builder.start(tag, dict(attributes))
@@ -80,7 +82,7 @@ class _Shallow:
         if self._are_open.pop():
             self._open.pop()
             self._builder.end(tag)
-        if len(self._are_open) < self._hidden_at:
+        if len(self._are_open) < self._hidden_at:  # it was the hidden one
             self._hidden_at = 0
 
     def data(self, text: str) -> None:
@@ -96,7 +98,7 @@ def parse_html(text: str) -> Any:
     options = {"no_network": True, "remove_comments": True, "remove_pis": True, "huge_tree": True}
     try:
         tree = html.document_fromstring(data, parser=html.HTMLParser(encoding="utf-8", **options))
-        if tree.xpath(f"boolean({'/*' * 2 * _MAX_DEPTH})"):
+        if tree.xpath(f"boolean({'/*' * 2 * _MAX_DEPTH})"):  # /*/*/*...: some element is so deep
             write_note(f"form of what is nested over {2 * _MAX_DEPTH} deep{LEFT_OUT}its text is read")
             tree = etree.fromstring(data, etree.HTMLParser(encoding="utf-8", target=_Shallow(), **options))
         return tree
@@ -106,7 +108,7 @@ def parse_html(text: str) -> Any:
 
 
 def html_title(tree: Any) -> str:
-    """Return the page's ``title``, else its first ``h1``, else nothing."""
+    """Return a page's first ``title`` that has a text, else its first such ``h1``, else ""."""
     for path in ("//title", "//h1"):
         for node in tree.xpath(path):
             title = _tidy_lines(_inner_text(node)).replace("\n", " ")
@@ -116,7 +118,7 @@ def html_title(tree: Any) -> str:
 
 
 def to_markdown(tree: Any) -> str:
-    """Write an HTML tree as markdown, links as their text; a note tells of hidden elements with a text."""
+    """Write an HTML tree as markdown, links as their text; a note says how many hidden elements have a text."""
     hidden = (node for node in tree.iter("*") if node.tag not in _SKIP and _is_skipped(node))
     if count := sum(bool("".join(node.itertext()).strip()) for node in hidden):
         write_note(f"hidden text{LEFT_OUT}{count} elements")
@@ -125,7 +127,7 @@ def to_markdown(tree: Any) -> str:
 
 def _blocks_inside(node: Any) -> Iterator[str]:
     """Yield the blocks of text inside an element; loose inline content between them becomes paragraphs."""
-    loose: list[str] = [node.text or ""]
+    loose: list[str] = [node.text or ""]  # inline content since the last block
     for child in node:
         if not _is_skipped(child):
             # an inline element around blocks, as in ``<a><div>``, counts as a block
@@ -159,7 +161,7 @@ def _is_hidden(tag: str, attributes: Mapping[str, str]) -> bool:
 
 
 def _blocks_of(node: Any) -> Iterator[str]:
-    """Yield the markdown blocks of an element: headings, lists, tables, code, quotations, paragraphs."""
+    """Yield an element as markdown blocks: a heading, list, table, code, quotation, or the blocks inside it."""
     tag = node.tag
     if tag in _HEADINGS:
         if text := _tidy_lines(_inner_text(node)).replace("\n", " "):
@@ -171,7 +173,7 @@ def _blocks_of(node: Any) -> Iterator[str]:
         yield from _table_texts(node)
     elif tag == "pre":
         for inner in node.iter(*_CODE):
-            inner.tag = "span"  # the fence says it
+            inner.tag = "span"  # no backticks inside a fence
         code = _LINE_END.sub("\n", _inner_text(node)).replace("\x0b", "\n").strip("\n").replace("```", "'''")
         if code.strip():
             yield f"```\n{code}\n```"
@@ -189,7 +191,7 @@ def _list_text(node: Any) -> str:
     is_reversed = "reversed" in node.attrib
     step = -1 if is_reversed else 1
     first = sum(child.tag == "li" for child in children) if is_reversed else 1
-    number = whole_number(node.get("start"), first) - step
+    number = whole_number(node.get("start"), first) - step  # that of an item before the first
     for child in children:
         if child.tag == "li":
             number = whole_number(child.get("value"), number + step)
@@ -204,8 +206,8 @@ def _list_text(node: Any) -> str:
 
 
 def _item_mark(item: Any, parent: Any, number: int) -> str:
-    """Return what a browser shows before a list's item; a dash for a bullet, a label if one is given."""
-    if label := item.get("rag-kit-label"):
+    """Return the mark of a list's item as a browser shows it: its number, or a dash for a bullet."""
+    if label := item.get("rag-kit-label"):  # written by the reader of Word documents
         return str(label)
     if parent.tag != "ol":
         return "-"
@@ -219,11 +221,11 @@ def _item_mark(item: Any, parent: Any, number: int) -> str:
         return "-"
     name = next((name for name, names in _LIST_STYLES.items() if style in names), "decimal")
     text = list_number(number, name)
-    return text + ("." if text.isascii() or name == "lowerGreek" else "、")
+    return text + ("." if text.isascii() or name == "lowerGreek" else "、")  # 一、
 
 
 def _table_texts(node: Any) -> Iterator[str]:
-    """Yield the captions and the markdown of a table; if it only lays out the page, the blocks of its cells."""
+    """Yield the captions and the markdown of a table, or the blocks of its cells if it is there for layout only."""
     for caption in node.iterchildren("caption"):
         yield from _paragraph_text([_inner_text(caption)])
     if next(node.iterdescendants("table", *_HEADINGS), None) is not None:
@@ -233,29 +235,32 @@ def _table_texts(node: Any) -> Iterator[str]:
             for cell in chain.from_iterable(rows_of_cells):
                 yield from _blocks_inside(cell)
             return
-        for inner in reversed(list(node.iterdescendants("table"))):  # a line of its rows
+        for inner in reversed(
+            list(node.iterdescendants("table"))
+        ):  # write each, inner ones first, as one paragraph
             lines = [" ".join(filter(None, texts)) for _, _, texts in _grid(inner)]
             text, tail = "; ".join(filter(None, lines)), inner.tail
             inner.clear()
             inner.tag, inner.text, inner.tail = "p", text, tail
     grid = _grid(node)
     while len(grid) > 2 and _is_one_cell(grid[0]):
-        yield grid.pop(0)[2][0]  # a title
+        _, _, texts = grid.pop(0)
+        yield texts[0]  # a title
     rows = [texts for _, _, texts in grid]
     if len(rows) == 1 or (rows and len(rows[0]) == 1):
         yield from (text for _, cells, _ in grid for text, _, _ in cells if text)
     elif rows:
         first, cells, _ = grid[0]
-        count = 1 + sum(1 for _ in takewhile(_goes_on_with_header, pairwise(grid)))
-        if 1 < count < len(rows):
-            rows[:count] = [list(map(join_distinct, zip(*rows[:count], strict=True)))]
+        header_count = 1 + sum(1 for _ in takewhile(_goes_on_with_header, pairwise(grid)))
+        if 1 < header_count < len(rows):
+            rows[:header_count] = [list(map(join_distinct, zip(*rows[:header_count], strict=True)))]
         elif first.getparent().tag != "thead" and any(width > 1 or height > 1 for _, width, height in cells):
             rows = join_header(rows)
         yield markdown_table(rows)
 
 
 def _grid(table: Any) -> list[_Row]:
-    """Return the rows of a table that are shown; a row that is hidden counts for the spans over it."""
+    """Return the shown rows of a table; cells that span several rows also count hidden ones."""
     rows = _own_rows(table)
     cells = [list(_row_cells(row)) for row in rows]
     grid = zip(rows, cells, fill_spans(cells), strict=True)
@@ -265,11 +270,11 @@ def _grid(table: Any) -> list[_Row]:
 def _is_one_cell(row: _Row) -> bool:
     """Tell whether a row is one cell that is merged over all columns: a title, or below a header a group's name."""
     _, cells, texts = row
-    return len(cells) == 1 and cells[0][1] >= len(texts) > 1
+    return len(cells) == 1 and all(width >= len(texts) > 1 for _, width, _ in cells)
 
 
 def _goes_on_with_header(rows: tuple[_Row, _Row]) -> bool:
-    """Tell whether the second row is of the same header: of one ``thead``, or names below or beside merged cells."""
+    """Tell whether the second of two rows is in the same header: in one ``thead``, or ``th`` below or beside spans."""
     (upper, above, _), (lower, below, texts) = rows
     if _is_one_cell(rows[1]):
         return False
@@ -282,15 +287,14 @@ def _goes_on_with_header(rows: tuple[_Row, _Row]) -> bool:
 
 
 def _is_data(rows: Sequence[Sequence[Any]]) -> bool:
-    """Tell whether a table holds data, with tables in some cells: a header, and a short name before each of them."""
+    """Tell whether a table with other tables in its cells holds data: short names are in its first row and column."""
     if len(rows) < 2 or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
         return False
     names = [*rows[0], *(row[0] for row in rows[1:])]
     are_short = all(0 < len("".join(cell.itertext()).strip()) <= _MAX_NAME for cell in names)
     is_plain = not any(next(cell.iterdescendants("table"), None) is not None for cell in names)
-    has_headings = any(
-        next(cell.iterdescendants(*_HEADINGS), None) is not None for row in rows for cell in row
-    )
+    cells = chain.from_iterable(rows)
+    has_headings = any(next(cell.iterdescendants(*_HEADINGS), None) is not None for cell in cells)
     return are_short and is_plain and not has_headings
 
 
@@ -313,7 +317,7 @@ def _is_hidden_row(row: Any) -> bool:
 
 
 def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
-    """Yield the texts of a row's cells, none if it is hidden, with the columns and rows that each covers."""
+    """Yield for each cell of a row its text ("" if the row is hidden), and how many columns and rows it covers."""
     is_hidden = _is_hidden_row(row)
     for cell in row:
         if cell.tag in ("td", "th") and not _is_skipped(cell):
@@ -322,7 +326,10 @@ def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
 
 
 def _inner_text(node: Any, before: Sequence[str] = ()) -> str:
-    """Return the text of an element as one line; a superscript at its beginning belongs to the text before."""
+    """Return the text inside an element as one line.
+
+    The pieces of text ``before`` it show whether a superscript at its beginning is a power; they are not returned.
+    """
     pieces = [*before[-_BEFORE:], node.text or ""]
     start = len(pieces) - 1
     for child in node:
@@ -333,7 +340,7 @@ def _inner_text(node: Any, before: Sequence[str] = ()) -> str:
 
 
 def _inline_text(node: Any, before: Sequence[str]) -> str:
-    """Return the text of an element inside a line, after the pieces of text before it."""
+    """Return the text of an element inside a line; ``before`` has the pieces of text before it in that line."""
     tag = node.tag
     if tag == "br":
         return "\x0b"  # a line break that survives the folding of white space
@@ -349,7 +356,7 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         is_lowered = tag == "sub" or (shift is not None and shift[1].lower() == "sub")
         return _shifted_text(node, "".join(before[-_BEFORE:]), is_lowered=is_lowered)
     text = _inner_text(node, before)
-    if tag in _BLOCK:
+    if tag in _BLOCK:  # form feeds mark where it begins and ends
         return f" {text} " if tag in ("td", "th") else f"\f{text}\f"
     if tag in _CODE and text.strip() and "`" not in text:
         return f"`{text.strip()}`"
@@ -357,11 +364,11 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
 
 
 def _shifted_text(node: Any, before: str, *, is_lowered: bool) -> str:
-    """Write a superscript or subscript behind the text before it; one in a link is the mark of a note."""
+    """Write a superscript or subscript for the text before it; a superscript in a link is a footnote's mark."""
     if is_lowered:
         return lowered(before, _inner_text(node))
     after, following = (node.tail or "").strip(), node.getnext()
     if after == "/" and following is not None and following.tag == "sub":
-        after = "⁄"  # of a fraction
-    linked = next(node.iter("a"), None) is not None or node.getparent().tag == "a"
-    return raised(before, _inner_text(node), after, note=linked)
+        after = "⁄"  # a fraction: <sup>1</sup>/<sub>2</sub>
+    is_linked = next(node.iter("a"), None) is not None or node.getparent().tag == "a"
+    return raised(before, _inner_text(node), after, note=is_linked)
