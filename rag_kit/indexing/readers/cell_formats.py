@@ -36,9 +36,7 @@ CHINESE_FORMATS = {
 _DAY_ZERO = datetime.datetime(1899, 12, 30)
 _HAN_MONTHS = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()  # noqa: SIM905
 _CHINESE = re.compile(r"\$.*-.*[048]04")  # a bracket that names Chinese, as [$-804]
-_SYSTEM = re.compile(
-    r"\$-(?:F[48]00|x-sys)", re.I
-)  # one that leaves the form to the user's system, as [$-F800]
+_SYSTEM = re.compile(r"\$-(?:F[48]00|x-sys)", re.I)  # the system's form, as [$-F800]
 _CLOCK = {"date", "elapsed"}  # kinds of tokens
 _SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}
 _Moment = datetime.datetime | datetime.date | datetime.time | datetime.timedelta
@@ -126,9 +124,7 @@ def _split_tokens(code: str) -> list[list[_Token]]:
     for match in _TOKEN.finditer(code):
         kind = str(match.lastgroup)
         text = match[kind]
-        if (
-            kind == "gap"
-        ):  # "_x" leaves the width of x; "*x" fills the cell up with x, nothing in "-* 0" for -5
+        if kind == "gap":  # "_x": a gap as wide as x; "*x" fills up with x: "-* 0" shows -5
             before = sections[-1][-1].text[-1:] if sections[-1] else ""
             text = "" if match[0].startswith("*") and not before.isalnum() else " "
         if (kind, text) == ("sign", ";"):
@@ -329,9 +325,7 @@ def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: boo
         return str(moment.year) if length > 2 or letter == "e" else f"{moment.year % 100:02}"
     if letter == "m" and length > 2:
         month = f"{_HAN_MONTHS[moment.month - 1]}月" if chinese else f"{moment:%B}"
-        return (
-            month if length == 4 or chinese else month[: 1 if length > 4 else 3]
-        )  # mmmmm is its first letter
+        return month if length == 4 or chinese else month[: 1 if length > 4 else 3]  # mmmmm: one letter
     if letter == "a" or (letter == "d" and length > 2 and chinese):
         return ("星期" if length == 4 else "周") + "一二三四五六日"[moment.weekday()]
     if letter == "d" and length > 2:

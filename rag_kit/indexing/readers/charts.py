@@ -61,9 +61,7 @@ def _cached(series: Any, *names: str) -> dict[int, str]:
     ]
     for level in upper:
         for n, text in lowest.items():
-            first = max(
-                (start for start in level if start <= n), default=-1
-            )  # its text holds up to the next one
+            first = max((start for start in level if start <= n), default=-1)  # its text holds for it
             lowest[n] = f"{level.get(first, '')} {text}".strip()
     return lowest
 

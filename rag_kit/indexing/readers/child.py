@@ -89,9 +89,8 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
             given.append(f"and {len(notes.texts) - _MAX_NOTES} more notes")
         last = {"done": True, "notes": given}
     except Unreadable as error:
-        left_out = [
-            note for note in notes.texts if LEFT_OUT in note
-        ]  # the first may say why there is no text
+        # the first thing that was left out may be why there is no text
+        left_out = [note for note in notes.texts if LEFT_OUT in note]
         last = {"unreadable": "; ".join([error.reason, *left_out[:1]]), "advice": error.advice}
     except MemoryError:
         raise  # it may have lost more than the one allocation: a new process takes the next file

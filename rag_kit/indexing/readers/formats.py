@@ -131,9 +131,7 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
 def check_pattern(pattern: Any) -> str:
     """Return a user's pattern in lower case, a suffix such as ``.eml`` as ``*.eml``; raises InvalidInputError."""
     lower = pattern.lower() if isinstance(pattern, str) else ""
-    if not re.search(r"[.*?]", lower) or not lower.strip(
-        "./*?"
-    ):  # neither a suffix nor wildcards, or no letters
+    if not re.search(r"[.*?]", lower) or not lower.strip("./*?"):  # no suffix or wildcard, or nothing else
         raise InvalidInputError(
             f"A reader's pattern must be a file name with wildcards, as in '*.eml', or a suffix with its dot, not "
             f"{pattern!r}."

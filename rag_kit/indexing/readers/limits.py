@@ -68,12 +68,12 @@ def forbid_network() -> None:
 
 
 def limit_memory(max_bytes: int) -> None:
-    """Cap address space, core files (none) and written files (1 MiB); POSIX."""
+    """Cap this process: its memory (address space), core files (none) and written files (1 MiB each); POSIX."""
     import resource
 
-    caps = ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 20))
+    caps = ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 2**20))
     for which, value in caps:
-        _, hard = resource.getrlimit(which)
+        _, hard = resource.getrlimit(which)  # a limit that only root may raise
         try:
             resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
         except (ValueError, OSError):  # macOS does not take RLIMIT_AS
@@ -81,8 +81,8 @@ def limit_memory(max_bytes: int) -> None:
 
 
 def follow_parent() -> None:
-    """End this process within a second or so of its parent's death, also in the middle of a file."""
-    parent = os.getppid()
+    """Start a thread that ends this process about a second after its parent's death, also in the middle of a file."""
+    parent = os.getppid()  # an orphan gets another parent
 
     def look() -> None:
         while os.getppid() == parent:

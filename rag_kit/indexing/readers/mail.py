@@ -51,9 +51,7 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
     starts = [first, *later]
     ends = [*(match.start() for match in starts[1:]), len(data)]
     for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
-        with leave_out(
-            f"message {number}"
-        ):  # lines of its text that begin with "From " are quoted as ">From "
+        with leave_out(f"message {number}"):  # where ">From " begins a line of text, it quotes "From "
             part = _letter_part(_PARSER.parsebytes(_QUOTED_FROM.sub(rb"\1", data[start.end() : end])))
             part.metadata["record"] = number
             yield part

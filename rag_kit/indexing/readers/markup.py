@@ -57,9 +57,7 @@ class _Shallow:
         from lxml import etree, html
 
         self._builder = etree.TreeBuilder(parser=html.HTMLParser())  # whose elements are those of HTML
-        self._are_open: list[
-            bool
-        ] = []  # for each element that the parser has open, whether the builder has it open
+        self._are_open: list[bool] = []  # of the parser's open elements, whether the builder has them open
         self._open: list[tuple[int, str]] = []  # index there, and tag, of each that the builder has open
         self._hidden_at = 0  # depth of the open element that is hidden, from 1; 0 for none
         self.close = self._builder.close
@@ -235,9 +233,7 @@ def _table_texts(node: Any) -> Iterator[str]:
             for cell in chain.from_iterable(rows_of_cells):
                 yield from _blocks_inside(cell)
             return
-        for inner in reversed(
-            list(node.iterdescendants("table"))
-        ):  # write each, inner ones first, as one paragraph
+        for inner in reversed(list(node.iterdescendants("table"))):  # each becomes one paragraph
             lines = [" ".join(filter(None, texts)) for _, _, texts in _grid(inner)]
             text, tail = "; ".join(filter(None, lines)), inner.tail
             inner.clear()

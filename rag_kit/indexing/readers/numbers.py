@@ -139,10 +139,8 @@ def equation_text(node: Any) -> str:
         return opening + inside + (")" if last is None else last.get(f"{OMML}val", ""))
     if node.tag in _GRIDS:
         rows = [row for row in node if row.tag in (f"{OMML}mr", f"{OMML}e", "mtr", "mlabeledtr")]
-        rows_of_cells = [
-            [row] if row.tag == f"{OMML}e" else row for row in rows
-        ]  # an array has lines without cells
-        return f"[{'; '.join(', '.join(map(equation_text, cells)) for cells in rows_of_cells)}]"
+        grid = [[row] if row.tag == f"{OMML}e" else row for row in rows]  # an array has lines without cells
+        return f"[{'; '.join(', '.join(map(equation_text, cells)) for cells in grid)}]"
     texts = list(map(equation_text, node))
     shape = _SHAPES.get(node.tag)
     if shape is None:

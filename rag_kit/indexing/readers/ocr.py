@@ -26,9 +26,7 @@ _LONGEST = 50  # long sides of a strip by short ones; longer ones hold no lines 
 _FIND_SIDE = 1_600  # pixels of the picture in which lines are looked for
 _SEEK = 300  # pixels before the end of a piece of a strip, where it is cut between lines
 _SHORT_SIDE = 736  # pixels to which the finder enlarges the short side of a picture
-_NARROW = (
-    4  # long sides by short ones; white is added to a narrower picture, whose long side is enlarged, too
-)
+_NARROW = 4  # long sides by short ones; white makes narrower pictures wider: long sides are enlarged, too
 _MIN_SCORE = 0.5  # of a line; below it the model has guessed
 _THREADS = 2  # for each of the three models, which run one after the other
 _VOTES = 12  # lines that are looked at for whether they are upside down
@@ -241,7 +239,6 @@ def _needed_turn(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> i
     # the model sees a picture that is four times as long as high, to which it would squeeze a longer one
     beginnings = [lines[n][:, : 4 * lines[n].shape[0]] for n in longest]
     _, answer = engine.cls_and_rotate(beginnings)
-    upside_down = sum(
-        score if label == "180" else -score for label, score in answer.cls_res
-    )  # votes of the lines
+    # the lines vote, each by the score of its answer
+    upside_down = sum(score if label == "180" else -score for label, score in answer.cls_res)
     return 90 * is_mostly_tall + 180 * bool(upside_down > 0)

@@ -67,9 +67,7 @@ def ordered_boxes(boxes: Sequence[Box], picture: Picture) -> list[Box]:
     """Sort boxes in reading order."""
     if not boxes:
         return []
-    _, lines = _level_lines(
-        boxes, picture, 1.0
-    )  # of one word each, which is still the same object in joined lines
+    _, lines = _level_lines(boxes, picture, 1.0)  # of one word each, which joined lines still have
     box_of_word = {id(line.words[0]): box for line, box in zip(lines, boxes, strict=True)}
     words = [word for line in _in_reading_order(_join_pieces(lines)) for word in line.words]
     return [box_of_word[id(word)] for word in words]

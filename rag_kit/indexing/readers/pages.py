@@ -20,11 +20,12 @@ _MENU = re.compile(
     r"(?:^|[\s_-])(?:nav|navbar|navigation|navbox|menu|sidebar|breadcrumbs?|toc|pagination|pager|footer|catlinks)"
     r"(?:$|[\s_-])"
 )
+# cookie-banner, cookieConsent, cookies-notice and the like
 _BANNER = re.compile(
     r"cookie[_-]?(?:ban|bar|con|dia|law|mes|mod|not|over|pop|set)|\b(?:consent|gdpr|onetrust)\b"
 )
 _MAX_PROSE = 2_000  # characters that are not links; what has more is content
-_REST = 200  # characters; a page of which fewer would be left is all content
+_REST = 200  # characters; where menus leave fewer of a page, they are its content
 
 
 def read_html(data: bytes, context: Context) -> Iterator[Part]:
@@ -40,7 +41,7 @@ def read_html(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield each document of the spine as markdown, with its number and heading; a repeated one counts once."""
+    """Yield each chapter of a book, in the order of its spine, as markdown; a repeated one is read once."""
     package = Package(data, context.limits)
     container = package.xml("META-INF/container.xml").iter("{*}rootfile")
     opf_path = next(filter(None, (node.get("full-path") for node in container)), "")
@@ -48,7 +49,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
         advice = "Check it with an EPUB validator, or convert it again"
         raise Unreadable("its container names no book", advice)
     opf = package.xml(opf_path)
-    paths: dict[str, str] = {}
+    paths: dict[str, str] = {}  # id in the manifest -> name in the package
     for item in opf.iterfind(".//{*}manifest/{*}item"):
         paths[item.get("id")] = beside(opf_path, unquote(item.get("href") or ""))
     spine = [reference.get("idref") for reference in opf.iterfind(".//{*}spine/{*}itemref")]
@@ -57,7 +58,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     names_read, figures = set[str](), Figures(context)
     for number, reference in enumerate(spine, 1):
         name = paths.get(reference, "")
-        # The format allows each part once. A book that repeats a long one would hold the reader for its time cap.
+        # The format allows each part once. A book that repeats a long one could keep the reader busy for minutes.
         if name and name in names_read:
             continue
         with leave_out(f"chapter {number}"):
@@ -73,9 +74,9 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
 
 def _drop_menus(tree: Any) -> None:
     """Remove menus, banners and footers from a page; a page that would be left almost empty stays whole."""
-    has_main = any(True for _ in tree.iter(*_CONTENT))
+    has_main = next(tree.iter(*_CONTENT), None) is not None
     menus: list[Any] = []
-    unvisited = [tree]
+    unvisited = [tree]  # elements whose children are still to be looked at; those of menus are not
     while unvisited:
         for child in unvisited.pop():
             is_menu = isinstance(child.tag, str) and _is_menu(child, has_main)
@@ -87,19 +88,18 @@ def _drop_menus(tree: Any) -> None:
 
 
 def _is_menu(node: Any, has_main: bool) -> bool:
-    """Tell whether an element is a menu, a banner or a footer: by its tag, role or name, and little prose in it."""
+    """Tell whether an element is a menu, banner or footer: by its tag, role or names, and since it has little prose."""
     tag, role = node.tag, str(node.get("role") or "").lower()
     name = f"{node.get('id') or ''} {node.get('class') or ''}".lower()
-    is_outside = has_main and next(node.iterancestors(*_CONTENT), None) is None
-    is_footer = (tag == "footer" or role == "contentinfo") and next(
-        node.iterancestors(*_QUOTING), None
-    ) is None
+    is_outside = has_main and next(node.iterancestors(*_CONTENT), None) is None  # of the page's main content
+    is_in_quotation = next(node.iterancestors(*_QUOTING), None) is not None
+    is_footer = (tag == "footer" or role == "contentinfo") and not is_in_quotation
     is_banner = tag not in ("html", "body") and bool(_BANNER.search(name))
     is_navigation = tag in ("nav", "aside") or role in ("navigation", "search")
     is_list = is_outside and tag in ("ol", "ul")
     if tag in ("div", "ol", "p", "section", "table", "ul") and _MENU.search(name):
         is_list = True
-    has_content = any(True for _ in node.iter("h1", *_CONTENT))
+    has_content = next(node.iter("h1", *_CONTENT), None) is not None
     if has_content or not (is_footer or is_banner or is_navigation or is_list):
         return False
     links = sum(_text_length(link) for link in node.iter("a"))
@@ -108,7 +108,7 @@ def _is_menu(node: Any, has_main: bool) -> bool:
         return prose < _MAX_PROSE
     if is_navigation:
         return prose < (_MAX_PROSE if is_outside else links)
-    return 10 * prose <= links and len(node.findall(".//a")) > 2
+    return 10 * prose <= links and len(node.findall(".//a")) > 2  # a list that is hardly more than links
 
 
 def _text_length(node: Any) -> int:

@@ -47,11 +47,11 @@ class OverLimit(Unreadable):
 
 @contextmanager
 def leave_out(where: str) -> Iterator[None]:
-    """Catch what goes wrong in the block, and write a note: where in the file something is left out, and why."""
+    """Catch an error in the block, and write a note: where in the file something is left out, and why."""
     try:
         yield
-    except (OverLimit, MemoryError):
-        raise  # of the whole file
+    except (OverLimit, MemoryError):  # which are about the whole file
+        raise
     except Exception as error:  # noqa: BLE001 - whatever a library raises over a broken part
         write_note(f"{where}{LEFT_OUT}{reason_of(error)}")
 
@@ -60,7 +60,7 @@ def reason_of(error: Exception) -> str:
     """Say in words why a converter failed."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    inner = error if str(error) else error.__cause__ or error
+    inner = error if str(error) else error.__cause__ or error  # the cause may say more than nothing
     text = error.reason if isinstance(error, Unreadable) else f"{type(inner).__name__}: {inner}"
     return " ".join(clean_text(text.removeprefix("it is ")).split())[:300]
 
@@ -94,10 +94,11 @@ class Context:
 def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedReader:
     """Open a file for reading; raises `Unreadable` if it is no regular file, or larger than allowed.
 
-    A pipe, socket or device is refused without waiting for its other end, also one that has just replaced a file.
+    A pipe, socket or device is refused without waiting for its other end. The opened file is checked again, since
+    another process may have replaced it by one.
     """
     try:
-        _check_regular(os.stat(path))  # opening a device may do something
+        _check_regular(os.stat(path))  # before it is opened: some devices do something then
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         file = open(os.open(path, flags), "rb")  # noqa: SIM115 - given back
     except FileNotFoundError as error:

@@ -184,9 +184,7 @@ def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
         return at_edge and len(text) <= _MAX_RUNNING and bool(_WITH_PAGE_NUMBER.search(text))
     if at_edge or _MARGIN <= line.height <= 1 - _MARGIN:
         return at_edge
-    rises = [
-        other.bottom - line.bottom for other in lines if other is not line
-    ]  # of other lines, above this one
+    rises = [other.bottom - line.bottom for other in lines if other is not line]  # above this line
     is_outermost = all((rise > 0) == (line.height < 0.5) for rise in rises)
     # a number alone must be further from the text than one with a word, as in "page 3" or 第3页
     least_gap = (1.0 if re.search(r"[^\W\d]{2}|[第/]", text) else 2.5) * line.size
@@ -270,8 +268,6 @@ def open_pdf(data: bytes) -> Any:
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise Unreadable("it is encrypted with a password", "Save it without the password") from error
-        reason = (
-            str(error).split(":")[-1].strip(" .)")
-        )  # of "Failed to load document (PDFium: Data format error)."
+        reason = str(error).split(":")[-1].strip(" .)")  # in "Failed ... (PDFium: Data format error)."
         advice = "Open it in a PDF viewer and print it to a new PDF"
         raise Unreadable(f"it is damaged ({reason})", advice) from error

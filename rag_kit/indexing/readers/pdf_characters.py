@@ -185,9 +185,7 @@ def _decode(characters: str) -> str:
     """Clean characters of PDFium: invisible ones go, control ones become blanks, private ones bullets or blanks."""
     # PDFium gives a character above U+FFFF, such as an emoji, as two surrogates: UTF-16 joins them
     text = characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    text = _INVISIBLE.sub(
-        "", text.replace("\ufffe", HYPHEN)
-    )  # PDFium's other mark of a hyphen at a line's end
+    text = _INVISIBLE.sub("", text.replace("\ufffe", HYPHEN))  # another mark of hyphens
     if _PRIVATE.match(text):  # fonts of symbols, such as Wingdings, have their bullets there
         text = f"•{text[1:]}"
     text = _CONTROL.sub(" ", text)

@@ -34,16 +34,12 @@ class Grid:
         """Return the texts of the cells by row, with a merged cell repeated; empty if the grid is not a table."""
         cells = self._empty_cells()
         for word in words:
-            column = (
-                sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
-            )  # the rules at its left, less one
+            column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1  # rules left of it, less 1
             row = sum(y >= word.bottom + word.size / 4 for y in self.ys) - 1
             # a word beyond an edge belongs to the outermost cell
             row, column = max(0, min(row, len(cells) - 1)), max(0, min(column, len(cells[0]) - 1))
             cells[row][column].append(word)
-        distinct = {
-            id(cell): cell for row in cells for cell in row
-        }  # a merged cell is one list in several places
+        distinct = {id(cell): cell for row in cells for cell in row}  # a merged cell is one list
         for cell in distinct.values():
             # from the top, words less than about half their size apart in height as one line, from the left
             cell.sort(key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
@@ -56,9 +52,8 @@ class Grid:
         is_drawing = 2 * len(distinct) <= len(cells) * len(cells[0])
         if len(rows) < 2 or not is_filled or is_drawing:
             return []
-        return [
-            [text for text, count in zip(row, filled, strict=True) if count] for row in rows
-        ]  # no empty columns
+        # only filled columns
+        return [[text for text, count in zip(row, filled, strict=True) if count] for row in rows]
 
     def _empty_cells(self) -> list[list[list[Word]]]:
         """Make an empty list of words for each cell, by row; cells without a rule between them share one list."""

@@ -155,9 +155,7 @@ def _goes_on(block: Sequence[Line], after: Line) -> bool:
     if _begins_paragraph(line, after) or abs(line.size - after.size) > 0.15 * line.size:
         return False
     down = line.end_bottom - after.bottom
-    if (
-        down < 0
-    ):  # the next line is higher, so begins another column: a paragraph goes on there if a sentence is cut
+    if down < 0:  # the next line begins another column: the paragraph goes on there if a sentence is cut
         is_cut = after.text[0].islower() or bool(_WIDE.match(after.text))
         return is_cut and not _END.search(line.text) and _has_no_room(line, after)
     if not 0.3 * line.size < down < 2.2 * line.size or after.left > line.right or after.right < line.left:

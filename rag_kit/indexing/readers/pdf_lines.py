@@ -162,9 +162,7 @@ def _read_line(characters: Characters, spans: list[_Span], frame: Frame) -> Line
     _, end_bottom, right = characters.extent(end - 1)
     letter = first_letter(characters.text, start, end)
     bold, mono = characters.is_bold_and_mono(letter)
-    if (
-        bold or mono
-    ):  # the line is so only if its last character is, too; a hyphen there may be made up by PDFium
+    if bold or mono:  # the line is so only if its last character is, too; PDFium may have made up a hyphen
         last = end - 1 if characters.text[end - 1] != HYPHEN else (letter + end - 1) // 2
         end_bold, end_mono = characters.is_bold_and_mono(last)
         bold, mono = bold and end_bold, mono and end_mono

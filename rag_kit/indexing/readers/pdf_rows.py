@@ -46,8 +46,7 @@ def begun_above(cell: Word, cells: Sequence[Word]) -> Word | None:
 def join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
     """Join lines of a table, each given as its cells, into rows, of which some cells have several lines."""
     cells = list(chain.from_iterable(rows))
-    # lines that go on -> those before them
-    begun = {cell: above for cell in cells if (above := begun_above(cell, cells))}
+    begun = {cell: above for cell in cells if (above := begun_above(cell, cells))}  # a line -> the one above
     pitches = [upper[0].bottom - row[0].bottom for upper, row in pairwise(rows)]
     groups: list[list[Word]] = []
     for row, pitch in zip(rows, [0.0, *pitches], strict=True):

@@ -74,9 +74,7 @@ def _is_stacked(line: Line, after: Line) -> bool:
 def _row_end(lines: Sequence[Line], line: Line) -> int:
     """Return the index at which a line is to be inserted to end its row of a table; 0 if there is no such row."""
     level = [n for n, other in enumerate(lines) if abs(other.bottom - line.bottom) < 0.4 * line.size]
-    cells = [
-        _read_cells(other) for other in (line, *(lines[n] for n in level))
-    ]  # of each line at that height
+    cells = [_read_cells(other) for other in (line, *(lines[n] for n in level))]  # by line
     is_short = all(_word_count(cell.text) <= 2 * _WORDS for row in cells for cell in row)
     is_row = all(cells) and (len(cells[0]) > 1 or sum(map(len, cells)) > 2)  # a finished block has no cells
     return level[-1] + 1 if level and is_short and is_row else 0
@@ -148,9 +146,7 @@ def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
         row_runs.sort(key=lambda run: run[0].left)
     beginnings = [run[0].left for row in runs for run in row[1:]]  # of columns
     below = [word for row in runs[1:] if len(row) > 1 for run in row for word in run]
-    neighbours = [
-        pair for row in runs for pair in pairwise(chain.from_iterable(row))
-    ]  # words beside each other
+    neighbours = [pair for row in runs for pair in pairwise(chain.from_iterable(row))]  # words side by side
     names = list(map(_as_cell, runs[0]))  # of columns, in the first row
     least = max(_FEW_ROWS, 0.5 * len(rows))
 
@@ -276,9 +272,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
 
 def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]:
     """Join columns that are one: a header, and cells that are beside it since they are aligned to the other side."""
-    filled: list[list[int]] = [
-        [] for _ in columns
-    ]  # of each column, the numbers of the rows with a cell in it alone
+    filled: list[list[int]] = [[] for _ in columns]  # numbers of the rows with a cell in this column alone
     for number, row in enumerate(rows):
         for cell in row:
             covered = _covered_columns((cell.left, cell.right), columns)
@@ -293,9 +287,7 @@ def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]
     for run in split_runs(range(len(columns)), lambda n, after: heads(n, after) or heads(after, n)):
         single = [columns[n] for n in run]
         if len(run) % 2 and len(run) > 1 and heads(run[1], run[0]):
-            joined.append(
-                single.pop(0)
-            )  # one is left over: the first, since names of rows seldom have a header
+            joined.append(single.pop(0))  # the odd one: names of rows seldom have a header
             if len(run) == 3 and len(_covered_columns(single[0], [joined[-1], single[1]])) > 1:
                 del single[0]
         joined += [(left, right) for (left, _), (_, right) in zip(single[::2], single[1::2], strict=False)]
@@ -315,9 +307,7 @@ def _has_second_header(table: Sequence[Sequence[str]]) -> bool:
 def _covered_columns(cell: Column, columns: Sequence[Column]) -> list[int]:
     """Return the numbers of the columns that a cell lies over, or else those of the nearest one or two."""
     cell_left, cell_right = cell
-    gaps = [
-        max(left - cell_right, cell_left - right) for left, right in columns
-    ]  # below 0 where they overlap
+    gaps = [max(left - cell_right, cell_left - right) for left, right in columns]  # < 0: they overlap
     nearest = min(gaps)
     return [n for n, gap in enumerate(gaps) if gap < 0 or (nearest >= 0 and gap <= nearest + THICK)]
 

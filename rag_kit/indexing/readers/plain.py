@@ -24,9 +24,8 @@ _DATA_URI = re.compile(
     r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=]{40,}(?:\s+[A-Za-z0-9+/]{60,}=*)*(?:\s+[A-Za-z0-9+/=]+(?=[)\"'>]))?"
 )
 _FRONT_TITLE = re.compile(r"\A---\n(?:.*\n){0,60}?title:[ \t]*(.+)\n(?:.*\n){0,200}?---\n")
-_HEADING = re.compile(
-    r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t]*$", re.M
-)  # "# A", or underlined
+# "# Lakes", or a line above one of ===
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t]*$", re.M)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 _DELIMITER_HINT = re.compile(r"[\"']?sep=(.)[\"']?[ \t]*\n", re.I)  # Excel's, in the first line
 _OUTPUT_CHARACTERS = 2_000  # of a cell of a notebook
@@ -102,9 +101,7 @@ def _output_text(outputs: Any, number: int) -> str:
         if html := kinds["text/html"]:
             with leave_out(f"output of cell {number}"):
                 kinds["text/html"] = to_markdown(parse_html(html))
-        if _OBJECT.fullmatch(
-            kinds["text/plain"].strip()
-        ):  # "<Figure size 640x480>" comes last: the others say more
+        if _OBJECT.fullmatch(kinds["text/plain"].strip()):  # as <Figure size 640x480>: others say more
             kinds["text/plain"] = kinds.pop("text/plain")
         failure = [_join_source(_field(output, name)) for name in ("ename", "evalue")]
         texts += [_join_source(_field(output, "text")), ": ".join(filter(None, failure))]
@@ -126,10 +123,8 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     delimiter = hint[1] if hint else _find_delimiter(text)
     rows_before = 0
     try:
-        for _, numbered in groupby(
-            _filled_rows(_csv_rows(text, delimiter, hint)), key=itemgetter(0)
-        ):  # each table
-            filled = (row for _, row in numbered)
+        for _, table_rows in groupby(_filled_rows(_csv_rows(text, delimiter, hint)), key=itemgetter(0)):
+            filled = (row for _, row in table_rows)
             first_rows, last = list(islice(filled, HEAD_ROWS)), 0
             header = find_header(first_rows)
             titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]

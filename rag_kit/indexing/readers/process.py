@@ -89,9 +89,7 @@ class ReaderProcess:
         except BaseException:  # Ctrl-C: the child would go on with a file nobody waits for
             self.kill()
             raise
-        if (
-            len(line) == allowed
-        ):  # the line was cut there; a shorter one is the last of a child that has ended
+        if len(line) == allowed:  # cut there; a shorter line is the last of a child that has ended
             self.kill()
             raise OverLimit("it gives too much text", "max_characters", limits.max_characters)
         raise self._exit_error(limits)

@@ -32,9 +32,7 @@ from rag_kit.indexing.readers.tables import (
     table_groups,
 )
 
-_NO_VALUE = re.compile(
-    rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>"
-)  # a formula, then no or an empty value
+_NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")  # no value behind a formula
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BESIDE_CELLS = re.compile(r"docProps/|xl/(?!workbook|sharedStrings|styles|_rels/workbook)")
 _CELLS = ("cols", "sheetData", "mergeCells")
@@ -122,9 +120,7 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
 
 def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: bool) -> dict[str, bytes]:
     """Return the changes that strip a package to one sheet (``part`` of ``parts``), and that sheet to its cells."""
-    changes = {
-        name: b"" for name in package.names if name in parts or _BESIDE_CELLS.match(name)
-    }  # removes these
+    changes = {name: b"" for name in package.names if name in parts or _BESIDE_CELLS.match(name)}  # removed
     workbook = package.related("officeDocument")
     for name, kept in ((part, _CELLS), (workbook, ("sheets", "workbookPr"))):
         root = package.xml(name)

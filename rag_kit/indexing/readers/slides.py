@@ -145,9 +145,7 @@ def _list_text(frame: Any, shape: Any = None) -> str:
         bullet = _bullet(paragraph, frame, shape, level)
         sign = "" if bullet is None else bullet.tag.removeprefix(A)
         before = last_numbers.get(level)
-        last_numbers = {
-            each: last for each, last in last_numbers.items() if each < level
-        }  # forget deeper ones
+        last_numbers = {each: last for each, last in last_numbers.items() if each < level}  # deeper ones end
         mark = "- " if level or sign == "buChar" else ""
         if sign == "buAutoNum":
             number = last_numbers[level] = _next_number(bullet, before)

@@ -89,7 +89,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
     if len(filled) < _FEW_ROWS:
         return 0
     texts = [[rows[row][column] for column in columns] for row, columns in enumerate(filled)]
-    ends = Counter(columns[-1] for columns in filled if columns)  # last columns of rows
+    ends = Counter(columns[-1] for columns in filled if columns)  # how many rows end in each column
     usual_end = max(ends, key=lambda end: (ends[end], end))
     usual_count = median_high(len(columns) for columns in filled if columns and columns[-1] == usual_end)
     candidates = []

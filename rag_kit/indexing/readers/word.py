@@ -59,9 +59,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
             _mark_numbers(root, lists, labels)
         changes[name] = xml_bytes(root)
     if lists is not None:
-        changes[numbering] = (
-            f"<numbering xmlns='{W[1:-1]}'/>".encode()
-        )  # empty, else mammoth would count, too
+        changes[numbering] = f"<numbering xmlns='{W[1:-1]}'/>".encode()  # empty: mammoth shall not count
     html = _to_html(package, changes, styles)
     text = to_markdown(_with_numbers(parse_html(f"<body>{html}</body>"), labels)) if html else ""
     for mark, inner in objects.items():
@@ -230,9 +228,7 @@ def _style_map(styles: Styles) -> Iterator[str]:
     """Yield mammoth's rule for each style of headings, such as ``p[style-name='Clause'] => h2:fresh``."""
     for style_id, style in styles.by_id.items():
         name = value_of(style.find(f"{W}name")) or ""
-        level = next(
-            filter(None, map(_heading_level, styles.chain(style_id))), 0
-        )  # of the nearest style with one
+        level = next(filter(None, map(_heading_level, styles.chain(style_id))), 0)  # of the nearest style
         if level and style.get(f"{W}type") == "paragraph" and not re.search(r"['\\\n]", name):
             yield f"p[style-name='{name}'] => h{level}:fresh"
 

@@ -80,9 +80,8 @@ class Lists:
         self._abstract = {node.get(f"{W}abstractNumId"): node for node in root.iter(f"{W}abstractNum")}
         self._lists = {node.get(f"{W}numId"): node for node in root.iter(f"{W}num")}
         self._definitions: dict[str, _Definition] = {}  # by list id
-        self._counts: defaultdict[str, dict[int, int]] = defaultdict(
-            dict
-        )  # last numbers: definition -> level -> it
+        # definition -> level -> last number
+        self._counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
         """Count the next paragraph; return its level and its label with the gap after it, ``None`` without a number."""
@@ -127,9 +126,7 @@ class Lists:
         if node is None or base is None:
             return self._definitions[list_id]
         levels: dict[int, _Level] = {}
-        style = self._styles.by_id.get(
-            value_of(base.find(f"{W}numStyleLink"))
-        )  # a style may lead to another list
+        style = self._styles.by_id.get(value_of(base.find(f"{W}numStyleLink")))  # may lead to another list
         if style is not None and (other := value_of(style.find(f"{W}pPr/{W}numPr/{W}numId"))):
             abstract_id, linked = self._definition(other)
             levels |= {number: copy(level) for number, level in linked.items()}

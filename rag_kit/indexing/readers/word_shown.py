@@ -101,9 +101,7 @@ def _unwrap(document: Any) -> None:
             outer.addprevious(child)
         outer.getparent().remove(outer)
     for node in document.iter(f"{W}br"):
-        node.attrib.pop(
-            f"{W}type", None
-        )  # mammoth leaves out page breaks, which would join two words; not line breaks
+        node.attrib.pop(f"{W}type", None)  # a page break, which mammoth leaves out, becomes a line break
     for name, known in _KNOWN_AS.items():
         for node in document.iter(name):
             node.tag = known

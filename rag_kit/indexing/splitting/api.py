@@ -92,7 +92,7 @@ def choose_splitter(
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Callable[[Document], Iterator[SplitPart]]:
-    """Return the function that cuts a document into parts by a splitter; arguments as in `split`."""
+    """Return a function that cuts a document into parts by a splitter, which may be given by name."""
     check_sizes(chunk_size, chunk_overlap)
     if splitter == "structure" and tokenizer is None:
         return partial(_split_by_structure, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
@@ -121,7 +121,7 @@ def iter_chunks(
 
 
 def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: int) -> Iterator[SplitPart]:
-    """Cut a document along its headings, paragraphs and sentences."""
+    """Yield the parts of a document, cut along its headings, paragraphs and sentences."""
     text, heading = document.page_content, document.metadata.get("heading")
     spans = split_spans(
         text,
@@ -137,7 +137,7 @@ def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: i
 
 
 def _split_by(splitter: Splitter, document: Document) -> Iterator[SplitPart]:
-    """Cut a document by any splitter; add the heading above each part, leave out blank ones."""
+    """Yield the parts of a document by any splitter, each with the heading above it; blank ones are left out."""
     heading_at = heading_lookup(document)
     for part in spans_of(document, splitter):
         if part.text.strip():
@@ -151,14 +151,14 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
     if isinstance(pieces, Document) or not isinstance(pieces, Iterable):
         pieces = [pieces]
     parts: list[SplitPart] = []
-    last, found_to = -1, 0
+    last, found_to = -1, 0  # where the piece before begins, and how far the pieces go so far
     for piece in pieces:
         if not isinstance(piece, Document):
             raise InvalidInputError(
                 f"A splitter gave {type(piece).__name__}; it gets a list of documents and must give documents, such "
                 "as [Document(text), ...]."
             )
-        metadata = {
+        metadata = {  # what the splitter has added
             key: value
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
@@ -197,7 +197,7 @@ def _find_offset(text: str, piece: Document, last: int, found_to: int) -> int:
         if type(stated) is int and stated >= 0 and text.startswith(content, stated):
             return stated
     gap = _SPACE.match(text, found_to)
-    # of equal texts the last one that leaves nothing visible out
+    # text may repeat: take the last place that leaves nothing visible between this piece and those before
     offset = text.rfind(content, last + 1, (gap.end() if gap else found_to) + len(content))
     if offset < 0:
         offset = text.find(content, max(last, 0))

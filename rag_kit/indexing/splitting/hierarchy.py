@@ -16,7 +16,7 @@ from rag_kit.text import sentences
 
 
 def check_levels(sizes: Sequence[int], overlap: int = 0) -> None:
-    """Raise InvalidInputError for sizes of levels (parents first, child last) that are too small, or do not fall."""
+    """Raise InvalidInputError for sizes of levels, parents first, that are too small or do not become smaller."""
     check_sizes(sizes[-1], overlap)
     for size in sizes[:-1]:
         check_sizes(size, 0)
@@ -27,11 +27,11 @@ def check_levels(sizes: Sequence[int], overlap: int = 0) -> None:
 
 
 def split_family(document: Document, cuts: Sequence[Splitter | int], overlap: int = 0) -> Family:
-    """Cut a document into spans, and these into smaller ones, down to the children.
+    """Cut a document into large spans, and these into smaller ones, down to the children that are searched.
 
-    ``cuts`` has an entry for each level, the children's last: the most characters of a part, or a splitter. Parents
-    that are not found in the document's text are left out. ``overlap`` is the most characters that a child repeats of
-    the one before, in whole sentences. A child's ``path`` has the larger spans around it. A blank text has no children.
+    ``cuts`` has the most characters of a span, or a splitter, for each level, the children's last. A parent that is
+    not found in the document's text is left out. ``overlap`` is the most characters that a child repeats of the one
+    before, in whole sentences. A child's ``path`` has the larger spans around it. A blank text has no children.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -42,13 +42,13 @@ def split_family(document: Document, cuts: Sequence[Splitter | int], overlap: in
     """
     heading_at = heading_lookup(document)
     *parent_cuts, child_cut = cuts
-    # the spans of a level: those around it, start, end
+    # the spans of a level, each with the larger ones around it (its path), start and end
     spans: list[tuple[tuple[Ancestor, ...], int, int]] = [((), 0, len(document.page_content))]
     for cut in parent_cuts:
         larger, spans = spans, []
         for path, start, end in larger:
             for part in _split_span(document, cut, start, end, 0):
-                if part.start is not None and part.end is not None:
+                if part.start is not None and part.end is not None:  # else a splitter has rewritten the text
                     ancestor = Ancestor(part.start, part.end, 0, **heading_at(part.start))
                     spans.append(((*path, ancestor), part.start, part.end))
     children = []
@@ -72,7 +72,7 @@ def _split_span(
 
 
 def sentence_family(document: Document, *, max_chars: int = 1000) -> Family:
-    """Cut a document into its sentences, one longer than ``max_chars`` characters into several."""
+    """Cut a document into sentences as children without parents; one over ``max_chars`` characters becomes several."""
     heading_at = heading_lookup(document)
     children = [
         Child(sentence.text, sentence.start, sentence.end, metadata=heading_at(sentence.start))

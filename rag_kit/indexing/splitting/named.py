@@ -20,7 +20,7 @@ Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
 #: Start and end of each stretch of a text.
 Spans: TypeAlias = "Iterator[tuple[int, int]]"
 
-_WORD = re.compile(
+_WORD = re.compile(  # what counts as a token: a kana, Chinese or Korean character, another word, a mark
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"
 )
 # as langchain-text-splitters has them, with Chinese stops
@@ -36,9 +36,10 @@ def named_splitter(
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Callable[[Sequence[Document]], list[Document]]:
-    """Make the splitter of a name: a function from documents to chunks; arguments as for `split`.
+    """Make the splitter of a name in `SPLITTERS`: a function from documents to chunks.
 
-    Without ``tokenizer``, tokens are words, Chinese characters and marks. ``paragraph`` and ``semantic`` never overlap.
+    Sizes are in characters, for ``tokens`` in tokens: those of ``tokenizer``, or words, Chinese characters and marks.
+    Chunks of ``paragraph`` and ``semantic`` never overlap.
     """
     check_name(name)
     check_sizes(chunk_size, chunk_overlap)
@@ -60,7 +61,7 @@ def named_splitter(
             "or --embedding-model NAME."
         )
     by_structure = partial(split_spans, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
-    cutters: dict[str, Callable[[str], Spans]] = {
+    cutters: dict[str, Callable[[str], Spans]] = {  # each from a text to the spans of its chunks
         "structure": lambda text: (span[:2] for span in by_structure(text)),
         "sentence": lambda text: pack_sentences(text, (), chunk_size, chunk_overlap),
         "paragraph": lambda text: pack_sentences(
@@ -81,7 +82,7 @@ def check_name(name: str) -> None:
 
 
 def _slice_documents(spans_of: Callable[[str], Spans], documents: Sequence[Document]) -> list[Document]:
-    """Make a document of each span of each document's text."""
+    """Return a document for each span that ``spans_of`` finds in each document's text, with its offsets."""
     return [
         Document(doc.page_content[start:end], metadata={**doc.metadata, "start": start, "end": end})
         for doc in documents
@@ -90,7 +91,7 @@ def _slice_documents(spans_of: Callable[[str], Spans], documents: Sequence[Docum
 
 
 def _semantic_spans(text: str, *, size: int, embeddings: Embeddings | None) -> Spans:
-    """Cut before the sentences that differ most from the one before; each is embedded with its two neighbours."""
+    """Cut a text before sentences whose meaning differs most from the one before; each is embedded with neighbours."""
     import numpy as np
 
     from rag_kit.models.clients import embed_documents
@@ -101,8 +102,8 @@ def _semantic_spans(text: str, *, size: int, embeddings: Embeddings | None) -> S
         befores, afters = [parts[0], *parts[:-1]], [*parts[1:], parts[-1]]
         windows = [text[before.start : after.end] for before, after in zip(befores, afters, strict=True)]
         vectors = np.asarray(embed_documents(embeddings, windows), np.float32)
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        distances = 1 - (vectors[1:] * vectors[:-1]).sum(axis=1)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)  # to length 1
+        distances = 1 - (vectors[1:] * vectors[:-1]).sum(axis=1)  # cosine distances of neighbours
         is_break = distances > np.percentile(distances, _BREAK_PERCENTILE)
         breaks = [part.start for part, cut in zip(parts[1:], is_break, strict=True) if cut]
     return pack_sentences(text, breaks, size)

@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
 
 def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
-    """Raise InvalidInputError for sizes that make no sense: below 20, or an overlap of over half of it."""
+    """Raise InvalidInputError for a chunk size below 20, or an overlap of more than half of the size."""
     for name, value in (("chunk_size", chunk_size), ("chunk_overlap", chunk_overlap)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidInputError(f"{name} must be a whole number of characters, not {value!r}.")
@@ -78,7 +78,7 @@ class _SectionPacker:
 
     def spans(self) -> Iterator[Span]:
         """Yield the spans of a section, each as long as fits and cut at the best break, with the overlap."""
-        # where the next span begins, and where the one before ended: between them is the text to repeat
+        # the next span begins at position; up to packed_to, it repeats text of the span before
         position = packed_to = self.section.start
         end = position + len(self.text[position : self.section.end].rstrip())
         while packed_to < end:
@@ -99,12 +99,12 @@ class _SectionPacker:
 
     @cached_property
     def _paragraphs(self) -> list[int]:
-        """The starts of paragraphs, and the section's end; only paragraphs at a cut are split into sentences."""
+        """The offsets where the section's paragraphs begin, and its end."""
         start, end = self.section.start, self.section.end
         return [start, *(match.end() for match in _PARAGRAPH_END.finditer(self.text, start, end)), end]
 
     def _sentence_ends(self, paragraph: int) -> list[int]:
-        """Return where the sentences of a paragraph end, by its number; found once."""
+        """Return the offsets where the sentences of a paragraph (by its number) end; they are found only once."""
         if paragraph not in self._ends_of:
             start, end = self._paragraphs[paragraph : paragraph + 2]
             cut = sentences(self.text[start:end].rstrip(), max_chars=max(20, end - start))
@@ -159,7 +159,7 @@ class _SectionPacker:
         return cut
 
     def _cut_at_keep(self, position: int, packed_to: int, limit: int) -> int:
-        """Return where to cut before, or between lines of, the table, code or item that the limit is in; else -1."""
+        """Return where to cut if the limit is in a table, code or item: before it or between its lines; else -1."""
         keep = self._keep_at(limit)
         if keep is None:
             return -1
@@ -175,14 +175,14 @@ class _SectionPacker:
 
     def _cut_sentence(self, position: int, limit: int) -> int:
         """Cut inside a sentence that is too long: after a line, a clause, a word, else between whole characters."""
-        for marks in _SOFT:
+        for marks in _SOFT:  # the last of them in the second half of the span
             last = max(self.text.rfind(mark, position + self.size // 2, limit) for mark in marks)
             if last >= 0:
                 return last + 1
         return _between_characters(self.text, limit, position + 1)
 
     def _repeated_from(self, last: int, cut: int) -> int:
-        """Return where the next span begins, to repeat sentences of the one that ends at ``last``; ``cut`` for none."""
+        """Return where the next span begins to repeat sentences of the one that ends at ``last``; ``cut`` to repeat none."""
         low = max(self.section.start, cut - self.overlap)
         if (keep := self._keep_before(last - 1)) is not None:
             if keep.kind == "item" and low <= keep.start:
@@ -202,7 +202,7 @@ class _SectionPacker:
         return keep.header
 
     def _first_visible(self, position: int, end: int) -> int:
-        """Skip white space; inside code the indentation of the first line stays."""
+        """Return the first offset behind white space; inside code, the indentation of the line stays."""
         keep = self._keep_at(position)
         pattern = _BLANK_LINES if keep is not None and keep.kind == "code" else _BLANK
         match = pattern.match(self.text, position, end)
@@ -216,7 +216,7 @@ def _last_between(positions: Sequence[int], low: int, high: int) -> int:
 
 
 def _between_characters(text: str, cut: int, low: int) -> int:
-    """Move a cut back until it tears no character made of several code points: a combining mark, an emoji."""
+    """Return a cut, moved back (to ``low`` at most) if it tears a character of several code points, as an emoji."""
     for position in range(cut, max(low, cut - _CLUSTER) - 1, -1):
         before, after = text[position - 1 : position], text[position : position + 1]
         combines = after > "\u00ff" and unicodedata.category(after) in ("Mn", "Mc", "Me", "Sk")

@@ -48,13 +48,14 @@ class Section:
 
 
 def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator[Section]:
-    """Cut a text at its headings and note where its blocks end, in linear time.
+    """Cut a text at its headings into sections, with the ends of blocks in each; takes linear time.
 
     ``heading`` is the path of headings above its beginning (``"A > B"``), from the page before. Without ``markdown``
     only blank lines mean something. Headings are cut to 200 characters.
     """
     path = [(level, title) for level, title in enumerate(heading.split(" > "), 1) if title]
-    section, has_text, last_end = Section(0, len(text), heading), False, 0
+    section, last_end = Section(0, len(text), heading), 0
+    has_text = False  # of this section: headings that follow each other at once are one section
     matches = list((_MARKUP if markdown else _BLANK_LINE).finditer(text))
     next_starts = [*(match.start() for match in matches[1:]), len(text)]
     for match, next_start in zip(matches, next_starts, strict=False):
@@ -69,8 +70,8 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
                 yield section
                 section, has_text = Section(start, len(text), ""), False
             title = match["title"].rstrip("# \t") if kind == "title" else match["setext"]
-            level = len(match["mark"] or "#")
-            path = [entry for entry in path if entry[0] < level]
+            level = len(match["mark"] or "#")  # one that is underlined has level 1
+            path = [(above, name) for above, name in path if above < level]
             path.append((level, " ".join(title.split())[:_MAX_TITLE]))
             section.heading = " > ".join(name for _, name in path if name)
         elif kind in ("code", "table"):
@@ -91,15 +92,15 @@ def is_markdown(document: Document) -> bool:
 
 
 def heading_lookup(document: Document) -> Callable[[int | None], dict[str, str]]:
-    """Make a function from an offset to the headings above it: ``{"heading": "A > B"}``, or ``{}`` where none is."""
+    """Return a function from an offset to the headings above it: ``{"heading": "A > B"}``, or ``{}`` without one."""
     heading = document.metadata.get("heading")
     heading = heading if isinstance(heading, str) else ""
-    parts = list(sections(document.page_content, heading=heading, markdown=is_markdown(document)))
+    in_order = list(sections(document.page_content, heading=heading, markdown=is_markdown(document)))
 
     def heading_at(offset: int | None) -> dict[str, str]:
         if offset is None:
             return {}
-        section = parts[bisect_right(parts, offset, key=attrgetter("start")) - 1]
+        section = in_order[bisect_right(in_order, offset, key=attrgetter("start")) - 1]  # around the offset
         return {"heading": section.heading} if section.heading else {}
 
     return heading_at
