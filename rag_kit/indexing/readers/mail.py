@@ -124,7 +124,7 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
-    """Yield the plain version of a text, or the HTML one if that one is a stub or lacks words of tables; then cards."""
+    """Yield the plain version of a text, or its HTML if the plain one is a stub or lacks words of tables; then cards."""
     plain, rich, cards = list[str](), list[str](), list[str]()
     for version in part.iter_parts():
         kind = version.get_content_type()
@@ -153,12 +153,8 @@ def _header(message: Message, name: str) -> str:
         while (joined := _WORD_GOES_ON.sub(r"\1", text)) != text:  # one match may hide the next
             text = joined
         return " ".join(str(policy.default.header_factory(name, text)).split())[:2000]
-    except (
-        ValueError,
-        IndexError,
-        AttributeError,
-        Unreadable,
-    ):  # the library's parser of addresses fails on some
+    # the library's parser of addresses fails on some
+    except (ValueError, IndexError, AttributeError, Unreadable):
         return ""
 
 

@@ -99,7 +99,7 @@ def list_number(number: int, style: str) -> str:
         return _ROWS[style][number - 1]
     if style in _DIGITS:
         return "".join(_DIGITS[style][int(digit)] for digit in text)
-    # chineseCounting and taiwaneseCountingThousand write the same numbers: the table has "Counting"
+    # chineseCounting and taiwaneseCountingThousand are both "Counting" in the table
     chinese_style = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
     if chinese_style in _DIGITS:
         return _chinese(text, _DIGITS[chinese_style])

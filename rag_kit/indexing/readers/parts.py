@@ -60,7 +60,7 @@ def reason_of(error: Exception) -> str:
     """Say in words why a converter failed."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    inner = error if str(error) else error.__cause__ or error  # the cause may say more than nothing
+    inner = error if str(error) else error.__cause__ or error  # one without a text may have a cause with one
     text = error.reason if isinstance(error, Unreadable) else f"{type(inner).__name__}: {inner}"
     return " ".join(clean_text(text.removeprefix("it is ")).split())[:300]
 

@@ -144,7 +144,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 def _filled_rows(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, each with the number of its table: two blank rows end a table."""
     table = blanks = 0
-    has_cells = False  # a row of this table has several; before, rows are titles, which end no table
+    has_cells = False  # whether a row of the table had several; before it, rows are titles
     for row in rows:
         filled = sum(bool(cell.strip()) for cell in row)
         if not filled:
@@ -186,7 +186,7 @@ def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator
 
 
 def _find_delimiter(text: str) -> str:
-    """Return the separator that cuts most of the first lines into equally many cells; the comma, if no other does."""
+    """Return the separator that cuts most of the first lines into equally many cells; the comma loses a tie."""
     lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
 
     def score(candidate: str) -> int:

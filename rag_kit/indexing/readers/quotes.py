@@ -100,10 +100,7 @@ def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
     image, to_page = page_picture(page)
     reading = recognise(image)
     boxes = ordered_boxes(reading.boxes, reading.picture)
-    text, positions = (
-        "",
-        list[tuple[int, int]](),
-    )  # of each character: the number of its line, and its column there
+    text, positions = "", list[tuple[int, int]]()  # line and column of each character
     for line, box in enumerate(boxes):
         text += f"{box.text}\n"
         positions += [(line, column) for column in range(len(box.text) + 1)]

@@ -182,7 +182,7 @@ class _SectionPacker:
         return _between_characters(self.text, limit, position + 1)
 
     def _repeated_from(self, last: int, cut: int) -> int:
-        """Return where the next span begins to repeat sentences of the one that ends at ``last``; ``cut`` to repeat none."""
+        """Return where the next span begins to repeat sentences of the one before, up to ``last``; ``cut`` for none."""
         low = max(self.section.start, cut - self.overlap)
         if (keep := self._keep_before(last - 1)) is not None:
             if keep.kind == "item" and low <= keep.start:
