@@ -124,7 +124,7 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
-    """Yield the plain version of a text, or its HTML if the plain one is a stub or lacks words of tables; then cards."""
+    """Yield the plain version of a text, its HTML if the plain one is a stub or lacks words of tables; then cards."""
     plain, rich, cards = list[str](), list[str](), list[str]()
     for version in part.iter_parts():
         kind = version.get_content_type()
