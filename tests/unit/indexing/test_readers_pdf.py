@@ -501,7 +501,7 @@ def test_cells_of_several_lines_in_several_columns_are_rows(page_text, rows):
     ],
 )
 def test_rows_as_near_as_lines_stay_rows(page_text, rows):
-    """Where all lines have one distance, nothing tells the lines of a cell from rows; a dash is an empty cell."""
+    """Lines of one distance are rows: nothing tells the lines of a cell from them; a dash is an empty cell."""
     places = (60.0, 200.0, 340.0)[: len(rows[0])]
     assert page_text(cells(rows, places, 700.0, 12)) == make.table(*rows)
 

@@ -375,7 +375,7 @@ async def test_keys_that_models_make_up_reach_the_search_or_the_notes(
 
 @pytest.mark.filterwarnings("error")
 def test_a_form_that_a_client_made_is_read() -> None:
-    """Its filter is an object of the form's class, or what the model wrote."""
+    """The filter is an object of the form's class, or what the model wrote."""
     written = SelfQuery.model_validate({"query": "q", "filter": {"year": {"$gt": 2010}}})
     parsed = SelfQuery(
         query="q",
