@@ -93,8 +93,8 @@ class PostgresConnection:
 def filter_rows(
     native: psycopg.Connection[Any], numbers: Sequence[int], where: Filter | None
 ) -> dict[int, str]:
-    """Return the ids of the rows that exist and pass a filter, by their numbers."""
-    columns = "n, id, metadata" if where else "n, id, NULL"
+    """Return row number -> id for those of some rows that exist and pass a filter (``None`` lets all pass)."""
+    columns = "n, id, metadata" if where else "n, id, NULL"  # metadata are not read without need
     query = f"SELECT {columns} FROM chunks WHERE n = ANY(%b::bigint[])"
     rows = native.execute(query, (list(numbers),))
     passes = compile_filter(where)
@@ -141,7 +141,7 @@ def check_schema(connection: psycopg.Connection[Any], location: PostgresLocation
 
 
 def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation) -> None:
-    """Make the schema with an index's tables unless it is there, inside the open transaction; other processes wait."""
+    """Make an index's schema and tables if they are lacking, inside the open transaction; other processes wait."""
     lock = f"rag_kit {location.index}"
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (lock,))
     try:
@@ -160,18 +160,18 @@ def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation)
 
 
 def make_trigram_tables(connection: psycopg.Connection[Any]) -> None:
-    """Make the tables of the trigram leg in the schema, if it has none, inside the open transaction."""
-    # the schema is in the name, for tables of an index in the schema of pgvector are on the path too
+    """Make the tables of the trigram index if the schema lacks them, inside the open transaction."""
+    # the schema is in the name, for the search path also finds tables of an index in the schema of pgvector
     is_lacking = "SELECT to_regclass(current_schema || '.trigram_counts') IS NULL"
     if connection.execute(is_lacking).fetchone() == (False,):
-        return  # without the lock, which a process that adds the leg to many documents holds for long
+        return  # before the lock, which a process that indexes many documents holds for long
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit trigram', 0))")
-    if connection.execute(is_lacking).fetchone() == (True,):
+    if connection.execute(is_lacking).fetchone() == (True,):  # none were made while this one waited
         text = (files(__package__) / "migrations" / _TERMS_SQL).read_text(encoding="utf-8")
         connection.execute(text.replace("keyword_", "trigram_"))
 
 
 def types_schema(connection: psycopg.Connection[Any]) -> str:
-    """Return the name of the schema that pgvector is in, or will be."""
+    """Return the name of the schema that pgvector is in; ``"public"``, where it will be made, if it is lacking."""
     query = "SELECT extnamespace::regnamespace::name FROM pg_extension WHERE extname = 'vector'"
     return str((connection.execute(query).fetchone() or ["public"])[0])

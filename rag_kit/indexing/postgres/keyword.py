@@ -41,21 +41,21 @@ class PostgresKeywordLeg:
         self.label, self.analyzer = label, analyzer
 
     def apply(self, connection: Any, state: IndexState) -> int:
-        """Write the terms of the chunks that changed since the leg's generation, up to the state's; see ``Leg``."""
+        """Index the chunks written or removed since this index part was last updated; return its generation now."""
         native, tables = connection.native, TermTables(connection, self.label)
         check_version(state)
         total = tables.counts()
         query = "SELECT n FROM removed WHERE generation > %s"
         removed = native.execute(query, (total.generation,)).fetchall()
         if removed:
-            total = write_terms(tables, total, {n: None for (n,) in removed})
+            total = write_terms(tables, total, {n: None for (n,) in removed})  # None removes a document
         for rows in _chunks_since(native, total.generation):
             total = write_terms(tables, total, {n: self._terms(*row) for n, *row in rows})
         native.execute(
             f"INSERT INTO {self.label}_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
             "ON CONFLICT (tenant) DO UPDATE SET documents = excluded.documents, tokens = excluded.tokens, "
             "generation = excluded.generation",
-            total._replace(generation=state.generation),
+            total._replace(generation=state.generation),  # a tuple, in the order of the columns
         )
         return state.generation
 
@@ -75,7 +75,7 @@ class PostgresKeywordLeg:
             connection.native.execute(f"DELETE FROM {self.label}_{table}")
 
     def verify(self, connection: Any, state: IndexState, report: IndexReport) -> None:
-        """Compare ids, numbers and sums of all documents."""
+        """Report where the term tables differ from the chunks: rows missing or left over, totals that do not fit."""
         native: Connection[Any] = connection.native
         try:
             check_version(state)
@@ -86,6 +86,7 @@ class PostgresKeywordLeg:
             if rows := native.execute(query.format(leg=self.label)).fetchall():
                 report.problems.append(f"{self.label}: {len(rows)} rows {what}, for example {rows[0][0]}")
         sums = native.execute(_SUMS.format(leg=self.label)).fetchone()
+        # the generation is -1 as long as nothing was indexed, which fits a store of generation 0
         if sums != (total.documents, total.tokens, 0) or max(total.generation, 0) != state.generation:
             what = "documents, terms or changes are not as many as were counted"
             report.problems.append(f"{self.label}: {what}")
@@ -93,7 +94,7 @@ class PostgresKeywordLeg:
 
 
 def write_terms(tables: TermTables, total: Counts, documents: Mapping[int, Counter[str] | None]) -> Counts:
-    """Write the counts of terms of documents, by row number; ``None`` removes a document. Return the new totals."""
+    """Write term counts of documents by row number, ``None`` to remove one; return the new totals of the tenant."""
     terms_before = tables.terms(documents)
     changed = {n: terms for n, terms in documents.items() if terms != terms_before.get(n)}
     removed = {n: terms_before[n] for n in changed if n in terms_before}
@@ -116,9 +117,13 @@ def write_terms(tables: TermTables, total: Counts, documents: Mapping[int, Count
 def _write_postings(
     tables: TermTables, removed: Mapping[int, Iterable[str]], added: Mapping[int, Counter[str]]
 ) -> None:
-    """Delete the postings of removed documents and write those of added ones; a row has those of a term and block."""
-    packed: dict[tuple[str, int], bytes] = defaultdict(bytes)  # what to write, by term and block
-    positions: dict[tuple[str, int], list[int]] = defaultdict(list)  # of removed documents in their blocks
+    """Delete the postings of removed documents, and write those of added ones.
+
+    A table row holds the postings of one term in one block of documents; each touched row is written again. A posting
+    is a number of 64 bits, from the high bits: position in the block, count of the term, length of the document.
+    """
+    packed: dict[tuple[str, int], bytes] = defaultdict(bytes)  # the rows to write, by term and block
+    positions: dict[tuple[str, int], list[int]] = defaultdict(list)  # of removed documents, by term and block
     for n, terms in removed.items():
         block, position = divmod(n, packing.BLOCK)
         for term in terms:
@@ -131,15 +136,15 @@ def _write_postings(
         columns = [list(column) for column in zip(*positions, strict=True)]
         for term, block, row in tables.native.execute(query, columns, binary=True):
             postings = np.frombuffer(row, "<u8")
-            stays = ~np.isin(postings >> packing.POSITION_SHIFT, positions[term, block])
-            packed[term, block] = postings[stays].tobytes()
+            is_kept = ~np.isin(postings >> packing.POSITION_SHIFT, positions[term, block])
+            packed[term, block] = postings[is_kept].tobytes()
     new_postings: dict[tuple[str, int], list[int]] = defaultdict(list)
     for n, counts in added.items():
         block, position = divmod(n, packing.BLOCK)
-        of_document = position << packing.POSITION_SHIFT | min(counts.total(), packing.MAX_LENGTH)
+        document_bits = position << packing.POSITION_SHIFT | min(counts.total(), packing.MAX_LENGTH)
         for term, count in counts.items():
-            of_term = min(count, packing.MAX_COUNT) << packing.LENGTH_BITS
-            new_postings[term, block].append(of_document | of_term)
+            count_bits = min(count, packing.MAX_COUNT) << packing.LENGTH_BITS
+            new_postings[term, block].append(document_bits | count_bits)
     for key, postings_of_key in new_postings.items():
         packed[key] += np.array(postings_of_key, "<u8").tobytes()
     rows = [(*key, row) for key, row in packed.items() if row]
@@ -153,7 +158,7 @@ def _write_postings(
 
 
 def _chunks_since(native: Connection[Any], generation: int) -> Iterator[list[tuple[int, str, str]]]:
-    """Yield the chunks written after a generation, in pages of their row numbers, texts and metadata."""
+    """Yield (row number, text, metadata) of the chunks written after a generation, in sorted lists of ``_PAGE``."""
     with closing(native.cursor("keyword")) as cursor:
         cursor.execute("SELECT n, text, metadata FROM chunks WHERE generation > %s", (generation,))
         while rows := cursor.fetchmany(_PAGE):

@@ -106,28 +106,31 @@ class TermTables:
         query = f"SELECT n, terms FROM {self.leg}_documents WHERE n = ANY(%b::bigint[])"
         counts: dict[int, Counter[str]] = {}
         for n, text in self.native.execute(query, (list(numbers),)):
-            lines = [line.rpartition(" ") for line in text.split("\n") if line]
+            lines = [line.rpartition(" ") for line in text.split("\n") if line]  # a line is "pump 3"
             counts[n] = Counter({term: int(count) for term, _, count in lines})
         return counts
 
 
 def unpack(rows: Sequence[tuple[int, bytes]]) -> TermPostings:
-    """Unpack the postings of one term; a row is the number of a block and the packed postings in it."""
+    """Unpack the postings of one term from its rows: pairs of a block's number and the packed postings in it."""
     postings = np.frombuffer(b"".join(packed for _, packed in rows), "<u8").astype(np.int64)
-    sizes = [len(packed) // BYTES for _, packed in rows]
-    starts = np.repeat(np.array([block for block, _ in rows], np.int64) * BLOCK, sizes)
-    numbers, counts = starts + (postings >> POSITION_SHIFT), postings >> LENGTH_BITS & MAX_COUNT
+    sizes = [len(packed) // BYTES for _, packed in rows]  # postings in each row
+    block_starts = np.repeat(
+        np.array([block for block, _ in rows], np.int64) * BLOCK, sizes
+    )  # of each posting
+    # the bits of a posting, from the high ones: position in its block, count of the term, length of the document
+    numbers, counts = block_starts + (postings >> POSITION_SHIFT), postings >> LENGTH_BITS & MAX_COUNT
     return TermPostings(numbers, counts, postings & MAX_LENGTH)
 
 
 def score_all(tables: TermTables, weights: Terms) -> tuple[Numbers, Scores]:
-    """Return the row numbers of all documents above zero, and their scores: exactly those of a ``BM25Index``."""
+    """Return row numbers and scores of all documents that score above zero, the same scores as ``BM25Index`` gives."""
     total, postings = tables.counts(), tables.postings(weights)
     numbers = np.concatenate([np.zeros(0, np.int64), *(each.numbers for each in postings.values())])
-    # the scores have room for the blocks that occur, one after the other
+    # blocks with postings, rising; with blocks 2 and 5, position p of block 5 has its score at scores[BLOCK + p]
     blocks = np.flatnonzero(np.bincount(numbers // BLOCK))
     scores = np.zeros(len(blocks) * BLOCK, np.float32)
-    for term in filter(postings.__contains__, weights):
+    for term in filter(postings.__contains__, weights):  # the terms that some document has
         block, position = np.divmod(postings[term].numbers, BLOCK)
         added = _weights(postings[term], total) * np.float32(weights[term])
         scores[np.searchsorted(blocks, block) * BLOCK + position] += added
@@ -154,15 +157,15 @@ def best_hits(
 ) -> list[tuple[str, float]]:
     """Return ids and scores of the k best documents that pass a filter, ties by id.
 
-    The best-scored documents are filtered first, and four times as many where too few of them pass. So the cost grows
-    with what the filter rejects, not with the number of hits.
+    The filter is tried on the best-scored documents first, and on four times as many if too few of those pass. So the
+    cost grows with the number of documents that the filter rejects, not with the number of hits.
     """
     fetch = (k + _TIES) * (_FILTERED if where else 1)
     is_tested, hits = np.zeros(len(scores), bool), list[tuple[str, float]]()
     while True:
         fetch_all = fetch >= len(scores)
         top = np.arange(len(scores)) if fetch_all else np.argpartition(scores, -fetch)[-fetch:]
-        new = top[~is_tested[top]]
+        new = top[~is_tested[top]]  # positions of scores, in no order
         is_tested[new] = True
         score_of = dict(zip(numbers[new].tolist(), scores[new].tolist(), strict=True))
         hits += [(key, score_of[n]) for n, key in filter_rows(native, list(score_of), where).items()]
@@ -199,7 +202,7 @@ class PostgresKeywordView(KeywordView):
         return passage_filter(filter, state.derived)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
-        """Correct the terms that no document has, as ``BM25Index.spell``, by the documents that pass a filter."""
+        """Return the weights with misspelt terms (in no document) replaced by terms of documents that pass a filter."""
         if not getattr(self.analyzer, "typos", False):
             return weights
         with self._store.reading() as connection:
@@ -207,6 +210,7 @@ class PostgresKeywordView(KeywordView):
             known = tables.postings(weights)
 
             def find_known(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
+                """Yield the terms that a passing document has, most frequent first, each with one document's text."""
                 frequencies = tables.frequencies(terms)
                 for term in sorted(frequencies, key=lambda term: (-frequencies[term], term)):
                     numbers = tables.postings([term])[term].numbers.tolist()
@@ -220,7 +224,7 @@ class PostgresKeywordView(KeywordView):
     def _best(
         self, terms: Terms, k: int, where: Filter | None, ids_only: bool
     ) -> list[tuple[Document, float]]:
-        """Return the k best documents for terms, ties by id; with ``ids_only`` without text and metadata."""
+        """Return the k best documents for terms, ties by id; with ``ids_only`` they lack text and metadata."""
         with self._store.reading() as connection:
             numbers, scores = score_all(TermTables(connection, self._leg), terms)
             hits = best_hits(connection.native, numbers, scores, k, where)
@@ -240,10 +244,10 @@ class PostgresKeywordView(KeywordView):
         damping: float = 0.5,
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
-        """Spread from documents to others that share rare terms with them, as ``BM25Index.spread``.
+        """Find documents that share rare terms with the seeds, by a random walk as in ``BM25Index.spread``.
 
-        The walk has two rounds: to documents that share a term with the seeds, and to those that share one with these.
-        Only these are read. In the graph, a document's number is its position in the sorted array of row numbers.
+        Two rounds of the walk reach the documents that share a term with a seed, and those that share one with these:
+        only they are read. A document's number in the graph is the position of its row in the sorted ``numbers``.
         """
         k = check_k(k)
         with self._store.reading() as connection:
@@ -269,7 +273,7 @@ class PostgresKeywordView(KeywordView):
         return [(found[key], visit.mass, visit.terms) for key, visit in zip(keys, visits, strict=True)]
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """Return a bound of the scores for a query or weighted terms; unknown terms count as rarest."""
+        """Return a number that no score for a query, or for weighted terms, exceeds; unknown terms count as rarest."""
         weights = query if isinstance(query, Mapping) else Counter(self.query_terms(query))
         with self._store.reading() as connection:
             tables = TermTables(connection, self._leg)
@@ -281,7 +285,7 @@ class PostgresKeywordView(KeywordView):
 
 
 def _postings_of(rows_of_term: Mapping[str, Numbers], numbers: Numbers) -> Postings:
-    """Make the postings of terms, each once in a document; a document is the position of its row in ``numbers``."""
+    """Make postings from row numbers by term; a document is named by the position of its row number in ``numbers``."""
     rows = np.concatenate([numbers[:0], *rows_of_term.values()])
     pointers = np.cumsum([0, *map(len, rows_of_term.values())])
     documents = np.searchsorted(numbers, rows).astype(np.int32)
@@ -289,7 +293,7 @@ def _postings_of(rows_of_term: Mapping[str, Numbers], numbers: Numbers) -> Posti
 
 
 def _documents_of_terms(tables: TermTables, numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:
-    """Find the terms of some documents that 2 to ``max_df`` documents have; return the row numbers of these by term."""
+    """Return row numbers of documents by term, for the terms of some documents that 2 to ``max_df`` documents have."""
     terms = set().union(*tables.terms(numbers).values())
     frequencies = tables.frequencies(terms)
     shared = sorted(term for term, count in frequencies.items() if 1 < count <= max_df)

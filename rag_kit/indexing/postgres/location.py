@@ -18,6 +18,7 @@ _URL = re.compile(
 )
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,59}")
 _SECRET_KEYS = ("password", "sslpassword", "oauth_client_secret")
+# the password of "://ann:secret@", or the value of "&sslpassword=secret"
 _SECRET_VALUE = re.compile(r"://[^/?@]*?:([^/?@]+)@|[?&][^=&]*(?:word|secret)=([^&]+)")
 _DEFAULTS = {"index": "rag_kit", "tenant": ""}
 
@@ -44,8 +45,8 @@ class PostgresLocation(RemoteLocation):
 
     def without_secrets(self, text: str) -> str:
         """Replace the URL's passwords in a text, such as an error of the server's, by ``***``."""
-        for match in _SECRET_VALUE.finditer(self.conninfo):
-            secret = match[1] or match[2]
+        for password, parameter in _SECRET_VALUE.findall(self.conninfo):
+            secret = password or parameter
             text = text.replace(secret, "***").replace(unquote(secret), "***")
         return text
 
@@ -69,8 +70,9 @@ def location_of(place: str) -> PostgresLocation:
         raise InvalidInputError(_NO_URL)
     query = url["query"] or ""
     try:
-        # strict: with bytes that are no UTF-8 replaced, two tenants could have one name
-        pairs = parse_qsl(query.replace("+", "%2B"), True, bool(query), errors="strict")
+        # a plus sign is itself; strict: with bytes that are no UTF-8 replaced, two tenants could have one name
+        query_as_is = query.replace("+", "%2B")
+        pairs = parse_qsl(query_as_is, keep_blank_values=True, strict_parsing=bool(query), errors="strict")
     except ValueError:
         raise InvalidInputError(_NO_URL) from None
     names = _DEFAULTS | {key: value for key, value in pairs if key in _DEFAULTS}

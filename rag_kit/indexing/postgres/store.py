@@ -91,13 +91,14 @@ class PostgresStore(Store):
             self._make_statements(types_schema(probe))
 
     def _make_statements(self, types: str) -> None:
-        """Make the statements that begin transactions, each for one round trip; ``types`` is the schema of pgvector."""
+        """Make the SQL that begins transactions to read and to write, sent at once; ``types`` is pgvector's schema."""
         location = self.location
         # without JIT, for compiling a search takes longer than running it
         settings = sql.SQL(
             "SET LOCAL search_path = {}, {}; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
         ).format(sql.Identifier(location.index), sql.Identifier(types), location.tenant)
         key = hashlib.sha256(f"{location.index}\0{location.tenant}".encode()).digest()[:8]
+        # lock_timeout is in ms, below 2**31; 0 would wait for ever
         turn = sql.SQL("SET LOCAL lock_timeout = {}; SELECT pg_advisory_xact_lock({})").format(
             int(min(self._wait * 1000 + 1, 2**31 - 1)), int.from_bytes(key, signed=True)
         )
@@ -140,7 +141,7 @@ class PostgresStore(Store):
         return store
 
     def _choose_legs(self, connection: Any, access: Access) -> None:
-        """Make the trigram leg in the open transaction if ``access.legs`` has it; remove it if that is empty."""
+        """Make the trigram index in the open transaction if ``access.legs`` names it; remove it if that is empty."""
         if access.legs:
             make_trigram_tables(connection.native)
             self.set_meta(legs=access.legs)
@@ -155,7 +156,7 @@ class PostgresStore(Store):
 
     @property
     def _pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
-        """The connection pool of this process: a forked process must not use that of its parent."""
+        """The connection pool of this process, opened at first use; a forked process must not use its parent's."""
         process = os.getpid()
         if process not in self._pools:
             pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
@@ -182,27 +183,30 @@ class PostgresStore(Store):
             raise explanation(error, self.location, self._wait) from error
 
     def _probe(self) -> psycopg.Connection[Any]:
-        """Connect without the pool, which would wait, and hide why there is no connection."""
+        """Connect to the server directly; an error says why there is no connection, which the pool would hide."""
         return psycopg.connect(self.location.conninfo, **_CONNECT)  # type: ignore[arg-type]
 
     def _refuse_tenants(self, answer: psycopg.Cursor[Any]) -> None:
-        """Raise InvalidInputError if policies do not bind the role, as ``answer`` says, and there are tenants."""
+        """Raise InvalidInputError if the role would read the rows of all tenants, and the index has tenants.
+
+        ``answer`` is the result of ``self._bound``: whether row-level security restricts the role.
+        """
         if answer.fetchone() != (False,):
             return
         if self.location.tenant or answer.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
             raise InvalidInputError(_SKIPS_POLICIES.format(self.location))
 
     def _begin(self, statement: sql.Composed) -> psycopg.Connection[Any]:
-        """Take a connection from the pool and begin a transaction; one that the server has dropped is replaced."""
+        """Take a connection from the pool and begin a transaction; if the server has dropped it, take another one."""
         while True:
             try:
                 native = self._pool.getconn(timeout=_PROBE_AFTER)
             except PoolTimeout:
-                self._probe().close()  # raises at once why there is none, if the server is down
+                self._probe().close()  # if the server is down, this raises at once and says so
                 native = self._pool.getconn()
             try:
                 answer = native.execute(statement)
-                while answer.nextset():  # the last result says whether policies bind the role
+                while answer.nextset():  # go to the last result, that of `self._bound`
                     pass
                 self._refuse_tenants(answer)
                 return native
@@ -211,7 +215,7 @@ class PostgresStore(Store):
                 self._give_back(native)
                 if not is_dropped:
                     raise
-                self._probe().close()
+                self._probe().close()  # raises if the server is down; else the loop takes another connection
             except BaseException:
                 self._give_back(native)
                 raise
@@ -228,7 +232,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def reading(self) -> Iterator[PostgresConnection]:
-        """Open a snapshot of the committed state; inside another one on the same thread, that one is used."""
+        """Open a snapshot of the committed state; where this thread has one open, use that."""
         with self.translate_errors():
             if (outer := getattr(self._views, "open", None)) is not None:
                 yield outer
@@ -243,7 +247,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """Commit what the block writes, and what the legs make of it; on an error, nothing."""
+        """Begin a transaction; after the block update the search indexes and commit. An error undoes all of it."""
         native = self._begin(self._write)
         try:
             yield (connection := PostgresConnection(native))
@@ -257,9 +261,9 @@ class PostgresStore(Store):
             self._give_back(native)
 
     def _follow(self, connection: Connection) -> None:
-        """Let the legs follow what the open transaction has written, and forget its removals."""
+        """Bring the search indexes up to date with the open transaction, and forget which rows it removed."""
         state = self.state(connection)
-        if state.floor == state.generation:
+        if state.floor == state.generation:  # nothing was written since they were last updated
             return
         for leg in self.legs(state):
             leg.apply(connection, state)
@@ -276,7 +280,7 @@ class PostgresStore(Store):
         return PostgresKeywordView(self, name, self._trigram.analyzer)
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
-        """Make a function from a row number to whether its row passes a filter."""
+        """Return a function that tells by a row's number whether the row passes a filter."""
         passes = compile_filter(where)
         rows = connection.execute("SELECT n, metadata FROM chunks").fetchall()
         return frozenset(n for n, metadata in rows if passes(json.loads(metadata))).__contains__

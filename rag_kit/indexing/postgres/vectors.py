@@ -41,13 +41,13 @@ _BYTES_OF_NODE = 1200  # about, that HNSW takes for a row while it is built, bes
 
 
 class PostgresVectorLeg:
-    """The vectors of an index in PostgreSQL; see ``Leg``. It follows the store inside each write transaction.
+    """The vector search of an index in PostgreSQL, updated inside each write transaction; see ``Leg``.
 
-    The table ``nearest`` holds them at length 1 and half precision. What is removed from ``vectors`` goes there too.
+    Searches read the table ``nearest``: copies of ``vectors`` at length 1 and half precision, deleted with their rows.
     """
 
     def apply(self, connection: Any, state: IndexState) -> int:
-        """Take over the vectors that were written since the generation ``state.floor``."""
+        """Copy the vectors written since generation ``state.floor`` to the searched table; return the generation."""
         if state.dimension is not None:
             self._copy_vectors(connection.native, state, state.floor)
         return state.generation
@@ -55,7 +55,7 @@ class PostgresVectorLeg:
     def search(
         self, connection: Any, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
-        """Return ids and cosines of the k nearest to a unit vector, the nearest first."""
+        """Return ids and cosines of the k vectors nearest to a unit vector, the nearest first."""
         if state.dimension is None:
             return []
         native, count = connection.native, max(_MIN_CANDIDATES, _CANDIDATES_PER_HIT * k)
@@ -70,26 +70,30 @@ class PostgresVectorLeg:
         return best_ids(unit(vectors) @ query, keys, k)
 
     def verify(self, connection: Any, state: IndexState, report: IndexReport) -> None:
-        """Compare the table that is searched with the vectors of the store."""
+        """Report how many rows of the searched table ``nearest`` are missing, or differ from the store's vectors."""
         if state.dimension is None:
             return
         query = f"SELECT count(*) FILTER (WHERE l.n IS NULL), count(*) {_LACKING} AND length(v.vector) = %s"
         values = (_model_key(state), NO_GENERATION, 4 * state.dimension)
-        missing, different = connection.native.execute(query, values).fetchone()
-        for count, what in ((missing, "missing from"), (different - missing, "not what was written in")):
+        missing, wrong = connection.native.execute(
+            query, values
+        ).fetchone()  # the missing rows count as wrong, too
+        for count, what in ((missing, "missing from"), (wrong - missing, "not what was written in")):
             if count:
                 report.problems.append(f"vectors: {count} rows are {what} the table that is searched")
         [(report.checked["vector rows"],)] = connection.execute("SELECT count(*) FROM nearest").fetchall()
 
     def rebuild(self, connection: Any, state: IndexState) -> str:
-        """Replace the rows that differ from the store's vectors; the HNSW index follows, or is made."""
+        """Copy every vector that is missing or outdated to the searched table; make its HNSW index if needed."""
         if state.dimension is None:
             return ""
-        self._copy_vectors(connection.native, state, NO_GENERATION)
+        self._copy_vectors(
+            connection.native, state, NO_GENERATION
+        )  # not only those written since a generation
         return "replaced what differed in the table of vectors that is searched"
 
     def _copy_vectors(self, native: psycopg.Connection[Any], state: IndexState, since: int) -> None:
-        """Copy the vectors written after a generation to ``nearest``, at length 1; make the HNSW index if it is due."""
+        """Copy the vectors written after a generation to ``nearest``, at length 1; make the HNSW index if needed."""
         size, model = state.dimension or 0, _model_key(state)
         if size > _MAX_DIMENSION:
             raise InvalidInputError(
@@ -97,7 +101,7 @@ class PostgresVectorLeg:
                 "embedding model with shorter ones, or an index in a folder."
             )
         if native.execute("SELECT 1 FROM nearest WHERE model = %s LIMIT 1", (model,)).fetchone() is None:
-            since = NO_GENERATION  # all are by another model than before
+            since = NO_GENERATION  # no row is by this model yet: copy the vectors of all generations
         with native.cursor() as writer, native.cursor("rag_kit_vectors") as reader:
             query = f"SELECT v.n, v.vector, v.generation {_LACKING} ORDER BY v.n"
             reader.execute(query, (model, since), binary=True)
@@ -111,7 +115,7 @@ class PostgresVectorLeg:
                     "generation = excluded.generation",
                     [(n, model, _vector_literal(row), generations[n]) for n, row in units],
                 )
-                if damaged := list(generations.keys() - set(numbers)):
+                if damaged := list(generations.keys() - set(numbers)):  # `decode_vectors` left them out
                     writer.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
         _make_graph(native, state)
 
@@ -119,11 +123,11 @@ class PostgresVectorLeg:
 def _nearest_by_graph(
     native: psycopg.Connection[Any], state: IndexState, query: Vectors, count: int, where: Filter | None
 ) -> list[int]:
-    """Return ``count`` candidates by HNSW; none if there is no such index, or too few rows pass the filter."""
+    """Return the numbers of ``count`` near rows by HNSW; none without such an index, or if too few pass the filter."""
     tenant = _tenant_with_graph(native, state)
     if tenant is None:
         return []
-    # without sorting there is no plan but along the index
+    # with sorting switched off, the planner must read the rows in the order of the index
     settings = (
         "SET LOCAL enable_sort = off; SET LOCAL hnsw.iterative_scan = relaxed_order; "
         f"SET LOCAL hnsw.scan_mem_multiplier = 64; SET LOCAL hnsw.ef_search = {_EF_SEARCH}; "
@@ -133,7 +137,7 @@ def _nearest_by_graph(
         "SELECT n, 0 FROM nearest WHERE tenant = {} AND model = {} "
         "ORDER BY (unit::halfvec({size})) <#> {}::halfvec({size}) LIMIT {}"
     ).format(tenant, _model_key(state), _vector_literal(query), SCANNED, size=state.dimension)
-    with native.transaction(force_rollback=True):
+    with native.transaction(force_rollback=True):  # rolled back, so that the settings end with the block
         native.execute(settings)
         with closing(_passing_rows(native, statement, where)) as rows:
             numbers = [n for n, _ in islice(rows, count)]
@@ -143,7 +147,7 @@ def _nearest_by_graph(
 def _nearest_by_reading(
     native: psycopg.Connection[Any], state: IndexState, query: Vectors, k: int, where: Filter | None
 ) -> list[int]:
-    """Return the k nearest of all rows, and others that half precision cannot tell from the k-th."""
+    """Compare all rows; return the numbers of the k nearest, and of those that half precision may have put behind."""
     statement = sql.SQL(
         "SELECT n, unit <#> {}::halfvec AS distance FROM nearest WHERE model = {} ORDER BY distance"
     ).format(_vector_literal(query), _model_key(state))
@@ -162,13 +166,13 @@ def _nearest_by_reading(
 def _passing_rows(
     native: psycopg.Connection[Any], statement: sql.Composed, where: Filter | None
 ) -> Generator[tuple[int, float]]:
-    """Yield number and distance of the rows of a query that pass a filter, in order, read in growing pages."""
+    """Run a query for (row number, distance); yield the rows that pass a filter, in order, read in growing pages."""
     page = _FIRST_PAGE
-    with native.cursor("nearest") as cursor:
+    with native.cursor("nearest") as cursor:  # with a name the cursor is the server's, and sends page by page
         cursor.execute(statement)
         while rows := cursor.fetchmany(page):
-            ids = filter_rows(native, [n for n, _ in rows], where)
-            yield from (row for row in rows if row[0] in ids)
+            passing = filter_rows(native, [n for n, _ in rows], where)
+            yield from ((n, distance) for n, distance in rows if n in passing)
             page = min(4 * page, _PAGE)
 
 
@@ -180,7 +184,7 @@ def _tenant_with_graph(native: psycopg.Connection[Any], state: IndexState) -> st
 
 
 def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
-    """Make the HNSW index of a tenant with many vectors unless it is there; meanwhile other writers of vectors wait."""
+    """Make the HNSW index of a tenant with more than ``EXACT_ROWS`` vectors and none yet; other writers wait for it."""
     size = state.dimension or 0
     if size > _MAX_INDEXED_DIMENSION or _tenant_with_graph(native, state) is not None:
         return
@@ -197,7 +201,9 @@ def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
     if row is None:
         return  # the role does not own the table, or another process makes an index: a later write tries again
     tenant, rows, memory = row
-    memory = max(memory, min(rows * (2 * size + _BYTES_OF_NODE), _MAX_MEMORY))
+    memory = max(
+        memory, min(rows * (2 * size + _BYTES_OF_NODE), _MAX_MEMORY)
+    )  # 2 bytes a number at half precision
     native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory // 1024}kB",))
     statement = sql.SQL(
         "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE tenant = {} AND model = {}"
