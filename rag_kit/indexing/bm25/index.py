@@ -140,7 +140,7 @@ class BM25Index(InvertedIndex):
         damping: float = 0.5,
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
-        """Return the documents that share rare terms with others, by personalised PageRank (see ``GraphRetriever``).
+        """Return the documents that share rare terms with the seeds, by personalised PageRank (see ``GraphRetriever``).
 
         Args:
             seeds: Weight of each document, by its id in the index, where the walk begins; others are passed over.
@@ -172,7 +172,10 @@ class BM25Index(InvertedIndex):
     def spell(
         self, query: str, terms: Mapping[str, float], view: BM25View, passes: Passes | None
     ) -> Mapping[str, float]:
-        """Correct the terms that no document of the view has, if the analyzer allows it, and write notes about it."""
+        """Return a query's weighted terms, with those that no document of the view has replaced by the nearest ones.
+
+        A note says so. An analyzer without ``typos`` has its terms left as they are.
+        """
         if not getattr(self.analyzer, "typos", False):
             return terms
         terms, corrections = correct(terms, view.frequency, partial(view.find_known, passes=passes))

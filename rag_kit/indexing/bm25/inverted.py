@@ -57,7 +57,7 @@ class InvertedIndex(ABC):
 
     @abstractmethod
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Weights:
-        """Return the scores of postings; ``lengths`` are the numbers of terms of the documents."""
+        """Return what each posting adds to scores; ``lengths`` are the documents' numbers of terms, (documents,)."""
 
     @abstractmethod
     def _header(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class InvertedIndex(ABC):
         ids: Iterable[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Build an index of texts, and of the metadata of each in the same order; else as :meth:`from_documents`."""
+        """Build an index of texts and, in the same order, their metadata; other arguments as `from_documents` takes."""
         return cls.from_documents(documents_of_texts(texts, metadatas), ids=ids, **settings)
 
     def __len__(self) -> int:
@@ -181,14 +181,16 @@ class InvertedIndex(ABC):
 
     def _merge(self) -> BM25View:
         """Add the postings of the last writes, drop those of deleted documents, and return a view. Needs the lock."""
+        # the postings name a document by its position in `numbered`, which still has the deleted ones
         rows, numbered = list(self._rows.values()), [*self._merged, *self._added]
         lengths = np.append(self._lengths, np.array([row.length for row in self._added], np.int64))
         new_numbers = None
         if len(rows) < len(numbered):
-            stays = np.ones(len(numbered), bool)
-            stays[_missing_positions(numbered, rows)] = False
-            new_numbers = np.where(stays, np.cumsum(stays) - 1, -1).astype(np.int32)
-            lengths = lengths[stays]
+            is_kept = np.ones(len(numbered), bool)
+            is_kept[_missing_positions(numbered, rows)] = False
+            # kept documents are counted from 0, deleted ones get -1: [kept, deleted, kept] becomes [0, -1, 1]
+            new_numbers = np.where(is_kept, np.cumsum(is_kept) - 1, -1).astype(np.int32)
+            lengths = lengths[is_kept]
         self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
         self._merged, self._lengths, self._pending, self._added = rows, lengths, [], []
         return BM25View(rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
@@ -208,10 +210,11 @@ class InvertedIndex(ABC):
     def _restore(self, state: StorageState) -> None:
         """Fill a new index with the state of a file, without the terms that only deleted documents had."""
         rows, postings, vocabulary = state
-        used = postings.frequencies() > 0
-        terms = compress(vocabulary, used.tolist())
+        is_used = postings.frequencies() > 0
+        terms = compress(vocabulary, is_used.tolist())
         self._vocabulary = Vocabulary((term, number) for number, term in enumerate(terms))
-        pointers = np.append(postings.pointers[:-1][used], postings.pointers[-1:])
+        # where the postings of each used term begin, and the end of all
+        pointers = np.append(postings.pointers[:-1][is_used], postings.pointers[-1:])
         self._postings = Postings(pointers, postings.documents, postings.counts)
         self._rows, self._merged = {row.key: row for row in rows}, rows
         self._lengths = np.array([row.length for row in rows], np.int64)
@@ -226,9 +229,9 @@ class InvertedIndex(ABC):
         texts: Sequence[str] | None = None,
         removed: Sequence[str] = (),
     ) -> list[str]:
-        """Add or replace documents and remove others, all or, on an error, none; return the keys of the written ones.
+        """Add or replace documents, and remove the ids in ``removed``; return the ids of the written documents.
 
-        ``texts`` are analysed in place of the documents' own, without the lock, so that searches go on.
+        An error changes nothing. ``texts`` are analysed in place of the documents' own; searches go on meanwhile.
         """
         documents = documents_of(documents)
         document_ids = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
@@ -248,10 +251,12 @@ class InvertedIndex(ABC):
             columns = zip(keys, document_ids, documents, copies, lengths, strict=True)
             for key, document_id, doc, metadata, length in columns:
                 row = ScoreRow(key, document_id, doc.page_content, metadata, length)
-                self._rows.pop(key, None)  # what replaces another comes last
+                self._rows.pop(
+                    key, None
+                )  # a dict would keep the position of the replaced row; the new one is last
                 self._rows[key] = row
                 self._added.append(row)
-            # runs count documents from 0
+            # each run counts its documents from 0; in the index they are numbered from first_number
             self._pending += [run._replace(documents=run.documents + np.int32(first_number)) for run in runs]
             if keys:
                 self._view = None  # the next search builds one
@@ -282,14 +287,15 @@ class InvertedIndex(ABC):
 def _missing_positions(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) -> list[int]:
     """Return the positions of the rows that are not in ``present``, which has all others in the same order.
 
-    Each is found by bisection: before it, a row is as far behind its copy as rows were missing so far.
+    With m missing rows found, ``rows[i + m]`` is ``present[i]`` up to the next missing row, and no longer behind it. So
+    bisection over i finds that row.
     """
     positions, start = list[int](), 0
 
-    def is_further(at: int) -> bool:
+    def is_behind_gap(at: int) -> bool:
         return rows[at + len(positions)] is not present[at]
 
     while len(positions) < len(rows) - len(present):
-        start = bisect_left(range(len(present)), True, start, key=is_further)
+        start = bisect_left(range(len(present)), True, start, key=is_behind_gap)
         positions.append(start + len(positions))
     return positions

@@ -66,7 +66,7 @@ def check_ids(ids: Any, documents: int | None = None) -> list[str]:
 
 
 def _list_of(name: str, values: Any, kind: type | tuple[type, ...], wanted: str) -> list[Any]:
-    """Return the elements of a collection, which is no string or mapping; raise InvalidInputError for another kind."""
+    """Return a collection as a list; raise InvalidInputError for a string or mapping, or elements of another type."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidInputError(f"{name} is {type(values).__name__}; give a list of {wanted}.")
     listed = list(values)

@@ -66,18 +66,20 @@ class PostingRun(NamedTuple):
 
 
 def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> PostingRun:
-    """Count the terms of new documents, which are numbered from ``first``; new terms enter the vocabulary."""
+    """Count the terms of new documents, numbered from ``first``; return their postings, sorted by term."""
     size = len(token_lists)
     lengths = np.fromiter(map(len, token_lists), np.int64, size)
     total = int(lengths.sum())
     # a key for each occurrence, term * size + document, so that sorting brings the occurrences of a posting together
+    # (looking a new term up adds it to the vocabulary)
     keys = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(token_lists)), np.int64, total)
     keys *= size
     keys += np.repeat(np.arange(size), lengths)
     if len(vocabulary) * size < 1 << 32:
         keys = keys.astype(np.uint32)  # half the width sorts twice as fast
     keys.sort()
-    starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] + 1))  # of each posting's run of equal keys
+    # of each run of equal keys; prepended is a number that differs from the first key, so that a run starts there
+    starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] + 1))
     terms, documents = np.divmod(keys[starts], size)
     counts = np.minimum(np.diff(starts, append=total), _MAX_COUNT)
     documents = documents.astype(np.int32) + np.int32(first)
@@ -85,7 +87,7 @@ def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, fi
 
 
 def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabulary, first: int) -> PostingRun:
-    """Return the postings of new documents that are vectors of weights; arguments as for :func:`count_terms`."""
+    """Return the postings of new documents, given as weights by term and numbered from ``first``, sorted by term."""
     lengths = [len(vector) for vector in vectors]
     total = sum(lengths)
     terms = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(vectors)), np.int32, total)
@@ -107,10 +109,10 @@ def merge(
     new = _sort_by_term(*(np.concatenate(arrays) for arrays in zip(*runs, strict=True)))
     if new_numbers is not None:
         documents = new_numbers[new.documents]
-        stays = documents >= 0
-        new = PostingRun(new.terms[stays], documents[stays], new.counts[stays])
+        is_kept = documents >= 0
+        new = PostingRun(new.terms[is_kept], documents[is_kept], new.counts[is_kept])
         base = _renumber(base, new_numbers)
-    # the new postings of a term go to the end of its old ones; new terms have none, and begin at the end of all
+    # new postings of a term are inserted where its old ones end; those of a new term at the end of all old ones
     ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], terms - base.terms))
     pointers = np.zeros(terms + 1, np.int64)
     pointers[1:] = ends + np.cumsum(np.bincount(new.terms, minlength=terms))
@@ -124,9 +126,11 @@ def merge(
 def _renumber(postings: Postings, new_numbers: NDArray[np.int32]) -> Postings:
     """Give the documents their new numbers, and leave out the postings of those whose number is below 0."""
     documents = new_numbers[postings.documents]
-    stays = documents >= 0
-    dropped_before = np.searchsorted(np.flatnonzero(~stays), postings.pointers)
-    return Postings(postings.pointers - dropped_before, documents[stays], postings.counts[stays])
+    is_kept = documents >= 0
+    dropped_before = np.searchsorted(
+        np.flatnonzero(~is_kept), postings.pointers
+    )  # postings left out before a term
+    return Postings(postings.pointers - dropped_before, documents[is_kept], postings.counts[is_kept])
 
 
 def _sort_by_term(terms: NDArray[np.int32], documents: NDArray[np.int32], counts: Counts) -> PostingRun:
@@ -156,7 +160,7 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
     k1, b, variant = formula
     mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
     saturation = k1 * (1 - b + b * lengths / mean)
-    # an unknown term counts as rarest
+    # with a last element for all unknown terms, which have the frequency 0 and so count as rarest
     idf = inverse_frequencies(np.append(postings.frequencies(), 0), len(lengths), variant)
     if variant == "okapi":
         idf *= k1 + 1

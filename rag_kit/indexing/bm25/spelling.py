@@ -57,7 +57,7 @@ def correct(
     unknown = [term for term in words if not is_known(term)]
     corrections: dict[str, SpellingCorrection] = {}
     for term in unknown[:_MOST]:
-        for nearest, text in find_known(edits(term)):
+        for nearest, text in find_known(edits(term)):  # the first is the most frequent one
             corrections[term] = SpellingCorrection(term, nearest, text)
             break
     if not corrections:
@@ -65,7 +65,7 @@ def correct(
     corrected: defaultdict[str, float] = defaultdict(float)
     for term, weight in weights.items():
         if term in corrections:
-            corrected[corrections[term].nearest] += weight * WEIGHT
+            corrected[corrections[term].nearest] += weight * WEIGHT  # may be a term of the query, too
         else:
             corrected[term] += weight
     return corrected, list(corrections.values())
@@ -74,7 +74,7 @@ def correct(
 def note_corrections(
     query: str, corrections: Iterable[SpellingCorrection], analyzer: Callable[[str], list[str]]
 ) -> None:
-    """Write a note for each correction, in the words that the query and a document have for the terms."""
+    """Write a note for each correction, in whole words: the query's for the term, a document's for the nearest one."""
     for term, nearest, text in corrections:
         searched, typed = _word_for(nearest, text, analyzer), _word_for(term, query, analyzer)
         write_note(f"searched {searched!r} for {typed!r}")

@@ -74,7 +74,7 @@ def save(path: str | Path, kind: IndexKind, header: Mapping[str, Any], state: St
 
 @contextmanager
 def format_errors(path: str | Path) -> Iterator[None]:
-    """Turn errors that a file's content causes in the block into IndexFormatError; its checksum was right."""
+    """Raise IndexFormatError for errors of the block, which reads a file whose checksum is right, but not its data."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
@@ -84,7 +84,7 @@ def format_errors(path: str | Path) -> Iterator[None]:
 
 
 def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
-    """Read a file and check all of it but the caller's settings in its header, which is returned beside the state."""
+    """Read a file and check it; return its header and the state. The caller checks its own settings in the header."""
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -102,15 +102,15 @@ def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
             f"{path} is a {kind.name} of {whose}: it has format version {version}, and this rag_kit reads version "
             f"{FORMAT_VERSION}. Build the index again, or use the rag_kit that wrote it."
         )
-    view, start = memoryview(data), _FIXED.size + header_size
+    view, body_start = memoryview(data), _FIXED.size + header_size
     digest = hashlib.blake2b(view[:-_DIGEST], digest_size=_DIGEST).digest()
-    if len(data) != start + body_size + _DIGEST or digest != data[-_DIGEST:]:
+    if len(data) != body_start + body_size + _DIGEST or digest != data[-_DIGEST:]:
         raise IndexFormatError(
             f"{path} is cut short or damaged: its checksum does not fit. Build the index again."
         )
     with format_errors(path):
-        header = json.loads(data[_FIXED.size : start])
-        return header, _read_state(header, view[start : start + body_size], kind)
+        header = json.loads(data[_FIXED.size : body_start])
+        return header, _read_state(header, view[body_start : body_start + body_size], kind)
 
 
 def _read_state(header: Any, body: memoryview, kind: IndexKind) -> StorageState:
@@ -120,19 +120,16 @@ def _read_state(header: Any, body: memoryview, kind: IndexKind) -> StorageState:
         offset, size = header["sections"][name]
         return bytes(body[offset : offset + size])
 
-    is_counted = kind.counts == "counts"
+    is_counted = kind.counts == "counts"  # else the section has weights, as float32
     stored = np.frombuffer(section(kind.counts), f"<u{header['count_bytes']}" if is_counted else "<f4")
     counts: Any = stored.astype(np.uint16 if is_counted else np.float32)
     pointers = np.frombuffer(section("pointers"), "<i8").astype(np.int64)
     postings = Postings(pointers, np.frombuffer(section("postings"), "<i4").astype(np.int32), counts)
     rows = [ScoreRow(*json.loads(line)) for line in section("documents").splitlines()]
     vocabulary = json.loads(section("vocabulary"))
-    ids_differ = len({row.key for row in rows}) == len(rows)
-    if (
-        len(vocabulary) != postings.terms
-        or not ids_differ
-        or any(type(row.length) is not int for row in rows)
-    ):
+    has_repeats = len({row.key for row in rows}) < len(rows)
+    has_bad_length = any(type(row.length) is not int for row in rows)
+    if len(vocabulary) != postings.terms or has_repeats or has_bad_length:
         raise ValueError("terms, ids or lengths of documents do not fit")
     return StorageState(rows, postings, vocabulary)
 
@@ -143,7 +140,7 @@ def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
 
 
 def analyzer_from(settings: Any) -> Analyzer | CharacterNgrams:
-    """Make the analyzer with these settings, as `settings_of` returned them."""
+    """Make an analyzer from the settings that `settings_of` returned; raise InvalidInputError for any others."""
     if not isinstance(settings, dict) or settings.get("kind", "words") not in _ANALYZERS:
         raise InvalidInputError(f"{settings!r} are not the settings of an analyzer of this rag_kit.")
     return _ANALYZERS[settings.get("kind", "words")].from_settings(settings)

@@ -31,12 +31,12 @@ class TermGraph:
 
     def __init__(self, postings: Postings, size: int, names: Sequence[str], max_df: int) -> None:
         frequencies = postings.frequencies()
-        joins = (frequencies > 1) & (frequencies <= max_df)
-        df = frequencies[joins]
+        is_used = (frequencies > 1) & (frequencies <= max_df)
+        df = frequencies[is_used]
         self._size, self._term_count = size, len(df)
-        self._names = [names[number] for number in np.flatnonzero(joins).tolist()]
+        self._names = [names[number] for number in np.flatnonzero(is_used).tolist()]
         # the edges, in arrays of shape (edges,): document, term, and the chance to go along it in each direction
-        self._documents = postings.documents[np.repeat(joins, frequencies)]
+        self._documents = postings.documents[np.repeat(is_used, frequencies)]
         self._terms = np.repeat(np.arange(len(df), dtype=np.int32), df)
         rarity = np.repeat(inverse_frequencies(df, size, "lucene"), df)
         rarity_sums = np.bincount(self._documents, rarity, minlength=size)
@@ -46,10 +46,10 @@ class TermGraph:
     def visits(
         self, seeds: Mapping[int, float], k: int, damping: float, allowed: NDArray[np.bool_] | None
     ) -> list[Visit]:
-        """Return the k best documents by personalised PageRank, by power iteration.
+        """Return the k documents that the walk visits most, by personalised PageRank (a power iteration).
 
-        ``seeds`` are the weights of the documents where the walk begins, and begins anew with chance 1 - ``damping`` at
-        each step. It stays in the ``allowed`` documents, a mask of shape (documents,); ``None`` allows all.
+        ``seeds`` are weights by document number: the walk begins there, and at each step begins anew with the chance
+        1 - ``damping``. It stays in the ``allowed`` documents, a mask of shape (documents,); ``None`` allows all.
         """
         start = np.zeros(self._size)
         start[list(seeds)] = list(seeds.values())
@@ -60,9 +60,10 @@ class TermGraph:
         mass = start = start / start.sum()
         for _ in range(_ROUNDS):
             at_edges = mass[self._documents] * self._to_terms
-            term_mass = np.bincount(self._terms, at_edges, minlength=self._term_count)
+            term_mass = np.bincount(self._terms, at_edges, minlength=self._term_count)  # sums by term
             at_edges = term_mass[self._terms] * self._to_documents
             mass = (1 - damping) * start
+            # squared, for a round has two steps: to terms and back
             mass += damping**2 * np.bincount(self._documents, at_edges, minlength=self._size)
             if allowed is not None:
                 mass = np.where(allowed, mass, 0.0)

@@ -59,12 +59,12 @@ class BM25View:
         self._vocabulary = vocabulary
         self._size = len(rows)
         self._height = max(1, min(_MAX_HEIGHT, self._size // _ROW_SIZE))
-        self._width = -(-self._size // self._height)
+        self._width = -(-self._size // self._height)  # rounded up
         self._padded = self._width * self._height
         self._weights_of: dict[int, Floats] = {}
         self.graphs: dict[int, TermGraph] = {}  # of `spread`, by its ``max_df``
         self._known_terms = postings.terms
-        # Seen through a memoryview an element is a Python number at once.
+        # an element of a memoryview (`.data`) is a Python number, not a numpy scalar, which is slower
         self._pointers = np.ascontiguousarray(postings.pointers).data
         self._highest = weights.highest.data
 
@@ -81,10 +81,10 @@ class BM25View:
         return self._accumulate(terms)[: self._size]
 
     def maximum(self, terms: Terms) -> float:
-        """Return a bound that no document's score for the terms exceeds."""
+        """Return a bound that no document's score for the terms exceeds: the sum of the most that each term can add."""
         if not self._size:
             return 0.0
-        unknown = self._known_terms  # the number at which `_highest` has a term in no document
+        unknown = self._known_terms  # behind the known terms, `_highest` has the bound for all unknown ones
         numbers = {term: min(self._vocabulary.get(term, unknown), unknown) for term in terms}
         return sum(weight * self._highest[numbers[term]] for term, weight in terms.items())
 
@@ -94,7 +94,7 @@ class BM25View:
         return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
 
     def find_known(self, terms: Iterable[str], passes: Passes | None = None) -> Iterator[tuple[str, str]]:
-        """Yield the terms that some document has whose metadata pass, the most frequent first, each with its text."""
+        """Yield the terms that a document with passing metadata has, most frequent first, each with such a text."""
         for term in sorted(filter(self.frequency, terms), key=lambda term: (-self.frequency(term), term)):
             number = self._vocabulary[term]
             for position in self.postings.documents[self._pointers[number] : self._pointers[number + 1]]:
@@ -118,12 +118,12 @@ class BM25View:
         return hits
 
     def top(self, terms: Terms, k: int, passes: Passes | None = None) -> tuple[Positions, Floats]:
-        """Return positions and scores of the k best documents above zero whose metadata pass; ties by position."""
+        """Return positions and scores (above zero) of the k best documents whose metadata pass; ties by position."""
         scores = self._accumulate(terms)
         if passes is None:
             positions = self._best(scores, k)
         else:
-            ranked = self._best(scores, self._padded).tolist()
+            ranked = self._best(scores, self._padded).tolist()  # all of them, for how many pass is not known
             passing = (position for position in ranked if passes(self.rows[position].metadata))
             positions = np.array(list(islice(passing, k)), np.int64)
         return positions, scores[positions]
@@ -133,7 +133,7 @@ class BM25View:
         return documents_of_rows(self.rows[position] for position in positions)
 
     def _accumulate(self, terms: Terms) -> Floats:
-        """Return the scores of all documents, shape (padded documents,)."""
+        """Return the scores of all documents, then zeros that fill up the grid of `_best`: shape (height * width,)."""
         scores: Floats = np.zeros(self._padded, self._weights.dtype)
         for term, weight in terms.items():
             number = self._vocabulary.get(term, self._known_terms)
@@ -142,7 +142,7 @@ class BM25View:
             values = self._values(number)
             if weight != 1:
                 values = values * self._weights.dtype.type(weight)
-            if len(values) == self._padded:
+            if len(values) == self._padded:  # a term in many documents has a value for each document
                 np.add(scores, values, out=scores)
             elif len(values):
                 start = self._pointers[number]
@@ -151,7 +151,7 @@ class BM25View:
         return scores
 
     def _values(self, number: int) -> Floats:
-        """Return what a term adds to scores: of all (padded) documents if it is in many, else of those that have it."""
+        """Return what a term adds to scores: to those of all (padded) documents if many have it, else of those alone."""
         values = self._weights_of.get(number)
         if values is None:
             values = self._weights.of_term(number)
@@ -165,8 +165,8 @@ class BM25View:
 
     def _best(self, scores: Floats, k: int) -> Positions:
         """Return the positions of the k highest scores above zero, the best first; ties by position."""
-        bound = 0.0
-        if k < self._width:  # k columns reach the bound, so at least k documents do
+        bound = 0.0  # a lower bound of the k-th best score, so that few scores need sorting
+        if k < self._width:  # the k best columns have a score of at least the bound each, so k documents do
             maxima = scores.reshape(self._height, self._width).max(axis=0)
             bound = np.partition(maxima, self._width - k)[self._width - k]
         positions = (scores >= bound if bound > 0 else scores > 0).nonzero()[0]

@@ -30,7 +30,7 @@ _MAX_WEIGHT = 1e15  # sums of the products of 10**8 such weights stay finite in 
 
 
 def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
-    """Encode texts in batches and check the vectors; an async encoder runs in an event loop of its own."""
+    """Encode texts in batches, and return one checked vector each; an async encoder runs in its own event loop."""
     vectors: list[Vector] = []
     for start in range(0, len(texts), batch_size):
         batch = list(texts[start : start + batch_size])
@@ -130,15 +130,15 @@ class SparseIndex(InvertedIndex):
         return weighted_terms(analysed, self._vocabulary, first)
 
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Scores:
-        """Return the weights of the encoder, or those of TF-IDF with each document's vector scaled to length 1."""
+        """Return what each posting adds to scores: the encoder's weight, or TF-IDF in document vectors of length 1."""
         pointers, frequencies = postings.pointers, postings.frequencies()
-        weights: NDArray[Any] = postings.counts
+        weights: NDArray[Any] = postings.counts  # the encoder's weights; without an encoder counts of terms
         if self.encoder is None:
             weights = weights * np.repeat(_idf(len(lengths), frequencies), frequencies)
             norms = np.sqrt(np.bincount(postings.documents, weights**2, minlength=len(lengths)))
             weights = weights / norms[postings.documents]
         scores = weights.astype(np.float32, copy=False)
-        highest = np.zeros(len(pointers))  # the last one, of an unknown term, stays 0
+        highest = np.zeros(len(pointers))  # by term; the last one, for all unknown terms, remains 0
         np.maximum.at(highest, np.repeat(np.arange(postings.terms), frequencies), scores)
         return Scores(scores.dtype, highest, lambda term: scores[pointers[term] : pointers[term + 1]])
 
@@ -178,14 +178,14 @@ class SparseIndex(InvertedIndex):
         return check_vectors(await acall_function(self.query_encoder, [check_query(query)]), 1)[0]
 
     def _tfidf(self, query: str) -> Vector:
-        """Return the TF-IDF vector of a query, of length 1; a term that no document holds weighs as the rarest."""
+        """Return the TF-IDF vector of a query, of length 1; a term in no document has the weight of the rarest."""
         counts, view = Counter(default_analyzer().query_terms(check_query(query))), self.current()
         frequencies = np.array([view.frequency(term) for term in counts])
         weights = np.array(list(counts.values())) * _idf(len(view), frequencies)
         return dict(zip(counts, (weights / math.hypot(*weights)).tolist(), strict=True))
 
     def maximum(self, vector: Weights) -> float:
-        """Return a bound of all scores: that of a document with the highest weight of each term."""
+        """Return a score that no document exceeds: that of one with the highest weight of every term."""
         return self.current().maximum(check_vector(vector))
 
     # Storing
@@ -220,12 +220,12 @@ class SparseIndex(InvertedIndex):
         """
         header, state = storage.load(path, cls.kind)
         with storage.format_errors(path):
-            encoded, has_query_encoder = header["encoder"], header["query_encoder"]
-            if encoded not in (None, _COUNTS) or not isinstance(has_query_encoder, bool):
-                raise ValueError(f"the encoder is {encoded!r}, {has_query_encoder!r}")
-        counts = encoded == _COUNTS
-        if (encoder is None) != counts:
-            preposition = "without" if counts else "with"
+            weighting, has_query_encoder = header["encoder"], header["query_encoder"]
+            if weighting not in (None, _COUNTS) or not isinstance(has_query_encoder, bool):
+                raise ValueError(f"the encoder is {weighting!r}, {has_query_encoder!r}")
+        is_tfidf = weighting == _COUNTS  # None: its weights are an encoder's
+        if (encoder is None) != is_tfidf:
+            preposition = "without" if is_tfidf else "with"
             raise InvalidInputError(f"{path} was built {preposition} encoder=; give the same to load(path).")
         if has_query_encoder and query_encoder is None:
             raise InvalidInputError(f"{path} was built with query_encoder=; give it again to load(path).")
