@@ -172,10 +172,7 @@ class BM25Index(InvertedIndex):
     def spell(
         self, query: str, terms: Mapping[str, float], view: BM25View, passes: Passes | None
     ) -> Mapping[str, float]:
-        """Return a query's weighted terms, with those that no document of the view has replaced by the nearest ones.
-
-        A note says so. An analyzer without ``typos`` has its terms left as they are.
-        """
+        """Replace terms that no document of the view has by the nearest, with a note, if the analyzer allows it."""
         if not getattr(self.analyzer, "typos", False):
             return terms
         terms, corrections = correct(terms, view.frequency, partial(view.find_known, passes=passes))

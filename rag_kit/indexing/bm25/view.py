@@ -151,7 +151,7 @@ class BM25View:
         return scores
 
     def _values(self, number: int) -> Floats:
-        """Return what a term adds to scores: to those of all (padded) documents if many have it, else of those alone."""
+        """Return what a term adds to scores: of all (padded) documents if many have it, else of those that have it."""
         values = self._weights_of.get(number)
         if values is None:
             values = self._weights.of_term(number)

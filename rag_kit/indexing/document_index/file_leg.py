@@ -18,7 +18,7 @@ _ROWS_PER_CHANGE = 100  # a file is left as it is while at most one row in so ma
 
 
 class FileLeg(ABC):
-    """A leg of a folder; see ``Leg``. A reader takes what was written since its file out of the store."""
+    """Part of an index in a folder, kept in a file (see ``Leg``); readers take newer changes out of the store."""
 
     label: ClassVar[str]
     kind: ClassVar[str]  # how the names of its files begin
@@ -33,12 +33,12 @@ class FileLeg(ABC):
         self.renew()
 
     def renew(self) -> None:
-        """Have nothing loaded, and a lock that no thread holds: in a forked process another one may have held it."""
+        """Forget what is loaded, and make a new lock: after a fork, a thread of the parent may hold the old one."""
         self._lock = threading.RLock()
         self._forget()
 
     def _prefix(self, state: IndexState) -> str:
-        """Return how the names of its files begin: those of another index, or by another model, are not its own."""
+        """Return the beginning of its files' names, which files of another index or model do not share."""
         return f"{self.kind}-{state.uid[:8]}-"
 
     @abstractmethod
@@ -67,19 +67,19 @@ class FileLeg(ABC):
         return self._folder.glob(f"{self.kind}-{state.uid[:8]}-*.index")
 
     def readable(self, state: IndexState) -> list[tuple[int, Path]]:
-        """Return the files of this index with their generations, newest first, but for those ahead of the store."""
-        # one is ahead where a log was lost with the power, or an older store put back
+        """Return (generation, path) of this index's files, newest first; files newer than the store are left out."""
+        # such a file is left if the store's log was lost in a power failure, or if an older store was put back
         prefix = self._prefix(state)
         paths = {path.stem.removeprefix(prefix): path for path in self._folder.glob(f"{prefix}*.index")}
         files = [(int(name), path) for name, path in paths.items() if name.isdecimal()]
         return sorted((each for each in files if each[0] <= state.generation), reverse=True)
 
     def _saved_generation(self, state: IndexState) -> int:
-        """Return the generation of the newest file from which the store can be followed."""
+        """Return the generation of the newest file that the store's changes still lead on from; else NO_GENERATION."""
         return next((saved for saved, _ in self.readable(state) if saved >= state.floor), NO_GENERATION)
 
     def _is_recent(self, connection: Connection, state: IndexState) -> bool:
-        """Tell whether there is a file from which a reader follows the store with little work."""
+        """Tell whether few enough rows have changed since the newest file that readers can take them from the store."""
         saved = self._saved_generation(state)
         if saved == NO_GENERATION:
             return False
@@ -89,7 +89,7 @@ class FileLeg(ABC):
         return bool(changes * _ROWS_PER_CHANGE <= total)
 
     def apply(self, connection: Connection, state: IndexState) -> int:
-        """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
+        """Write a file of the present generation unless few rows have changed; return the newest file's generation."""
         if self._is_empty(state):
             return state.generation
         with self._lock:
@@ -100,7 +100,7 @@ class FileLeg(ABC):
         return saved
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
-        """Forget what is loaded and saved, and build it anew."""
+        """Remove the file, build it anew and say so; return ``""`` if the index has no data for it."""
         if self._is_empty(state):
             return ""
         with self._lock:
@@ -109,11 +109,11 @@ class FileLeg(ABC):
         return f"rebuilt the file of {self.label}"
 
     def check_saved(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """Report a file that is behind the store, or lost."""
+        """Report a lost file as a problem, and one with many changes pending as a note."""
         if self._is_empty(state) or self._is_recent(connection, state):
             return
-        # any file of the leg counts: a writer may just have put a newer one in the place of this state's
-        since = state.legs_since if self.label in state.legs else 0  # before, it had none
+        # any file counts: a writer may have just replaced the file of this state by a newer one
+        since = state.legs_since if self.label in state.legs else 0  # up to then, the index had no such file
         if state.floor > since and not any(self._files(state)):
             report.problems.append(
                 f"{self.label}: the saved file is lost; the next writer, or repair, writes it again"
@@ -136,7 +136,7 @@ _NOTHING_LOADED = Version("", NO_GENERATION)
 
 
 class LoadedLeg(FileLeg, Generic[T]):
-    """A leg that loads its newest file that is not ahead of the store, and follows the store in memory from there."""
+    """Part of an index that loads its newest file into memory, and there adds the store's later changes."""
 
     takes_newer: ClassVar[bool]  # whether a newer file takes the place of what has followed the store
 
@@ -154,20 +154,20 @@ class LoadedLeg(FileLeg, Generic[T]):
 
     @abstractmethod
     def _follow(self, loaded: T, connection: Connection, since: int, state: IndexState) -> T:
-        """Bring what was derived as of a generation to the state that the connection sees."""
+        """Add to loaded data of a generation the changes up to the state that the connection sees."""
 
     def _refuse(self, error: Exception) -> None:
-        """Raise or log that a file cannot be read; without it all comes out of the store."""
+        """Raise the error of a file that cannot be read; a subclass may log it, and go on with the store alone."""
         raise IndexFormatError(f"{error} {repair_advice(self._folder)}") from error
 
     def load(self, state: IndexState) -> None:
-        """Load the newest saved file, unless what is in memory is as new.
+        """Load the newest saved file, unless the data in memory are as new.
 
-        Files older than ``state.floor`` are passed over: the store no longer knows what was removed since then.
+        Files older than ``state.floor`` are not used: the store no longer knows which rows were removed since then.
         """
         prefix = self._prefix(state)
         with self._lock:
-            # data ahead of the store: an older one was put in its place
+            # data in memory are newer than the store if an older store was put in its place
             in_range = state.floor <= self._version.generation <= state.generation
             if self._version.prefix != prefix or not in_range:
                 self._forget()

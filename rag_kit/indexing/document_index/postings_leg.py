@@ -40,10 +40,12 @@ class PostingsLeg(LoadedLeg[I]):
     takes_newer = False
 
     def _follow(self, loaded: I, connection: Connection, since: int, state: IndexState) -> I:
-        """Return the loaded index with what was written and removed after a generation."""
+        """Add the documents written after a generation to the loaded index, remove those removed, and return it."""
         changed = read_changed_documents(connection, since)
         query = "SELECT id FROM removed WHERE generation > ?"
-        removed = [key for (key,) in connection.execute(query, (since,))] if len(loaded) else []
+        removed = (
+            [key for (key,) in connection.execute(query, (since,))] if len(loaded) else []
+        )  # if it has any
         searched = [searched_text(document.page_content, document.metadata) for document in changed]
         loaded._write(changed, None, replace=True, texts=searched, removed=removed)
         return loaded
@@ -53,7 +55,7 @@ class PostingsLeg(LoadedLeg[I]):
         path.chmod(0o600)
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """Compare ids and texts of the file with the store's."""
+        """Report documents that the file lacks, should not have, or has with another text than the store."""
         self.check_saved(connection, state, report)
         with self._lock:
             try:
@@ -99,13 +101,14 @@ class KeywordLeg(PostingsLeg[BM25Index]):
         return KeywordView(self.current(connection, state), state.derived)
 
     def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
-        """Return an array that tells by row number which rows pass a filter; arbitrary where there is no row."""
+        """Return a mask of the rows that pass a filter, by row number; arbitrary where there is no row."""
         key = state.uid + json.dumps(where, sort_keys=True, default=repr)
         with self._lock:
-            since, mask = self._masks.pop(key, (NO_GENERATION, None))
+            since, mask = self._masks.pop(key, (NO_GENERATION, None))  # put back below, as the last one
             if mask is None or since > state.generation:  # new, or an older store was put in its place
                 mask = self._new_mask(connection, state, where)
             elif since < state.generation:
+                # bring the mask of an earlier search up to date
                 query = "SELECT n, metadata FROM chunks WHERE generation > ?"
                 changed = connection.execute(query, (since,)).fetchall()
                 last = max((n for n, _ in changed), default=0)
@@ -113,21 +116,24 @@ class KeywordLeg(PostingsLeg[BM25Index]):
                 passes = compile_filter(where)
                 for n, metadata in changed:
                     mask[n] = passes(json.loads(metadata))
-            self._masks[key] = state.generation, mask  # as the last one
+            self._masks[key] = state.generation, mask
             if len(self._masks) > _MASKS:
-                del self._masks[next(iter(self._masks))]
+                del self._masks[next(iter(self._masks))]  # the first, which was used longest ago
             return mask
 
     def _new_mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
-        """Make the mask of a filter from the metadata in memory, whose positions are put in the order of numbers."""
+        """Make the mask of a filter, by row number, from the metadata in memory, which are in another order."""
         view = self.current(connection, state).current()
         generation, positions = self._positions
         if generation != state.generation:
             numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
+            # by row number the position in memory; numbers without a row have the position behind the last
             positions = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
             positions[list(numbers.values())] = [view.place_of.get(key, -1) for key in numbers]
             self._positions = state.generation, positions
-        passes_by_position = np.append(view.mask(where), False)  # the last is for numbers without a row
+        passes_by_position = np.append(
+            view.mask(where), False
+        )  # the appended one is for numbers without a row
         return passes_by_position[positions]
 
 
@@ -164,7 +170,7 @@ class SparseLeg(PostingsLeg[SparseIndex]):
         return self._saved_generation(state) == state.generation
 
     def apply(self, connection: Connection, state: IndexState) -> int:
-        """Write the file; without the encoder nothing, and removals are kept for the writer that has it."""
+        """Write the file, if this writer has the encoder; return the generation of the newest file in any case."""
         if self._name is not None:
             return super().apply(connection, state)
         if not self._is_recent(connection, state):
@@ -172,18 +178,18 @@ class SparseLeg(PostingsLeg[SparseIndex]):
         return self._saved_generation(state)
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
-        """Forget the file and build it anew; without the encoder nothing is done."""
+        """Build the file anew and say so; without the encoder do nothing, and return ``""``."""
         return "" if self._name is None else super().rebuild(connection, state)
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """Compare the file with the store; without the encoder, what was written since is noted only."""
+        """Compare the file with the store; without the encoder, only note that newer texts are not in the file."""
         if self._name is None and not self._is_recent(connection, state):
             report.notes.append(_WAITING)
         else:
             super().verify(connection, state, report)
 
     def view(self, connection: Connection, state: IndexState) -> SparseView:
-        """Return a view of the state that the connection sees; refuses one that another encoder made since."""
+        """Return a view of the state that the connection sees; IndexMismatchError if it is by another encoder now."""
         if self._name not in (None, state.sparse_encoder):
             raise IndexMismatchError(
                 f"The index {self._folder.name!r} has sparse vectors by {state.sparse_encoder!r} now; it was opened "
@@ -201,9 +207,9 @@ def encoder_name(encoder: SparseEncoder) -> str:
     """
     if isinstance(name := getattr(encoder, "name", None), str):
         return name
-    what = encoder if hasattr(encoder, "__qualname__") else type(encoder)
-    model = getattr(getattr(encoder, "__self__", None), "model", None)
-    return f"{what.__module__}.{what.__qualname__}{f' of {model}' if isinstance(model, str) else ''}"
+    named = encoder if hasattr(encoder, "__qualname__") else type(encoder)
+    model = getattr(getattr(encoder, "__self__", None), "model", None)  # of a method's object
+    return f"{named.__module__}.{named.__qualname__}{f' of {model}' if isinstance(model, str) else ''}"
 
 
 def _refuse_to_encode(texts: Sequence[str]) -> Any:

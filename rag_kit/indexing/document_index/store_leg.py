@@ -47,14 +47,14 @@ _SAME = 1 - 1e-4  # cosine of a vector to itself, at least
 
 
 class KnownVectors(Embeddings):
-    """Gives a store the vectors of the rows that it is to hold, by the row's id, which is the text of the row there."""
+    """Embedding model for a vector store that gets row ids as texts, and the vectors of these rows from `vectors`."""
 
     def __init__(self, model: Embeddings | None) -> None:
         self._model = model
         self.vectors: dict[str, list[float]] = {}  # of the rows that are being added, by id
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the vectors of the rows that are being added; else the model's."""
+        """Return the vectors of the rows whose ids are the texts, while rows are added; else embed by the model."""
         if self.vectors:
             return [self.vectors[text] for text in texts]
         if self._model is None:
@@ -64,7 +64,7 @@ class KnownVectors(Embeddings):
         return self._model.embed_documents(texts)
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed a query as if it were a document; an index hands vectors of queries over too."""
+        """Embed a text as `embed_documents` does; an index itself searches its store by vectors."""
         return self.embed_documents([text])[0]
 
 
@@ -84,7 +84,7 @@ class ConnectedStore:
 
     @contextlib.contextmanager
     def _open_store(self) -> Iterator[VectorStore]:
-        """Give the store to one thread at a time, and turn what it raises, of whichever class, into the kit's error."""
+        """Yield the store, connected, to one thread at a time; turn errors of all classes into DocumentIndexError."""
         with self._lock:
             try:
                 store = self._make(self._known) if self._store is None else self._store
@@ -113,10 +113,11 @@ class ConnectedStore:
             return any(made_by(store, package) for package in _REPLACING)
 
     def nearest(self, state: IndexState, vector: Vectors, k: int) -> Numbers:
-        """Return the numbers of the rows of this index among the k nearest to a vector."""
+        """Return the row numbers of the k hits nearest to a vector, without hits of other indexes in the same store."""
         with self._open_store() as store:
             hits = store.similarity_search_by_vector(vector.tolist(), k=k)
-        ids = [str(document.metadata.get(_ROW)).replace("-", "") for document in hits]  # see `_id`
+        # an id is a UUID: 16 hexadecimal digits of the index, and 16 of the row number; see `_id`
+        ids = [str(document.metadata.get(_ROW)).replace("-", "") for document in hits]
         return np.array([int(key[16:], 16) for key in ids if key.startswith(state.uid[:16])], np.int64)
 
     def delete(self, state: IndexState, numbers: Numbers) -> None:
@@ -126,7 +127,7 @@ class ConnectedStore:
                 store.delete([_id(state, n) for n in group])
 
     def add(self, connection: Connection, state: IndexState, numbers: Numbers) -> None:
-        """Add rows with their unit vectors, which every metric orders by cosine."""
+        """Add rows by number, with their vectors scaled to length 1: then every metric orders them by cosine."""
         for group, vectors in read_blocks(connection, numbers, state.dimension or 0):
             ids = [_id(state, n) for n in group.tolist()]
             if not ids:
@@ -163,7 +164,7 @@ class StoreLeg(FileLeg):
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
-        """Return the ids and cosines of the k nearest to a unit vector."""
+        """Return ids and cosines of the k vectors nearest to a unit vector, among the rows that pass a filter."""
         if (store := self._store) is None:
             raise InvalidInputError(
                 f"The vectors of the index {self._folder.name!r} are searched in a vector store "
@@ -178,7 +179,7 @@ class StoreLeg(FileLeg):
             changed = read_changed_numbers(connection, generation, "vectors")
             candidates = np.append(changed, store.nearest(state, query, count))
             numbers, scores = _score_candidates(connection, state, query, candidates, mask)
-        # it cannot be asked, too few of what it gave pass the filter, or a writer changes it: score all
+        # score all rows if the store could not be asked, if too few of its hits pass, or if a writer has changed it
         if generation == NO_GENERATION or len(numbers) < k or not self._file(state, generation).exists():
             candidates = read_changed_numbers(connection, NO_GENERATION, "vectors")
             numbers, scores = _score_candidates(connection, state, query, candidates, mask)
@@ -187,7 +188,7 @@ class StoreLeg(FileLeg):
     def _usable_generation(self, connection: Connection, state: IndexState, store: ConnectedStore) -> int:
         """Return the generation up to which the vector store holds all vectors; NO_GENERATION if that is unknown.
 
-        The file says which; it is not believed if the store has none of a few rows, looked up once for each file.
+        The newest file names it. Once for each file a few rows are looked up; if none is found, it is unknown.
         """
         generation = self._saved_generation(state)
         if generation == NO_GENERATION:
@@ -199,21 +200,21 @@ class StoreLeg(FileLeg):
         return generation if self._sample_found else NO_GENERATION
 
     def apply(self, connection: Connection, state: IndexState) -> int:
-        """Write changed vectors to the store; where it was not given, the next writer that has it does."""
+        """Write changed vectors to the store, if it was given; return the generation up to which it has them."""
         if self._store is None and state.embedding is not None:
             return self._saved_generation(state)
         if self._store and self._usable_generation(connection, state, self._store) == NO_GENERATION:
-            self.remove(state)
+            self.remove(state)  # the store is not as the file says: fill it anew
         return super().apply(connection, state)
 
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
-        """Bring the store to the present generation, from that of the newest file or from nothing."""
+        """Write all changes since the newest file (all vectors, if there is none) to the store; make a new file."""
         assert self._store is not None
         generation = self._saved_generation(state)
         changed = read_changed_numbers(connection, generation, "vectors")
         removed = read_changed_numbers(connection, generation, "removed")
         self.remove(state)
-        # some lose rows that are deleted before they are added again
+        # some stores lose rows that are deleted before they are added again; those replace a row when it is added
         unwanted = np.setdiff1d(removed, changed) if self._store.replaces else np.union1d(removed, changed)
         self._store.delete(state, unwanted)
         self._store.add(connection, state, changed)
@@ -228,7 +229,7 @@ class StoreLeg(FileLeg):
         return f"filled {self._store.name} anew"
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """Look up each row by its vector: a store may count rows that it does not find."""
+        """Report rows that the store does not find by their own vectors: it may count rows that it cannot find."""
         self.check_saved(connection, state, report)
         if self._store is None:
             report.notes.append(
@@ -244,7 +245,7 @@ class StoreLeg(FileLeg):
     def _look_up(
         self, connection: Connection, state: IndexState, store: ConnectedStore, report: IndexReport
     ) -> None:
-        """Report how many rows are not among the nearest to their own vectors."""
+        """Report how many of the rows that the store was given are not among the nearest to their own vectors."""
         generation = self._saved_generation(state)
         if generation == NO_GENERATION:
             return
@@ -257,6 +258,7 @@ class StoreLeg(FileLeg):
         for numbers, rows in read_blocks(connection, handed_over, dimension):
             for number, row in zip(numbers.tolist(), rows, strict=True):
                 equal = equal_counts[hash(row.tobytes())]
+                # lazily: the store is asked for many rows only if the row is not among a few
                 answers = (store.nearest(state, row, equal + more) for more in (_EXTRA, _EXTRA_FILTERED))
                 lacking += not any(number in answer for answer in answers)
         report.checked["vector rows"] = len(handed_over)
@@ -265,19 +267,19 @@ class StoreLeg(FileLeg):
 
 
 def _holds_sample(connection: Connection, state: IndexState, store: ConnectedStore, generation: int) -> bool:
-    """Tell whether the store finds one of the rows handed over last; another one, or an emptied one, does not."""
+    """Tell whether the store finds one of the last rows that the index wrote; if not, it is emptied or another one."""
     query = f"SELECT n FROM vectors WHERE generation <= ? ORDER BY generation DESC LIMIT {_SAMPLE}"
     sample = read_numbers(connection, query, generation)
     for _, rows in read_blocks(connection, sample, state.dimension or 0):
         for row in rows:
             near = store.nearest(state, row, _EXTRA)
             _, cosines = _score_candidates(connection, state, row, near, None)
-            if cosines.max(initial=-1) > _SAME or not row.any():
+            if cosines.max(initial=-1) > _SAME or not row.any():  # a vector of zeros has no nearest
                 return True
     if len(sample):
         message = "%s lacks what the index wrote to it; it is not asked until a writer has filled it."
         logger.warning(message, store.name)
-    return not len(sample)
+    return not len(sample)  # an empty store is right for an index without vectors
 
 
 def _score_candidates(

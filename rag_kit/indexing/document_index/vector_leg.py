@@ -52,11 +52,11 @@ class VectorLeg(LoadedLeg[VectorView]):
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
-        """Return the ids and cosines of the k nearest to a unit vector."""
+        """Return ids and cosines of the k vectors nearest to a unit vector, among the rows that pass a filter."""
         mask = None if where is None else self._keyword.mask(connection, state, where)
         try:
             numbers, scores = _nearest(self.current(connection, state), query, k, mask)
-        except IndexFormatError as error:  # the file is damaged: all out of the store
+        except IndexFormatError as error:  # the file is damaged: take all vectors out of the store
             self._refuse(error)
             with self._lock:
                 self._loaded = self._follow(self._empty(state), connection, NO_GENERATION, state)
@@ -73,14 +73,18 @@ class VectorLeg(LoadedLeg[VectorView]):
         return VectorView(nothing, np.ones(0, bool), nothing)
 
     def _follow(self, view: VectorView, connection: Connection, since: int, state: IndexState) -> VectorView:
-        """Return the loaded vectors with what was written and removed after a generation."""
+        """Return a view in which rows changed after a generation are out of the file, and their vectors in memory."""
         changed = read_changed_numbers(connection, since, *self.tables)
         if not len(changed):
             return view
         file, live, rest = view
         live = live & ~np.isin(file.numbers, changed)
-        kept, dimension = ~np.isin(rest.numbers, changed), state.dimension or 0
-        blocks = [*vectors.read_blocks(connection, changed, dimension), (rest.numbers[kept], rest.rows[kept])]
+        is_kept, dimension = ~np.isin(rest.numbers, changed), state.dimension or 0
+        kept = (rest.numbers[is_kept], rest.rows[is_kept])
+        blocks = [
+            *vectors.read_blocks(connection, changed, dimension),
+            kept,
+        ]  # removed rows have no vector to read
         return VectorView(file, live, vectors.segment_in_memory(blocks, dimension))
 
     def _refuse(self, error: Exception) -> None:
@@ -92,7 +96,7 @@ class VectorLeg(LoadedLeg[VectorView]):
         self._loaded, self._version = self._read(path), Version(self._prefix(state), state.generation)
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
-        """Compare the row numbers of the file with the store's, and its content with its digest."""
+        """Report rows that the file lacks or should not have, and a file whose content does not fit its digest."""
         if state.embedding is None:
             return
         self.check_saved(connection, state, report)
@@ -117,14 +121,14 @@ class VectorLeg(LoadedLeg[VectorView]):
 
 
 def _nearest(view: VectorView, query: Vectors, k: int, mask: Mask | None) -> tuple[Numbers, Vectors]:
-    """Return row numbers and scores of the k nearest, and of whatever ties with the last of them, in no order."""
+    """Return row numbers and cosines of the k nearest rows, and of those that tie with the k-th, in no order."""
     numbers: list[Numbers] = [np.empty(0, np.int64)]
     scores: list[Vectors] = [np.empty(0, np.float32)]
     for segment, live in ((view.file, view.live), (view.rest, np.ones(len(view.rest.numbers), bool))):
         if not len(segment.numbers):
             continue  # that of an empty index has no dimension yet
         positions, cosines = _score_segment(segment, live, query, k, mask)
-        if not (np.abs(cosines) <= _COSINE).all():  # NaN is not
+        if not (np.abs(cosines) <= _COSINE).all():  # this finds NaN, too, which no comparison is true for
             raise IndexFormatError("The file of vectors is damaged: it holds rows that are no unit vectors.")
         numbers.append(segment.numbers[positions])
         scores.append(cosines)
@@ -134,11 +138,13 @@ def _nearest(view: VectorView, query: Vectors, k: int, mask: Mask | None) -> tup
 def _score_segment(
     segment: VectorSegment, live: NDArray[np.bool_], query: Vectors, k: int, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
-    """Return the positions and scores of the rows that may be among the nearest."""
+    """Return positions and cosines of rows that may be among the k nearest, of the live ones that pass the mask."""
     size = len(segment.numbers)
     allowed = live if mask is None else live & np.take(mask, segment.numbers, mode="clip")
     allowed_count, enough = int(np.count_nonzero(allowed)), max(_CANDIDATES, _PER_HIT * k)
-    is_large = allowed_count > 2 * enough and size > EXACT_ROWS
+    is_large = (
+        allowed_count > 2 * enough and size > EXACT_ROWS
+    )  # then only the nearest by sign bits are scored
     if is_large and segment.signs is not None and segment.centre is not None:
         bits = vectors.pack_signs(query[None], segment.centre)[:, 0]
         positions = vectors.candidates(segment.signs, bits, enough, allowed)
@@ -150,7 +156,7 @@ def _score_segment(
 
 
 def read_changed_numbers(connection: Connection, since: int, *tables: str) -> Numbers:
-    """Return the numbers, rising, of the rows that some tables have with a later generation."""
+    """Return the numbers of the rows that any of the tables has with a later generation than ``since``, rising."""
     # sorted here: for an ORDER BY, SQLite would read all rows
     query = "SELECT n FROM {} WHERE generation > ?"
     numbers = [read_numbers(connection, query.format(table), since) for table in tables]

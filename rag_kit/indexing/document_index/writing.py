@@ -89,15 +89,16 @@ def vectors_by_hash(
 def apply_batch(
     store: Store, connection: Connection, state: IndexState, batch: Batch, vectors: Mapping[bytes, bytes]
 ) -> WriteReport:
-    """Make the changes of a batch in the open write transaction; where nothing changes, the generation stays.
+    """Make the changes of a batch in the open write transaction; if it changes anything, it is a new generation.
 
-    `vectors` are those of all rows, by the hash of what is embedded; empty for an index without vectors.
+    `vectors` has the vector of each row, by the hash of the row's embedded text; empty for an index without vectors.
     """
     report, generation = WriteReport(), state.generation + 1
     sources = {*batch.whole, *batch.removed_sources}
     _refuse_clashes(connection, batch, sources)
     parents = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
+    # children of documents that are replaced or removed; a child that is written again is not removed below
     parent_of = dict(select_in(connection, query, [*(row.id for row in batch.parents), *parents]))
     ids = [*batch.removed_ids, *parent_of]
     chunks = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
@@ -120,7 +121,7 @@ def apply_batch(
 
 
 def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Collection[str]) -> None:
-    """Refuse ids of children, and those that would be of both a chunk and a document with children."""
+    """Raise InvalidInputError for the id of a child, and for an id of both a chunk and a document with children."""
     chunk_ids = [row.id for row in batch.rows if not row.parent]
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND id IN ({})"
     for child, parent in select_in(connection, query, [*chunk_ids, *batch.removed_ids]):
@@ -151,7 +152,7 @@ def _rows_to_remove(
 
 
 def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generation: int) -> None:
-    """Delete rows and their vectors, and record the removals for the legs."""
+    """Delete rows (id -> number) and their vectors, and record them as removed, for the search indexes to follow."""
     numbers = [(n,) for n in leaving.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
@@ -170,7 +171,7 @@ class _Written(NamedTuple):
 def _write_rows(
     connection: Connection, table: str, rows: Sequence[StoredRow], report: Changes, generation: int
 ) -> list[_Written]:
-    """Write the rows of a table that are new or differ; report all, and return those written."""
+    """Write the rows that are new or differ from those in a table; add all to the report, return those written."""
     query = f"SELECT id, source, ordinal, '', metadata, hash, parent, place FROM {table} WHERE id IN ({{}})"
     stored = {row[0]: StoredRow(*row) for row in select_in(connection, query, [row.id for row in rows])}
     statement = f"{upsert_statement(table, *StoredRow._fields, 'generation')} RETURNING n"
@@ -183,7 +184,7 @@ def _write_rows(
         (report.added if old is None else report.updated).append(row.id)
         [(n,)] = connection.execute(statement, (*row, generation)).fetchall()
         written.append(_Written(row, old, n))
-        # documents with made ids may replace each other unintentionally
+        # a document with a made id may replace another one unintentionally, as one of another tenant
         if old is not None and row.id == chunk_id(row.source, row.text, 0):
             before, after = json.loads(old.metadata), json.loads(row.metadata)
             differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
@@ -194,8 +195,8 @@ def _write_rows(
 def _write_vectors(
     connection: Connection, written: Iterable[_Written], vectors: Mapping[bytes, bytes], generation: int
 ) -> None:
-    """Write the vectors of rows that were written; one whose text is embedded as before stays."""
-    texts: dict[int, str] = {}
+    """Write the vectors of written rows; a row whose embedded text is the same as before keeps its vector."""
+    texts: dict[int, str] = {}  # embedded texts that are new, by row number
     for row, old, n in written:
         text = embedded_row(row.text, row.metadata)
         if old is None or old.hash != row.hash or embedded_row(row.text, old.metadata) != text:
