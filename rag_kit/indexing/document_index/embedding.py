@@ -43,7 +43,7 @@ def name_of(embeddings: Embeddings) -> str:
 
 
 def check_model(folder: object, recorded: str | None, name: str | None, *, writing: bool) -> None:
-    """Refuse another embedding model than the index was built with, or rows without vectors for one that has them."""
+    """Raise IndexMismatchError for another model than the recorded one, or for none if rows are to be written."""
     if recorded is None or recorded == name:
         return
     if name is not None:
@@ -65,11 +65,11 @@ def embed_ahead(
     dimension: int | None,
     max_concurrency: int | None = None,
 ) -> Generator[dict[bytes, bytes]]:
-    """Embed groups of texts by hash while the caller uses the vectors of those before.
+    """Embed groups of texts (hash -> text); yield for each, in order, hash -> vector (bytes: float32, little endian).
 
-    Groups are drawn on the caller's thread. Of each, stored vectors (float32, little endian) by hash come back, which
-    must have the length `dimension`; ``None`` takes that of the first. An endpoint gets several requests at a time, by
-    default 4; other models are called once at a time.
+    The next groups are drawn, on the caller's thread, and embedded while the caller uses a result. Vectors must have
+    the length `dimension`; ``None`` takes that of the first. An endpoint gets several requests at a time, by default 4;
+    other models are called once at a time.
     """
 
     def embed_batch(batch: tuple[dict[bytes, str], bool]) -> tuple[dict[bytes, Vectors], bool]:
@@ -83,7 +83,7 @@ def embed_ahead(
     group: dict[bytes, bytes] = {}
     with closing(map_ahead(embed_batch, _batches_of(groups), max_concurrency=width)) as embedded:
         for vectors, ends_group in embedded:
-            for first in list(vectors.values())[:1]:
+            for first in list(vectors.values())[:1]:  # all vectors of a batch have one length
                 dimension = check_vectors([first], 1, dimension).shape[1]
             group.update((key, vector.tobytes()) for key, vector in vectors.items())
             if ends_group:
@@ -99,7 +99,7 @@ def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
 
 
 def _batches_of(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[dict[bytes, str], bool]]:
-    """Cut groups into the batches of their calls, each with whether it ends its group; an empty group has one."""
+    """Cut groups into batches of `EMBED_BATCH`; yield each with whether it is the last of its group (maybe empty)."""
     for group in groups:
         batches = list(in_groups(group.items(), EMBED_BATCH)) or [[]]
         yield from ((dict(texts), number == len(batches)) for number, texts in enumerate(batches, 1))
@@ -142,9 +142,9 @@ def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:
 
 @dataclass
 class Filling:
-    """Makes the vectors that chunks lack by a model; what a kill leaves, the next one uses.
+    """Makes the vectors that chunks lack by a model; after a kill, the next one goes on with those made so far.
 
-    Another model's vectors are collected beside the old ones, which serve searches until one transaction replaces them.
+    Vectors of a new model are collected beside the old ones, which serve searches until one transaction replaces them.
     """
 
     _store: Store
@@ -153,7 +153,7 @@ class Filling:
     _max_concurrency: int | None = None
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Embed what is lacking until nothing is, for others may write meanwhile; return how many texts it was."""
+        """Embed until no chunk lacks a vector, for others may write meanwhile; return how many texts were embedded."""
         embedded = done = 0
         with self._store.write_lock:
             while lacking := self._begin_or_finish(written=done > 0):
@@ -168,7 +168,7 @@ class Filling:
         return "vectors" if state.embedding == self._name else _NEXT
 
     def _begin_or_finish(self, *, written: bool) -> int:
-        """Count the chunks without a vector; if there are none, replace the vectors of another model."""
+        """Return how many chunks lack a vector; if none does, let a new model's vectors replace the old ones."""
         with self._store.writing() as connection:
             state = self._store.state(connection)
             table = self._table(state)
@@ -197,7 +197,7 @@ class Filling:
             self._store.set_meta(next_embedding=self._name, next_dimension=None)
 
     def _fill(self) -> Iterator[tuple[int, int]]:
-        """Embed the chunks that lack vectors, in order; yield how many texts and chunks each step was for."""
+        """Embed the chunks that lack vectors, in order; yield the numbers of texts and chunks of each step."""
         size = EMBED_BATCH * requests_of(self._embeddings, self._max_concurrency)
         last = -1  # the last row number, below all at first
         while True:
@@ -221,11 +221,11 @@ class Filling:
     def _write(
         self, seen: IndexState, table: str, keys: Mapping[int, bytes], vectors: Mapping[bytes, bytes]
     ) -> int:
-        """Write the vectors of chunks (row number -> hash) that did not change since a state was seen; count them."""
+        """Write vectors of the chunks (row number -> hash) unchanged since the state ``seen``; return how many."""
         with self._store.writing() as connection:
             state = self._store.state(connection)
             if self._table(state) != table:
-                return 0  # another process was first
+                return 0  # another process has finished the vectors of this model
             if table == _NEXT and state.next_embedding != self._name:
                 raise LockedError(
                     f"Another process makes vectors by {state.next_embedding!r} in {self._store.location} now. Nothing "
@@ -233,10 +233,10 @@ class Filling:
                 )
             query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {seen.generation}"
             unchanged = [n for (n,) in select_in(connection, query, keys)]
-            generation = state.generation + (table == "vectors")
+            generation = state.generation + (table == "vectors")  # searches see a change of `vectors` only
             rows = [(n, vectors[keys[n]], generation) for n in unchanged]
             connection.executemany(upsert_statement(table, "n", "vector", "generation"), rows)
             if vectors:
                 name = "dimension" if table == "vectors" else "next_dimension"
-                self._store.set_meta(**{name: len(next(iter(vectors.values()))) // 4})
+                self._store.set_meta(**{name: len(next(iter(vectors.values()))) // 4})  # float32 has 4 bytes
         return len(unchanged)

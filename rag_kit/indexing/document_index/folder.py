@@ -54,7 +54,7 @@ def _is_own(path: Path) -> bool:
 
 
 def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
-    """Remove those of some paths that are files of an index, but for some names."""
+    """Remove those of some paths that are files of an index, except those with a name in ``keep``."""
     for path in paths:
         if path.name not in keep and is_part(path.name):
             with contextlib.suppress(OSError):
@@ -87,12 +87,12 @@ def keep_picture(folder: Path, data: bytes) -> str:
 
 
 def remove_pictures(folder: Path, keep: Collection[str]) -> None:
-    """Remove the pictures beside an index that no passage has, and what a killed write left."""
+    """Remove the pictures beside an index whose names are not in ``keep``, and drafts that a killed write left."""
     if (folder / PICTURES).is_symlink():
         return
     for path in (folder / PICTURES).glob("*"):
-        gone = _PICTURE.fullmatch(path.name) and f"{PICTURES}/{path.name}" not in keep
-        if gone or _DRAFT.fullmatch(path.name):
+        is_unused = _PICTURE.fullmatch(path.name) and f"{PICTURES}/{path.name}" not in keep
+        if is_unused or _DRAFT.fullmatch(path.name):
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -174,8 +174,8 @@ _NO_ROOM = (
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
-    """Return a connection that writes; makes the file and its tables where they are lacking."""
-    if not path.exists():
+    """Return a connection that writes; make the file and its tables if they are lacking."""
+    if not path.exists():  # made here, so that nobody but its owner can read it
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     connection = _connect(path, "mode=rw")
     connection.execute("PRAGMA journal_mode=WAL")
@@ -186,13 +186,14 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
-    """Return a connection that reads; with the `stamp` of the file if it sees nothing that is written later."""
+    """Return a connection that reads, and ``None``, or the file's `stamp` if it will not see what is written later."""
     try:
         connection = _connect(path, "mode=ro")
         connection.execute("SELECT count(*) FROM meta").fetchone()
         return connection, None
     except sqlite3.OperationalError as error:
-        # on a full disk, or a read-only one, SQLite cannot make its shared-memory file; a closed index needs none
+        # On a full or read-only disk SQLite cannot make its shared-memory file, which it needs for a store with a log.
+        # A store that was closed has none, and is opened as `immutable`: SQLite then takes no notice of writers.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the kind is the lowest byte
         taken = stamp(path) if code in _NO_ROOM else None
         if taken is None or path.with_name(f"{path.name}-journal").exists():
@@ -225,7 +226,7 @@ def explanation(error: sqlite3.Error, path: Path) -> RagKitError:
     code = full_code & 0xFF
     if "closed database" in text:
         return DocumentIndexError(f"The index in {path.parent} was closed. Open it again.")
-    # a hot journal, which a reader cannot roll back, is of before the log: of a kill while the index was created
+    # a rollback journal, used only until there is a write-ahead log, is left by a kill while the index was created
     if full_code == sqlite3.SQLITE_READONLY_ROLLBACK or "no such table: meta" in text:
         return missing_index(path.parent)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

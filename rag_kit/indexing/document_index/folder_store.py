@@ -50,9 +50,9 @@ if hasattr(os, "register_at_fork"):
 
 
 class FolderStore(Store):
-    """One connection to read, and for the writer one to write; the legs' files stand beside the SQLite file.
+    """Store of an index in a folder: a SQLite file, and beside it the files of the search indexes.
 
-    Reads see the last committed state, even while a write transaction is open; other threads wait.
+    Reads and writes have a connection each: a read sees the last committed state, also while a write is in progress.
     """
 
     location: Path
@@ -91,13 +91,13 @@ class FolderStore(Store):
 
     @classmethod
     def create(cls, folder: Path, access: Access, settings: Mapping[str, Any]) -> FolderStore:
-        """Make the index of a folder."""
+        """Make an index in a folder; raise InvalidInputError if it has one."""
         vector_store = access.connected and access.connected.name  # connects, before there is a folder
         index_folder.prepare_new(folder)
         index_folder.refuse_links(folder)
-        store = cls(folder, access.wait)  # what a kill during an earlier create left is taken over
+        store = cls(folder, access.wait)
         with store.close_on_error():
-            with suppress(IndexMissingError):
+            with suppress(IndexMissingError):  # raised for a new store, and for one whose creation was killed
                 store.state()
                 raise InvalidInputError(
                     f"There is an index in {folder} already. Open it: DocumentIndex.open(folder, mode='w')."
@@ -110,16 +110,18 @@ class FolderStore(Store):
 
     @classmethod
     def open(cls, folder: Path, access: Access) -> FolderStore:
-        """Open the index of a folder."""
+        """Open the index in a folder; raise IndexMissingError if it has none."""
         index_folder.refuse_links(folder)
         if not (folder / index_folder.STORE).exists():
             raise missing_index(folder)
         store = cls(folder)
         with store.close_on_error():
-            state = store.state()  # what is not an index gets no lock
+            state = store.state()  # raises for a folder that is no index, before a lock is made in it
             if access.writable:
                 store._become_writer(access.wait)
-                state = store.state()
+                state = (
+                    store.state()
+                )  # read again: another writer may have changed it before this one had the lock
                 store._remove_leftovers(state)
             writing = access.check and access.writable
             check_model(folder, state.embedding, access.embedding, writing=writing)
@@ -131,14 +133,15 @@ class FolderStore(Store):
         return store
 
     def _remove_leftovers(self, state: IndexState) -> None:
-        """Remove drafts of killed writers, and files of later states than that of the store, a backup then."""
+        """Remove drafts of killed writers, and files newer than the store, which was then replaced by a backup."""
         index_folder.remove_parts(self.location.glob(".*.tmp"))
         for path in self.location.glob(f"*-{state.uid[:8]}-*.index"):
+            # a name ends in its generation: bm25-0123abcd-12.index
             if index_folder.is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
                 index_folder.remove_parts([path])
 
     def _choose_vector_leg(self, connected: ConnectedStore | None) -> None:
-        """Search vectors in files, or in a vector store, which a writer may give to an index that has none."""
+        """Choose where vectors are searched: in files, or in a vector store, which a writer may add to an index."""
         has_store = self.state().vector_store is not None
         if connected is None and not has_store:
             return
@@ -153,7 +156,7 @@ class FolderStore(Store):
             self.set_meta(vector_store=connected.name)
 
     def _choose_other_legs(self, access: Access) -> None:
-        """Take the legs that a writer wants, else those that there are; those that it leaves out are removed."""
+        """Set up the trigram and sparse indexes: those that a writer asks for, else those on record; remove others."""
         state, encoder = self.state(), access.encoder
         self._optional = {"trigram": TrigramLeg(self.location), "sparse": SparseLeg(self.location, encoder)}
         encoder_given = None if encoder is None else encoder_name(encoder)
@@ -168,7 +171,7 @@ class FolderStore(Store):
         legs = state.legs if access.legs is None else access.legs
         if legs != state.legs:
             self.set_meta(legs=legs, sparse_encoder=encoder_given, legs_since=state.generation)
-        if self.writable:  # also what a kill has left
+        if self.writable:  # removes files that a kill has left, too
             for name in self._optional.keys() - legs:
                 self._optional[name].remove(state)
 
@@ -177,7 +180,7 @@ class FolderStore(Store):
         return [self.keyword, self.vectors, *(self._optional[name] for name in state.legs)]
 
     def leg_view(self, name: str) -> PostingsView:
-        """Return a view of the trigram or sparse leg; it holds its data, and is searched without the store."""
+        """Return a view of the trigram or sparse index, whose data are in memory: a search does not read the store."""
         with self.reading() as connection:
             state = self.state(connection)
             self.check_leg(name, state)
@@ -193,20 +196,20 @@ class FolderStore(Store):
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open one view of the committed state; other threads wait."""
+        """Open one view of the committed state, or use the open one; other threads wait."""
         with self.translate_errors(), self._read_lock:
             reader = self._current_reader()
-            nested = reader.in_transaction
-            if not nested:
+            is_nested = reader.in_transaction
+            if not is_nested:
                 reader.execute("BEGIN")
             try:
                 yield reader
             finally:
-                if not nested:
+                if not is_nested:
                     reader.execute("COMMIT")
 
     def _current_reader(self) -> sqlite3.Connection:
-        """Return the connection to read by: a new one in a forked process, and where another file is to be read."""
+        """Return the connection to read by, a new one after a fork, or if another index is in the folder now."""
         if self._reader is not None and not self._reader.in_transaction and self._is_outdated():
             self._reader.close()
             self._reader = None
@@ -217,18 +220,19 @@ class FolderStore(Store):
         before, reader = self._opened, self._connect()
         if self._opened == before:
             return reader
+        # another file: its vectors must be by the same model, and the search indexes be loaded again
         try:
             embedding = read_state(reader, self.location).embedding
             check_model(self.location, embedding, self._embedding, writing=False)
         except RagKitError:
-            self._reader, self._opened = None, before  # refused again at the next read
+            self._reader, self._opened = None, before  # so that the next read is refused, too
             reader.close()
             raise
-        self._renew_legs()  # it may be a backup, which has other rows of the same generations
+        self._renew_legs()  # a backup may have other rows under the same generations
         return reader
 
     def _is_outdated(self) -> bool:
-        """Tell whether a frozen store was written to, or another index is in the folder now."""
+        """Tell whether another index is in the folder now, or a store opened as unchanging (frozen) has changed."""
         if self._frozen is not None:
             return index_folder.stamp(self._file) != self._frozen
         return not self.writable and _identity(self._file) != self._opened
@@ -236,15 +240,15 @@ class FolderStore(Store):
     def leave_to_parent(self) -> None:
         """Leave connections and the writer's lock to the process that this one was forked from.
 
-        SQLite forbids to use a connection in two processes, or to close it in the second. A reader connects again when
-        it reads next; a writer reads only.
+        SQLite forbids using a connection in two processes, or closing it in the second. This process connects again at
+        its next read; it cannot write.
         """
         _inherited.append((self._reader, self._writer, self._writer_lock))
         self._reader = self._writer = self._writer_lock = self._open = None
         if self.writable:
             self.writable = False
             self.readonly_because = "was opened for writing in the process that this one was forked from"
-        # another thread may have held them
+        # new locks: another thread of the parent may have held these at the fork
         self.write_lock, self._read_lock = threading.RLock(), threading.RLock()
         self._renew_legs()
 
@@ -282,7 +286,7 @@ class FolderStore(Store):
         return f"{index_folder.STORE} is damaged: {'; '.join(bad)}" if bad else ""
 
     def mend(self, connection: Connection) -> str:
-        """Rebuild SQLite's own indexes if something is damaged; its tables nothing can rebuild."""
+        """Rebuild SQLite's own indexes if something is damaged, and say so; raise an error if that does not help."""
         if not self.damage(connection):
             return ""
         connection.execute("REINDEX")
@@ -296,7 +300,7 @@ class FolderStore(Store):
             return self.keyword.view(connection, self.state(connection))
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
-        """Return the function that tells whether the row of a number passes a filter."""
+        """Return a function that tells by a row's number whether the row passes a filter."""
         mask = self.keyword.mask(connection, state, where)
         return lambda n: bool(mask[n])
 
@@ -306,7 +310,7 @@ class FolderStore(Store):
         return self.location / index_folder.REPLIES
 
     def flush(self) -> None:
-        """Save the legs, and forget the removals that every leg has saved."""
+        """Save the files of the search indexes; forget the removed rows that all of them have taken over."""
         self._refuse_replaced()
         with self.reading() as connection:
             state = self.state(connection)
@@ -326,7 +330,7 @@ class FolderStore(Store):
                 self.set_meta(floor=saved)
 
     def _remove_pictures(self) -> None:
-        """Remove the pictures of passages that have left; where the store cannot be read, all stay."""
+        """Remove pictures that no passage names any more; none if the store cannot be read."""
         if not self.writable or not (self.location / index_folder.PICTURES).is_dir():
             return
         column, where = "json_extract(metadata, '$.picture')", "metadata LIKE '%\"picture\"%'"

@@ -220,11 +220,11 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         return embedded
 
     def close(self) -> None:
-        """Write what is derived, fold the log into the store and let go; then the folder can be copied."""
+        """Save the search indexes, fold the log into the store, and close it; then the folder can be copied."""
         self._close(flush=True)
 
     def discard(self) -> None:
-        """Close without writing what is derived; the next writer does it."""
+        """Close without saving the search indexes; the next writer saves them."""
         self._close(flush=False)
 
     def _close(self, *, flush: bool) -> None:
@@ -238,7 +238,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             self._store.close()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # on Ctrl-C nothing that takes long: the next writer catches up
+        # on Ctrl-C (no Exception) close at once, without saving: the next writer does that
         flush = kind is None or issubclass(kind, Exception)
         try:
             self._close(flush=flush)
@@ -258,7 +258,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
 
 
 def location_of(place: Place) -> Path | RemoteLocation:
-    """Return a folder, or the location that a URL names; raises InvalidInputError for what is neither.
+    """Return the path of a folder, or the location that a URL names; raise InvalidInputError for anything else.
 
     Example:
         >>> location_of("folder/index") == Path("folder/index")
@@ -283,13 +283,13 @@ def _store_of(place: Place) -> tuple[type[Store], Path | RemoteLocation]:
 
 
 def _check_legs(legs: Any, encoder: SparseEncoder | None) -> list[str] | None:
-    """Return the wanted legs, each once; raises InvalidInputError for unknown ones, and where an encoder is missing."""
+    """Return the legs, each once; raise InvalidInputError for unknown ones, or if the encoder is missing."""
     if legs is None:
         return None
     if not isinstance(legs, list | tuple | set) or any(leg not in ("trigram", "sparse") for leg in legs):
         raise InvalidInputError(f"legs={legs!r} is not allowed; give a list of 'trigram', 'sparse', or [].")
-    is_wrong = encoder is not None and not callable(encoder)
-    if is_wrong or ("sparse" in legs) != (encoder is not None):
+    has_encoder = encoder is not None
+    if (has_encoder and not callable(encoder)) or ("sparse" in legs) != has_encoder:
         raise InvalidInputError(
             "The sparse leg and its encoder go together: legs=['sparse'], sparse_encoder=a function from a list of "
             "texts to one dict of term -> weight for each."

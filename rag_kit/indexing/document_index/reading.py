@@ -36,9 +36,9 @@ class ReadableIndex:
         self._store = store
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Return documents by id, in the order of the ids; those that are not there are left out.
+        """Return documents in the order of their ids, without those that the index lacks.
 
-        An id may be that of a document with children, which `ids` does not list.
+        An id may also be that of a document with children, although the method `ids` does not list these.
         """
         ids = check_ids(ids)
         distinct = list(dict.fromkeys(ids))
@@ -49,21 +49,22 @@ class ReadableIndex:
         return [documents[key] for key in ids if key in documents]
 
     def ids(self, source: str | None = None) -> list[str]:
-        """Return ids of all documents, or of one source's, by source and position."""
+        """Return the ids of all documents, or of those of one source, ordered by source and position in it."""
         with self._store.reading() as connection:
             where, values = ("", ()) if source is None else ("WHERE source = ?", (source,))
             query = f"SELECT id FROM chunks {where} ORDER BY source, ordinal, id"
             return [key for (key,) in connection.execute(query, values)]
 
     def passage_ids(self) -> list[str]:
-        """Return the ids of what retrievers return: passages, without those made of others (see `upsert`)."""
+        """Return the ids of the passages that retrievers return, without texts made of others, such as summaries."""
         query = "SELECT id, source, ordinal FROM chunks"
         if "represent" in self.settings:  # then searches return the documents that the rows belong to
             query += " WHERE parent = '' UNION ALL SELECT id, source, ordinal FROM parents"
         with self._store.reading() as connection:
-            named = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
+            # the SQL finds the field's name anywhere in the metadata, the loop those that have the field
+            candidates = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
             made = set()
-            for key, metadata in connection.execute(named):
+            for key, metadata in connection.execute(candidates):
                 if json.loads(metadata).get(REPRESENTATION) is not None:
                     made.add(key)
             rows = connection.execute(f"{query} ORDER BY source, ordinal, id").fetchall()
@@ -91,7 +92,7 @@ class ReadableIndex:
     def view(
         self, filter: Filter | None = None
     ) -> Iterator[tuple[Connection, IndexState, Callable[[int], bool] | None]]:
-        """Open one committed state, with the function that filters rows by their number; other threads wait."""
+        """Open one committed state; yield connection, state, and a test of row numbers by the filter, if given."""
         with self._store.reading() as connection:
             state = self._store.state(connection)
             yield connection, state, self._store.passes(connection, state, filter) if filter else None
@@ -107,7 +108,7 @@ class ReadableIndex:
         return {key: vector_of[key] for key in ids if key in vector_of}
 
     def sources(self) -> list[str]:
-        """Return all sources, documents of which are in the index, or files that gave none."""
+        """Return all sources: those of documents in the index, and read files that gave no document."""
         query = "SELECT source FROM chunks WHERE source != '' UNION SELECT source FROM sources ORDER BY 1"
         with self._store.reading() as connection:
             return [source for (source,) in connection.execute(query)]
@@ -193,15 +194,15 @@ class ReadableIndex:
         with self._store.reading() as connection:
             state = self._store.state(connection)
             where = passage_filter(filter, state.derived)
-            near = query_vector(query, state.dimension)
-            hits = self._store.vectors.search(connection, state, near, k, where)
+            unit_query = query_vector(query, state.dimension)
+            hits = self._store.vectors.search(connection, state, unit_query, k, where)
             if ids_only:
                 return list(zip(documents_of_ids(key for key, _ in hits), [s for _, s in hits], strict=True))
             rows = read_documents(connection, [key for key, _ in hits])
         return [(rows[key], score) for key, score in hits if key in rows]
 
     def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:
-        """Raise unless the index has vectors, and a text can be embedded by the model that made them."""
+        """Raise an error unless the index has vectors, by the model it was opened with, which a text needs."""
         check_k(k)
         state = self._store.state()
         if state.embedding is None:

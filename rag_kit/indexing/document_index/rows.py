@@ -82,7 +82,9 @@ def _merge_equal(documents: Iterable[_RowWithChildren]) -> list[_RowWithChildren
     """Drop rows (each with its children) given twice in one call; refuse two different ones with one id."""
     first_of: dict[str, _RowWithChildren] = {}
     for row, children in documents:
-        first, first_children = first_of.setdefault(row.id, (row, children))
+        first, first_children = first_of.setdefault(
+            row.id, (row, children)
+        )  # itself, if it is the first of its id
         if first != row._replace(ordinal=first.ordinal) or children != first_children:
             raise InvalidInputError(
                 f"The id {row.id!r} names two different documents in one call. Give each its own id."
@@ -95,7 +97,7 @@ def document_rows(
     ids: Sequence[str] | None = None,
     sources: str | Sequence[str] | None = None,
 ) -> list[StoredRow]:
-    """Turn documents into one row each; ``sources`` is one for all or one for each, else in their metadata."""
+    """Turn documents into one row each; ``sources`` is one for all, one for each, or ``None`` for the metadata's."""
     documents = [strip_provenance(document) for document in documents_of(documents)]
     if ids is not None and len(ids) != len(documents):
         raise InvalidInputError(f"{len(ids)} ids were given for {len(documents)} documents; give one each.")
@@ -145,7 +147,7 @@ def documents_of_ids(ids: Iterable[str]) -> list[Document]:
 
 def read_changed_documents(connection: Connection, since: int) -> list[Document]:
     """Return documents that were added or changed after a generation, source by source."""
-    # by an expression, which keeps SQLite from reading all rows in the order of the sources
+    # source || '' is no column, so SQLite cannot read all rows by the index of sources, and uses that of generations
     query = "SELECT id, text, metadata FROM chunks WHERE generation > ? ORDER BY source || '', ordinal, id"
     return [document(*row) for row in connection.execute(query, (since,))]
 
@@ -202,7 +204,7 @@ class Sibling(NamedTuple):
 def family_rows(
     families: Sequence[Family], ids: Sequence[str] | None = None, sources: Sequence[str] | None = None
 ) -> tuple[list[StoredRow], list[StoredRow]]:
-    """Turn families into the rows of their documents and those of their children."""
+    """Return the rows of the families' documents, and those of all their children; equal families count once."""
     parents = document_rows([family.parent for family in families], ids, sources)
     children = [list(_child_rows(*pair)) for pair in zip(families, parents, strict=True)]
     merged = _merge_equal(zip(parents, children, strict=True))
@@ -215,7 +217,9 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
     shift = offset_in_source(inherited, len(parent.text))
     for key in ("start", "end"):
         inherited.pop(key, None)
-    leaves = Counter((span.start, span.end) for child in family.children for span in set(child.path))
+    leaves = Counter(
+        (span.start, span.end) for child in family.children for span in set(child.path)
+    )  # children in it
     occurrences: Counter[str] = Counter()  # by text
     for ordinal, child in enumerate(family.children):
         start, end = child.start, child.end
@@ -224,6 +228,7 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
                 f"A child of {parent.id!r} is not what stands at {start}:{end} of its document (it starts "
                 f"{child.text[:60]!r}). Give its true place, or start=None."
             )
+        # metadata have offsets in the source, `place` has those in the document
         offsets = {} if start is None else {"start": start + shift, "end": (end or 0) + shift}
         metadata = {**inherited, **child.metadata, PARENT_KEY: parent.id, **offsets}
         key = chunk_id(f"child\0{parent.id}", child.text, occurrences[child.text])
@@ -234,19 +239,19 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
 
 
 def offset_in_source(metadata: dict[str, Any], length: int) -> int:
-    """Give the offset of a document that is a verbatim span of its source (metadata ``start``, ``end``); else 0."""
+    """Return where a document of some length, a verbatim span of its source, begins there by its metadata; else 0."""
     start, end = metadata.get("start"), metadata.get("end")
     return start if type(start) is int and type(end) is int and end - start == length and start >= 0 else 0
 
 
 class FamilyView:
-    """Families in one committed state; good inside ``DocumentIndex.families`` only."""
+    """Families in one committed state; to be used inside ``with DocumentIndex.families()`` only."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def places(self, ids: Sequence[str]) -> dict[str, ChildPlace]:
-        """Find the places of children by id; ids of what is not a child, or is gone, are left out."""
+        """Return the places of children by id; ids of other rows, or of none, are left out."""
         size = "(SELECT count(*) FROM chunks s WHERE s.parent != '' AND s.parent = c.parent)"
         columns = f"id, parent, ordinal, place, {size}"
         query = f"SELECT {columns} FROM chunks c WHERE parent != '' AND id IN ({{}})"
@@ -258,7 +263,7 @@ class FamilyView:
         return places
 
     def rows(self, ids: Sequence[str]) -> set[str]:
-        """Return those of some ids that are of rows that can be found."""
+        """Return those of some ids that the index has as chunks."""
         return {key for (key,) in select_in(self._connection, "SELECT id FROM chunks WHERE id IN ({})", ids)}
 
     def parents(self, ids: Sequence[str]) -> dict[str, Document]:
@@ -271,7 +276,7 @@ class FamilyView:
         return {key: json.loads(metadata) for key, metadata in select_in(self._connection, query, ids)}
 
     def siblings(self, parent: str, first: int, last: int) -> list[Sibling]:
-        """Return the children of a document from one number to another, both included, in order."""
+        """Return the children of a document with the numbers ``first`` to ``last`` (included), in order."""
         query = (
             "SELECT ordinal, place, metadata FROM chunks WHERE parent != '' AND parent = ? "
             "AND ordinal BETWEEN ? AND ? ORDER BY ordinal"

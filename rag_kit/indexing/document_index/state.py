@@ -25,7 +25,8 @@ class Connection(Protocol):
 
 
 def scan(connection: Connection, query: str) -> Iterable[Any]:
-    """Return the rows of a large answer, which is never in memory as a whole."""
+    """Return the rows of a query one after the other, for a result too large to be in memory as a whole."""
+    # SQLite gives row after row by itself, PostgreSQL's connection by its method `scan`
     read: Callable[[str], Iterable[Any]] = getattr(connection, "scan", connection.execute)
     return read(query)
 
@@ -41,7 +42,7 @@ def upsert_statement(table: str, key: str, *columns: str) -> str:
 
 
 def select_in(connection: Connection, query: str, values: Iterable[Any]) -> Iterator[Any]:
-    """Return the rows of a query for any number of values, which stand where ``{}`` does."""
+    """Return the rows of a query such as ``... WHERE id IN ({})`` for any number of values, some hundred at a time."""
     for group in in_groups(values):
         yield from connection.execute(query.format(placeholders(group)), group)
 
@@ -82,11 +83,11 @@ class IndexReport:
         return {"ok": self.ok, **asdict(self)}
 
     def __str__(self) -> str:
-        looked = ", ".join(f"{count} {what}" for what, count in self.checked.items())
-        lines = [f"repaired: {what}" for what in self.repaired]
-        lines += [f"note: {what}" for what in self.notes]
-        lines += [f"problem: {what}" for what in self.problems]
-        lines.append(f"{'ok' if self.ok else 'NOT ok'}: checked {looked or 'nothing'}")
+        checked = ", ".join(f"{count} {name}" for name, count in self.checked.items())
+        lines = [f"repaired: {repair}" for repair in self.repaired]
+        lines += [f"note: {note}" for note in self.notes]
+        lines += [f"problem: {problem}" for problem in self.problems]
+        lines.append(f"{'ok' if self.ok else 'NOT ok'}: checked {checked or 'nothing'}")
         return "\n".join(lines)
 
 
@@ -117,9 +118,9 @@ class IndexState(BaseModel):
 
 
 def read_state(connection: Connection, location: object) -> IndexState:
-    """Read the facts in a store; raises IndexMissingError where the index was begun, but never made."""
+    """Read the facts in a store; raise IndexMissingError for an index that was begun, but never finished."""
     rows = connection.execute("SELECT key, value FROM meta").fetchall()
-    if not {key for key, _ in rows} - {"uid"}:
+    if not {key for key, _ in rows} - {"uid"}:  # the uid is written first
         raise missing_index(location)
     try:
         facts = {key: json.loads(value) for key, value in rows}

@@ -46,9 +46,9 @@ class Leg(Protocol):
     """
 
     def apply(self, connection: Connection, state: IndexState) -> int:
-        """Write what has changed since the saved generation, safe on disk, where it is worth it. Writer only.
+        """Save the store's changes since the saved generation, unless they are too few to be worth it. Writer only.
 
-        Returns the generation that is saved; what is later, readers take out of the store.
+        Return the generation that is saved now; readers take later changes out of the store.
         """
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
@@ -64,7 +64,7 @@ class VectorSearchLeg(Leg, Protocol):
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
-        """Return ids and cosines of the k nearest to a unit vector that pass a filter, best first, ties by id."""
+        """Return ids and cosines of the k nearest rows to a unit vector that pass a filter; best first, ties by id."""
 
 
 class Access(NamedTuple):
@@ -126,11 +126,11 @@ class Store(ABC):
             raise
 
     def damage(self, connection: Connection) -> str:
-        """List what the database itself finds damaged; empty for a sound one, and a server's looks after itself."""
+        """Say what the database finds damaged in itself; ``""`` for a sound one, or a server (not asked)."""
         return ""
 
     def mend(self, connection: Connection) -> str:
-        """Mend what the database itself can, and say so; raise `IndexFormatError` where it cannot."""
+        """Let the database mend itself, and say what it did; raise `IndexFormatError` if it cannot."""
         return ""
 
     @abstractmethod
@@ -156,7 +156,7 @@ class Store(ABC):
 
     @abstractmethod
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
-        """Return a function that says of a row number whether its row passes a filter."""
+        """Return a function that tells by a row's number whether the row passes a filter."""
 
     @property
     @abstractmethod
@@ -173,7 +173,7 @@ class Store(ABC):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Begin a write transaction; nested ones join the outermost. It is undone when anything is raised."""
+        """Begin a write transaction, or join the open one. An error in the outermost block undoes all of it."""
         with self.write_lock, self.translate_errors():
             if self._open is not None:
                 yield self._open
@@ -192,7 +192,7 @@ class Store(ABC):
 
     @contextmanager
     def reading_uncommitted(self) -> Iterator[Connection]:
-        """Open a view as `reading` does; inside a write transaction, one with what it has written so far."""
+        """Open a view as `reading` does; inside a write transaction, use its connection, which sees its own writes."""
         with self.write_lock:
             if self._open is not None:
                 yield self._open
@@ -201,14 +201,14 @@ class Store(ABC):
                 yield connection
 
     def state(self, connection: Connection | None = None) -> IndexState:
-        """Return the small facts, by default as last committed."""
+        """Return the state of the index (model, generation...) that a connection sees; default: as last committed."""
         if connection is not None:
             return read_state(connection, self.location)
         with self.reading() as reader:
             return read_state(reader, self.location)
 
     def set_meta(self, **values: Any) -> None:
-        """Set small facts, in the open write transaction or one of its own."""
+        """Set fields of the state of the index (see `IndexState`), in the open write transaction or one of its own."""
         with self.writing() as connection:
             facts = [(key, json.dumps(value)) for key, value in values.items()]
             connection.executemany(upsert_statement("meta", "key", "value"), facts)

@@ -39,22 +39,22 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def best_ids(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]:
-    """Return the k best, by score in steps of `TIE`, and then by id."""
+    """Return the k best ids with their scores, rounded to steps of `TIE`; equal scores are ordered by id."""
     ranked = sorted((-round(score / TIE), key) for score, key in zip(scores.tolist(), ids, strict=True))
-    return [(key, round(-negative * TIE, 6)) for negative, key in ranked[:k]]
+    return [(key, round(-negative_steps * TIE, 6)) for negative_steps, key in ranked[:k]]
 
 
 def best_with_ties(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple[NDArray[np.int64], Vectors]:
-    """Return the k best and whatever ties with the last of them, in no order."""
+    """Return the numbers and scores of the k best rows and of those that tie with the k-th, in no order."""
     if k < len(scores):
-        last_of_best = np.partition(scores, len(scores) - k)[len(scores) - k]
-        near = scores >= last_of_best - 2 * TIE
-        numbers, scores = numbers[near], scores[near]
+        kth_best = np.partition(scores, len(scores) - k)[len(scores) - k]
+        is_near = scores >= kth_best - 2 * TIE
+        numbers, scores = numbers[is_near], scores[is_near]
     return numbers, scores
 
 
 def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
-    """Return the k best of some rows by their ids, ties by id; rows that are gone are left out."""
+    """Return ids and scores of the k best rows, ties by id; rows that are no longer in the store are left out."""
     id_of = dict(select_in(connection, "SELECT n, id FROM chunks WHERE n IN ({})", numbers.tolist()))
     present = [i for i, n in enumerate(numbers.tolist()) if n in id_of]
     return best_ids(scores[present], [id_of[n] for n in numbers[present].tolist()], k)
@@ -62,13 +62,13 @@ def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int
 
 def words_of(dimension: int) -> int:
     """Return how many 64-bit words hold a bit for each dimension."""
-    return -(-dimension // 64)
+    return -(-dimension // 64)  # rounded up
 
 
 def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
-    """Pack on which side of the centre each row lies, a bit a dimension, into an array of shape (words, n).
+    """Pack for each row and dimension whether the row is above the centre, in one bit: uint64 of shape (words, n).
 
-    Centred: a part that all vectors share would make most signs equal. A search reads one word of all rows at a time.
+    With zero for the centre, vectors that share a part would have mostly equal signs. Searches read word after word.
     """
     bits = np.packbits(rows > centre, axis=1)
     padded = np.zeros((len(rows), words_of(rows.shape[1]) * 8), np.uint8)
@@ -79,8 +79,8 @@ def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
 def candidates(
     signs: NDArray[np.uint64], query: NDArray[np.uint64], min_count: int, allowed: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Return the positions of ``min_count`` rows or more whose bits are nearest to the query's, with all that tie."""
-    words, count = signs.shape
+    """Return the positions of the ``min_count`` allowed rows whose bits differ least from the query's, and of ties."""
+    words, count = signs.shape  # as of `pack_signs`; the query has shape (words,)
     differences = np.zeros(count, np.uint16)  # in how many bits each row differs
     differing, bits = np.empty(_ROWS, np.uint64), np.empty(_ROWS, np.uint8)  # buffers
     for start in range(0, count, _ROWS):
@@ -89,7 +89,7 @@ def candidates(
         for word in range(words):
             np.bitwise_xor(signs[word, start : start + _ROWS], query[word], out=differing[:size])
             totals += np.bitwise_count(differing[:size], out=bits[:size])
-    np.putmask(differences, ~allowed, _NOWHERE)
+    np.putmask(differences, ~allowed, _NOWHERE)  # further than any row can be
     limit = np.partition(differences, min_count - 1)[min_count - 1]
     return np.flatnonzero(differences <= limit)
 
@@ -131,7 +131,7 @@ def read_blocks(connection: Connection, numbers: Numbers, dimension: int) -> Blo
 
 
 def decode_vectors(stored: Iterable[tuple[Any, bytes]], dimension: int) -> tuple[list[Any], Vectors]:
-    """Return keys and vectors of rows of a store, without the damaged ones: of another length, or not finite."""
+    """Decode stored (key, bytes); return keys and float32 vectors, without those of wrong length or not finite."""
     whole = [(key, blob) for key, blob in stored if len(blob) == 4 * dimension]
     rows = np.frombuffer(b"".join(blob for _, blob in whole), "<f4").reshape(len(whole), dimension)
     sound = np.flatnonzero(np.isfinite(rows).all(axis=1))
@@ -139,9 +139,9 @@ def decode_vectors(stored: Iterable[tuple[Any, bytes]], dimension: int) -> tuple
 
 
 def segment_in_memory(blocks: Blocks, dimension: int) -> VectorSegment:
-    """Make a segment of blocks of rows, whose numbers are all different."""
+    """Make a segment in memory of blocks of vectors with their row numbers, which are all different."""
     filled = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
-    filled += [block for block in blocks if len(block[0])]  # that of an empty index has no dimension yet
+    filled += [block for block in blocks if len(block[0])]  # an empty block may have another dimension
     numbers, rows = (np.concatenate(arrays) for arrays in zip(*filled, strict=True))
     order = np.argsort(numbers)
     return VectorSegment(numbers[order], rows[order])
@@ -151,7 +151,7 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
     """Write blocks of rows, in the order of their numbers, to a file; whole or not at all."""
 
     def fill(file: IO[bytes]) -> None:
-        """Write the rows, then what is known only behind the last: numbers, centre, signs, and the head."""
+        """Write the rows, then the parts that are known only after the last row: numbers, centre, signs, head."""
         groups: list[Numbers] = [np.empty(0, np.int64)]
         total, digest = np.zeros(dimension), hashlib.sha256()
         file.seek(_HEAD.size)
@@ -165,7 +165,7 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
         count = len(numbers)
         centre = (total / max(1, count)).astype("<f4")
         signs = np.empty((words_of(dimension), count), "<u8")
-        file.seek(_HEAD.size)  # the rows again, for the signs need the centre
+        file.seek(_HEAD.size)  # read the rows again, for signs need the centre, the mean of all rows
         for start in range(0, count, _READ_ROWS):
             block = file.read(min(_READ_ROWS, count - start) * dimension * 4)
             rows = np.frombuffer(block, "<f4").reshape(-1, dimension)
@@ -183,8 +183,9 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
 
 
 def open_file(path: Path) -> VectorSegment:
-    """Open the segment in a file, of which only the row numbers are read yet; IndexFormatError if it is damaged."""
+    """Map a file of vectors, of which only head and row numbers are read now; raise IndexFormatError for damage."""
     with path.open("rb") as file:
+        # a file shorter than the head is filled up with zeros, which are no magic number
         magic, count, dimension, digest = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
         length = os.fstat(file.fileno()).st_size
         if magic != _MAGIC or max(count, dimension) > length:

@@ -17,7 +17,7 @@ from rag_kit.indexing.document_index.store import Store
 
 
 def verify(store: Store) -> IndexReport:
-    """Check store and legs of an index against each other."""
+    """Check the store of an index, and its search indexes against the store; return problems and numbers of rows."""
     report = IndexReport(checked={"chunks": 0})
     with store.reading() as connection:
         try:
@@ -45,7 +45,7 @@ def verify(store: Store) -> IndexReport:
 
 
 def _damaged_rows(connection: Connection, table: str) -> Iterator[tuple[int, StoredRow]]:
-    """Yield the rows of a table that differ from what was written, by number, with a hash that no text has."""
+    """Yield (number, row) for rows with damaged text or metadata, made readable, with a hash that no text has."""
     # as bytes: a damaged text need not be UTF-8
     content = "CAST(text AS BLOB), CAST(metadata AS BLOB)"
     query = f"SELECT n, id, source, hash, {content} FROM {table} ORDER BY n"
@@ -63,7 +63,7 @@ def _damaged_rows(connection: Connection, table: str) -> Iterator[tuple[int, Sto
 
 
 def _check_vectors(connection: Connection, state: IndexState, report: IndexReport) -> None:
-    """Report chunks without a vector, and vectors that are damaged."""
+    """Add to the report how many chunks have no vector, and how many vectors are damaged."""
     query = "SELECT count(*) FROM chunks LEFT JOIN vectors USING (n) WHERE vectors.n IS NULL"
     [(lacking,)] = connection.execute(query).fetchall()
     if lacking:
@@ -75,14 +75,14 @@ def _check_vectors(connection: Connection, state: IndexState, report: IndexRepor
 
 def _unsound_vectors(connection: Connection, state: IndexState) -> Iterator[int]:
     """Yield the numbers of rows whose vectors are of the wrong length, or not finite."""
-    size = 4 * (state.dimension or 0)
+    size = 4 * (state.dimension or 0)  # in bytes, of float32
     for n, blob in scan(connection, "SELECT n, vector FROM vectors"):
         if len(blob) != size or not np.isfinite(np.frombuffer(blob, "<f4")).all():
             yield n
 
 
 def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
-    """Make missing vectors by the index's model, rebuild all legs, and say in words what was done."""
+    """Mark damaged rows, make missing vectors (with a model), rebuild search indexes; say in words what was done."""
     done: list[str] = []
     with store.write_lock:
         with store.writing() as connection:

@@ -53,7 +53,7 @@ class PostingsView:
         return hits
 
     def maximum(self, query: Any) -> float:
-        """Give a bound that no score for the query, or for weighted terms, exceeds."""
+        """Return a number that no score for the query, or for weighted terms, exceeds."""
         return self._index.maximum(query)
 
     def _passages(self, filter: Filter | None) -> Filter | None:
@@ -62,7 +62,7 @@ class PostingsView:
 
     def _best(self, terms: Terms, k: int, where: Filter | None, ids_only: bool) -> Scored:
         """Return the k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
-        # a finished state, which no writer changes; documents are made of the k that are returned only
+        # a finished state, which no writer changes; only the k that are returned become documents
         view = self._index.current()
         passes = passes_of(where)
         fetch = k + _TIES
@@ -70,8 +70,8 @@ class PostingsView:
             positions, scores = view.top(terms, fetch, passes)
             if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
                 break
-            fetch *= 4  # more tie with the last of the k best
-        # in arrays, not tuples: k may be as large as the corpus
+            fetch *= 4  # the last one fetched ties with the k-th best, so there may be further ties
+        # sort by score in steps of TIE, then by id; in arrays, for k may be as large as the corpus
         ids = [view.rows[position].key for position in positions.tolist()]
         by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
         steps = np.rint(scores.astype(np.float64) / TIE)[by_id]
@@ -119,11 +119,11 @@ class KeywordView(PostingsView):
         damping: float = 0.5,
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
-        """Return the documents that share rare terms with some documents (see ``BM25Index.spread``)."""
+        """Return the documents that share rare terms with ``seeds``, weights by id (see ``BM25Index.spread``)."""
         return self._index.spread(seeds, k, self._passages(filter), damping=damping, max_df=max_df)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
-        """Correct the terms of a query that no document has."""
+        """Return the weighted terms of a query, those that no document has replaced by the nearest ones."""
         return self._index.spell(query, weights, self._index.current(), passes_of(where))
 
 

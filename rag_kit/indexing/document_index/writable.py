@@ -91,7 +91,7 @@ class WritableIndex(ReadableIndex):
         return self.write(batch)
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents, and say how many there were; one with children goes with them, no child goes alone."""
+        """Remove documents by id, with their children, and return how many there were; a child's id is refused."""
         ids = check_ids(ids)
         report = self.write(Batch(removed_ids=ids))
         return len({*ids} & {*report.removed, *report.parents.removed})
@@ -110,13 +110,13 @@ class WritableIndex(ReadableIndex):
     ) -> Generator[tuple[Batch, WriteReport]]:
         """Write batches in order, each in one transaction, and embed the next ones meanwhile.
 
-        They are drawn when needed, on the caller's thread, and come back with what they changed, once committed. An
-        error leaves those before it written.
+        Batches are drawn when needed, on the caller's thread. Each is yielded with its report, once it is committed. An
+        error does not undo the batches before it.
         """
         drawn: deque[tuple[Batch, Mapping[bytes, str]]] = deque()  # not written yet, with the texts to embed
 
         def draw_texts() -> Iterator[Mapping[bytes, str]]:
-            """Draw batches, and yield the texts of each that lack vectors, but for those of earlier ones."""
+            """Draw batches; yield the texts of each that lack vectors, without those of earlier unwritten batches."""
             for batch in batches:
                 texts = self._texts_to_embed(batch.rows)
                 for _, earlier in drawn:
@@ -136,16 +136,16 @@ class WritableIndex(ReadableIndex):
                 yield batch, self._write_batch(batch, vectors)
 
     def _texts_to_embed(self, rows: Sequence[StoredRow]) -> dict[bytes, str]:
-        """Return the texts of rows that have no vector in the store yet, by their hash."""
+        """Return the embedded texts of rows that have no vector in the store yet, by their hash."""
         if self.embeddings is None or not rows:
             return {}
-        self.add_vectors()
+        self.add_vectors()  # does nothing but in an index that had no embedding model before
         with self._store.reading_uncommitted() as connection:
             known = vectors_by_hash(connection, {row.hash for row in rows})
         return _texts_without_vector(rows, known)
 
     def _write_batch(self, batch: Batch, made: Mapping[bytes, bytes]) -> WriteReport:
-        """Write a batch in one transaction, with the vectors that were made for it and those in the store."""
+        """Write a batch in one transaction; ``made`` are the vectors made for it, the store has the others."""
         with self._store.writing() as connection:
             state = self._store.state(connection)
             batch.check(batch)
@@ -154,19 +154,21 @@ class WritableIndex(ReadableIndex):
             embedded, vectors = len(made), dict[bytes, bytes]()
             if batch.rows and self.embeddings is not None:
                 vectors = {**vectors_by_hash(connection, {row.hash for row in batch.rows}), **made}
-                if lost := _texts_without_vector(batch.rows, vectors):  # they were in the store a moment ago
+                if lost := _texts_without_vector(
+                    batch.rows, vectors
+                ):  # another process removed them meanwhile
                     vectors |= next(embed_ahead(self.embeddings, [lost], state.dimension))
                     embedded += len(lost)
             report = apply_batch(self._store, connection, state, batch, vectors)
             report.embedded = embedded
             if made:
-                size = len(next(iter(made.values()))) // 4
-                check_vectors([[0.0] * size], 1, state.dimension)
+                size = len(next(iter(made.values()))) // 4  # float32 has 4 bytes
+                check_vectors([[0.0] * size], 1, state.dimension)  # raises if the index has another dimension
                 self._store.set_meta(dimension=size)
         return report
 
     def transaction(self) -> AbstractContextManager[Any]:
-        """Make several writes one: all of them are kept, or, when anything is raised, none."""
+        """Join the writes of a ``with`` block in one transaction; an error in it undoes them all."""
         return self._store.writing()
 
     def add_vectors(self, progress: Callable[[int, int], None] | None = None) -> int:
@@ -206,11 +208,11 @@ class WritableIndex(ReadableIndex):
             return list(select_in(connection, f"{query} WHERE source IN ({{}})", sources))
 
     def present_chunks(self, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
-        """Return chunks by id, as corrections to themselves, and whether each is found by its children."""
+        """Return by id chunks that are no children, as `Correction`, and whether each is searched by its children."""
         ids, chunks = list(ids), {}
         with self._store.reading() as connection:
             for table in ("chunks", "parents"):
-                columns = "id, source, ordinal, text, metadata, text"
+                columns = "id, source, ordinal, text, metadata, text"  # the last as the corrected text
                 query = f"SELECT {columns} FROM {table} WHERE parent = '' AND id IN ({{}})"
                 for row in select_in(connection, query, ids):
                     chunks[row[0]] = (Correction(*row), table == "parents")
@@ -242,7 +244,7 @@ def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
 
 
 def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:
-    """Make the batch that adds documents or families; rows that searches leave out are counted in the log."""
+    """Make the batch that adds documents or families; log how many documents searches leave out, made of others."""
     if isinstance(documents, Sequence) and documents and isinstance(documents[0], Family):
         parents, children = family_rows(cast("Sequence[Family]", documents), ids)
         return Batch(children, parents)
@@ -254,6 +256,6 @@ def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] 
 
 
 def _texts_without_vector(rows: Sequence[StoredRow], known: Mapping[bytes, bytes]) -> dict[bytes, str]:
-    """Find the embedded texts of rows that have no vector, by their hash."""
+    """Return the embedded texts of rows by their hash, without those whose vectors are known."""
     texts = (embedded_row(row.text, row.metadata) for row in rows)
     return {key: text for text in texts if (key := text_hash(text)) not in known}
