@@ -27,7 +27,7 @@ _ENVIRONMENT = {
 
 @contextlib.contextmanager
 def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
-    """Open a client of a new cluster of ``workers`` processes here, or of a scheduler by its address or client."""
+    """Yield a Dask client: of a new cluster of ``workers`` processes here, or of a scheduler (address or client)."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -51,7 +51,7 @@ def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _local_cluster(workers: int) -> Iterator[str]:
-    """Start a cluster on this machine, which ends with the context or this process; yield its scheduler's address."""
+    """Start a cluster on this machine in another process (see `serve`); yield its scheduler's address; end it."""
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -70,19 +70,19 @@ def _local_cluster(workers: int) -> Iterator[str]:
                 raise ConfigurationError(f"The cluster on this machine did not start: {lines[-1][:300]}")
             yield address
         finally:
-            process.stdin.close()
+            process.stdin.close()  # by which `serve` ends; if it does not in time, it is killed with its workers
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_CLOSE_SECONDS)
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+                os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()  # Windows
             process.wait()
             process.stdout.close()
 
 
 def serve() -> None:
-    """Run a cluster on this machine: write its scheduler's address to standard output, end with standard input.
+    """Run a cluster on this machine: print its scheduler's address, and end when standard input is closed.
 
-    So it ends also when the process that started it is killed. Workers are started from this module and not from the
+    That also happens when the process that started it is killed. Workers are started from this module and not from the
     caller's script, which therefore needs no ``if __name__ == "__main__"``.
     """
     from distributed import LocalCluster
@@ -97,11 +97,11 @@ def serve() -> None:
     ) as cluster:
         _keep_workers(cluster, workers)
         print(cluster.scheduler_address, flush=True)
-        sys.stdin.read()
+        sys.stdin.read()  # waits until it is closed
 
 
 def _keep_workers(cluster: Any, workers: int) -> None:
-    """Restart workers every two seconds that Dask has given up, as it does when they die while they start."""
+    """Look every two seconds for workers that Dask has given up (because they died at their start); restart them."""
     from distributed.core import Status
     from tornado.ioloop import PeriodicCallback
 

@@ -34,7 +34,9 @@ _AHEAD = 8  # and at least so many for each thread of the workers
 @contextmanager
 def on_cluster(client: Any, parts: worker.WorkerParts) -> Iterator[Cluster]:
     """Send the parts of a run to the workers, and remove them afterwards; yield the cluster to submit tasks to."""
-    from cloudpickle import dumps  # as Dask does, whose own function logs the model that it cannot send
+    from cloudpickle import (
+        dumps,
+    )  # Dask pickles by it, too, but in a function that logs what it cannot pickle
 
     run = f"rag-kit-{uuid.uuid4().hex}"
     for name, part in vars(parts).items():
@@ -60,7 +62,7 @@ def on_cluster(client: Any, parts: worker.WorkerParts) -> Iterator[Cluster]:
 
 
 def _register(client: Any, parts: worker.WorkerParts, run: str) -> None:
-    """Send the parts to the workers; again after a second if one died meanwhile."""
+    """Send the parts to the workers; if one dies meanwhile, try again after a second, `_REGISTER_ATTEMPTS` in all."""
     for attempt in range(1, _REGISTER_ATTEMPTS + 1):
         try:
             client.register_plugin(parts, name=run)
@@ -87,9 +89,9 @@ class Cluster:
         self._threads, self._counted_at, self._workers_seen_at = 0, 0.0, time.monotonic()
 
     def threads(self) -> int:
-        """Count the threads of all workers, at least 1; ConfigurationError after five minutes without any."""
+        """Return how many threads all workers have, at least 1; raise an error after five minutes without any."""
         now = time.monotonic()
-        if now - self._counted_at > _LOOK_SECONDS:
+        if now - self._counted_at > _LOOK_SECONDS:  # else the last number will do
             try:
                 self._counted_at, self._threads = now, sum(self._client.nthreads().values())
             except OSError as error:
@@ -109,14 +111,14 @@ class Cluster:
         return self._client.submit(task, self._run, *arguments, key=key, pure=False, priority=priority)
 
     def wait(self, future: Any) -> None:
-        """Wait until a task has ended or its worker has died; raises as `threads` does without workers."""
+        """Wait until a task has ended or its worker has died; raise an error after five minutes without workers."""
         from distributed import CancelledError, wait
 
         while not future.done():
             check_abandoned()
             with suppress(TimeoutError, CancelledError), self._client.as_current():
                 wait([future], timeout=1.0)
-            self.threads()
+            self.threads()  # for its error
 
     def result(self, future: Any) -> Any:
         """Return the result of a task; ``None`` if a worker died with it."""
@@ -140,8 +142,8 @@ class Cluster:
 class ClusterConverter:
     """A `Converter` on workers: some files are submitted ahead of the one asked for.
 
-    When a worker dies, Dask blames all its tasks. Such a file is tried again with no other on the workers, so that
-    one that ends three of them is known, and no other is left out for it.
+    When a worker dies, Dask blames all its tasks. Their files are tried again alone, with no other task on the workers:
+    so a file that three workers died of is known for sure, and no other one is left out.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -158,12 +160,12 @@ class ClusterConverter:
         self._coming = iter(files)
 
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
-        """Convert the next expected file, as `Converter.convert`; raise ReadError if three workers died with it."""
+        """Convert the next expected file to chunks, record and notes; raise ReadError if three workers died with it."""
         window = max(_WINDOW, _AHEAD * self._cluster.threads())
         while len(self._futures) < window and (following := next(self._coming, None)) is not None:
             self._futures.append(self._cluster.submit(worker.convert, following))
         future, deaths = self._futures.popleft(), 0
-        while (outcome := self._cluster.result(future)) is None:
+        while (outcome := self._cluster.result(future)) is None:  # a worker died with it
             deaths += int(future.exception().allowed_failures) + 1
             if deaths >= _MAX_FILE_DEATHS:
                 cause = Unreadable(
@@ -172,9 +174,9 @@ class ClusterConverter:
                 )
                 raise ReadError(f"{file.file}: {cause.message}") from cause
             for other in self._futures:
-                self._cluster.wait(other)
+                self._cluster.wait(other)  # so that the file is alone on the workers
             future = self._cluster.submit(worker.convert, file)
-        if isinstance(outcome[0], Exception):
+        if isinstance(outcome[0], Exception):  # else it is chunks, record and notes
             error, error_cause = outcome
             raise error from error_cause
         return outcome  # type: ignore[no-any-return]
@@ -197,7 +199,7 @@ class ClusterEmbeddings(Embeddings):
         return 2 * self._cluster.threads()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts as an array, before files submitted earlier, again if a worker dies; raise the worker's error."""
+        """Embed texts on a worker, ahead of waiting files, and again if it dies; return an array; raise its error."""
         for _ in range(_MAX_CALL_DEATHS):
             vectors = self._cluster.result(self._cluster.submit(worker.embed, texts, priority=10))
             if isinstance(vectors, RagKitError):

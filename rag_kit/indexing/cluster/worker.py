@@ -33,7 +33,7 @@ def versions() -> str:
 
 @dataclass(eq=False)
 class WorkerParts(WorkerPlugin):  # type: ignore[misc]
-    """The parts of a run on workers; Dask sends them to each once, also to later ones."""
+    """Parts that the tasks of a run need on each worker; Dask sends them once to every worker, also to later ones."""
 
     # makes a converter of the next three
     make: Callable[[Any, ReadLimits | None, Mapping[str, UserReader] | None], Any]
@@ -72,7 +72,7 @@ class WorkerParts(WorkerPlugin):  # type: ignore[misc]
 
 
 def convert(run: str, file: SourceFile) -> Any:
-    """Convert a file to chunks as `Converter.convert`; return an error and its cause if it fails."""
+    """Convert a file; return chunks, record and notes (see `Converter.convert`), or, if it fails, error and cause."""
     if not os.path.exists(file.path):
         return ReadError(
             f"{file.file}: the worker at {get_worker().address} does not see it at {file.path}. Files must lie in a "

@@ -93,7 +93,7 @@ def build_raptor(
             "DocumentIndex.open(folder, mode='w', embeddings=embedding_model(...))."
         )
     if not dry_run:
-        with index.transaction():  # an index opened for reading is refused before anything is paid for
+        with index.transaction():  # raises for an index opened for reading, before a model is paid
             pass
     replies = index.replies
     llm = chat_model() if llm is None else llm
@@ -124,7 +124,7 @@ class _Cluster(NamedTuple):
 
 @dataclass
 class _TreeBuilder:
-    """One call of `build_raptor`: what there is, the clusters level by level, and the rows to write."""
+    """One call of `build_raptor`: the passages and summaries (items), the old tree, and the rows to write."""
 
     index: DocumentIndex
     asker: Asker
@@ -139,7 +139,7 @@ class _TreeBuilder:
         self.items, self.rows = dict[str, _Item](), list[StoredRow]()
         self._read()
         self.report = RaptorReport(passages=len(self.items))
-        # a tree is named by the values of its partition as JSON
+        # a tree is named by the values of its partition as JSON: '{"tenant": "a"}'; without a partition: '{}'
         self.old_nodes: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
         for node in self.tree.nodes.values():
             self.old_nodes[_json(node.metadata[RAPTOR]["partition"]), node.metadata["level"]].append(node)
@@ -173,7 +173,7 @@ class _TreeBuilder:
     def _partition_fields(self) -> list[str]:
         """Return the metadata fields by which there are separate trees."""
         if self.partition is None:
-            for node in self.tree.nodes.values():  # all have the same fields
+            for node in self.tree.nodes.values():  # all have the same fields, so the first one tells
                 return sorted(node.metadata[RAPTOR]["partition"])
             return []
         fields = {self.partition} if isinstance(self.partition, str) else set(self.partition)
@@ -186,8 +186,8 @@ class _TreeBuilder:
         return sorted(fields)
 
     def _compare_with_tree(self, tree: str, ids: Sequence[str]) -> tuple[int, int]:
-        """Count the passages that a tree was clustered from, and those that changed since."""
-        present = self._hashes(ids).items()
+        """Return how many passages a tree was clustered from, and how many changed since, were added or removed."""
+        present = self._hashes(ids).items()  # (id, hash) pairs: a changed passage has another pair
         clustered = set[tuple[str, str]]()
         for node in self.old_nodes[tree, 1]:
             clustered.update(node.metadata[RAPTOR]["first"].items())
@@ -203,7 +203,7 @@ class _TreeBuilder:
             for tree, ids in members.items():
                 clusters = self._clusters_of_level(tree, level, ids)
                 clusters_of_level += clusters
-                # a tree ends where as many clusters as members would go on for ever
+                # a new tree ends at as many clusters as members, which would give as many again on the next level
                 if clusters and (tree not in self.new_trees or len(clusters) < len(ids)):
                     summaries[tree] = [cluster.id for cluster in clusters]
             if clusters_of_level:
@@ -216,7 +216,7 @@ class _TreeBuilder:
             self.report.embedded = self.index.write(batch).embedded
 
     def _clusters_of_level(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
-        """Cluster the items of a level anew, or update the old clusters of a tree that is kept."""
+        """Return the clusters of a tree's level: made anew of the items, or the old ones brought up to date."""
         if tree not in self.new_trees:
             return self._update_clusters(tree, level, ids)
         if len(ids) < 2:
@@ -231,7 +231,7 @@ class _TreeBuilder:
         return clusters
 
     def _update_clusters(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
-        """Remove members that are gone from clusters, and add each new passage to the nearest one."""
+        """Return the old clusters without members that are gone or changed; each new item joins the nearest cluster."""
         clusters, present = [], set(ids)
         clustered = set[str]()
         for node in self.old_nodes[tree, level]:
@@ -255,7 +255,7 @@ class _TreeBuilder:
         return np.stack([self.items[key].vector for key in ids])
 
     def _summarise(self, level: int, clusters: Sequence[_Cluster]) -> None:
-        """Add the rows of the clusters' summaries; the model is asked for those of clusters whose members changed."""
+        """Add a row for each cluster's summary: the old one, or the model's if the members have changed."""
         requests: dict[str, PassageRequest] = {}
         for cluster in clusters:
             old = None if self.rebuild else self.tree.nodes.get(cluster.id)
@@ -272,7 +272,10 @@ class _TreeBuilder:
             elif self.dry:
                 text = f"{_PLACEHOLDER}{cluster.id}"
             else:
-                text, digest = self._joined_text(cluster, _BEGINNINGS), ""
+                text, digest = (
+                    self._joined_text(cluster, _BEGINNINGS),
+                    "",
+                )  # no members have this digest: ask next time
                 self.report.failed += 1
             self._add_row(level, cluster, text, digest)
 
@@ -297,7 +300,7 @@ class _TreeBuilder:
         return _digest(sorted(self._hashes(cluster.members).values()))
 
     def _joined_text(self, cluster: _Cluster, max_tokens: int) -> str:
-        """Join the texts of a cluster, each shortened if they have too many tokens together."""
+        """Join the texts of a cluster; cut all by the same share if they have over ``max_tokens`` together."""
         texts = [self.items[key].text for key in cluster.members]
         total = sum(map(estimate_tokens, texts))
         if total > max_tokens:

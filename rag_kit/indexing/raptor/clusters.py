@@ -36,7 +36,7 @@ def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: i
                 clusters.append(sorted(members.tolist()))
             elif len(members) < len(positions) or min_parts == 1:
                 clusters += cluster(members, 2)
-            else:  # two components do not part them: cut anywhere
+            else:  # all came back in one part, although two were asked for: cut in the middle
                 half = len(members) // 2
                 clusters += cluster(members[:half], 1) + cluster(members[half:], 1)
         return clusters
@@ -46,10 +46,10 @@ def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: i
 
 
 def _cut_by_mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray[np.intp]]:
-    """Return the positions of vectors in each component of the best mixture, for components of two or more.
+    """Cut vectors into parts by the components of a mixture; return the positions of the vectors in each part.
 
-    A vector is in its likeliest component (in the nearest one if that has no second vector) and in those that have it
-    with a probability above `_MIN_PROBABILITY`, unless the clusters would overlap too much.
+    A vector is in its likeliest component (if it is alone there, in the nearest other one) and in those that it belongs
+    to with a probability above `_MIN_PROBABILITY`, unless the parts would overlap too much.
     """
     count = len(vectors)
     if count <= _SMALL:
@@ -59,7 +59,9 @@ def _cut_by_mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray
     large = np.flatnonzero(np.bincount(labels) > 1)  # components of two or more
     if len(large) < 2:
         return [np.arange(count)]
-    centres = np.stack([points[labels == label].mean(axis=0) for label in large])
+    centres = np.stack(
+        [points[labels == label].mean(axis=0) for label in large]
+    )  # shape (components, dimensions)
     nearest = large[np.linalg.norm(points[:, None] - centres[None], axis=2).argmin(axis=1)]
     # masks of shape (vectors, large components)
     in_likeliest = np.where(np.isin(labels, large), labels, nearest)[:, None] == large
@@ -69,7 +71,7 @@ def _cut_by_mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray
 
 
 def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Reduce vectors by PCA and fit the Gaussian mixture with the lowest BIC; return both: points, probabilities."""
+    """Reduce vectors by PCA, and fit the Gaussian mixture with the lowest BIC; return points and probabilities."""
     try:
         from sklearn.decomposition import PCA
         from sklearn.mixture import GaussianMixture
@@ -77,7 +79,7 @@ def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[A
     except ImportError as error:
         raise MissingExtraError("raptor", "A tree of summaries") from error
     width = min(_DIMENSIONS, len(vectors) - 1, vectors.shape[1])
-    tried: list[tuple[float, int, Any]] = []  # BIC, components, model
+    tried: list[tuple[float, int, Any]] = []  # BIC, components, model: the smallest is the best
     # small fits are several times faster on one thread
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # equal vectors, and fits that did not converge

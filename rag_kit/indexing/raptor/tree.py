@@ -16,7 +16,7 @@ from rag_kit.indexing.searched import RAPTOR
 
 
 class Leaf(NamedTuple):
-    """A passage below a summary: its row, its beginning, and whether its text was summarised as it is."""
+    """A passage below a summary: its row number, its beginning, and whether its text is still as it was summarised."""
 
     row: int
     begins: str
@@ -48,7 +48,8 @@ class RaptorTree:
 
     @classmethod
     def of(cls, connection: Connection) -> RaptorTree:
-        """Read the tree in one state of the store."""
+        """Read the tree by a connection to the store, in one state of it."""
+        # ids of summaries begin with "raptor:", and ";" follows ":" in ASCII
         query = f"SELECT id, text, metadata FROM chunks WHERE id >= '{RAPTOR}:' AND id < '{RAPTOR};'"
         documents = [document(*row) for row in connection.execute(query)]
         nodes = [node for node in documents if isinstance(node.metadata.get(RAPTOR), dict)]
@@ -92,7 +93,7 @@ class RaptorTree:
             return
         yield f"{indent}[{node.metadata['level']}] {' '.join(clean_text(node.page_content).split())}"
         for member in node.metadata["members"]:
-            yield from self._lines(member, f"{indent}  ", depth and depth - 1)
+            yield from self._lines(member, f"{indent}  ", depth and depth - 1)  # None stays None
 
 
 def short_hash(digest: bytes) -> str:

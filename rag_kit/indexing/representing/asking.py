@@ -50,7 +50,7 @@ class ModelCost:
 
 
 class Asker:
-    """Asks a model for representations; ``cache`` is a file of its replies, a `JsonCache` or one like it, or None."""
+    """Asks a model for representations; ``cache`` keeps its replies: a path, a `JsonCache` or the like, or ``None``."""
 
     def __init__(
         self, kinds: Sequence[RepresentationKind], llm: Any, cache: Any, max_concurrency: int
@@ -82,7 +82,7 @@ class Asker:
     def request(
         self, kind: RepresentationKind, document: Document, group: str, around: str = ""
     ) -> PassageRequest:
-        """Make the request for one kind of text on a document; its key is that of a call with this passage alone."""
+        """Make a request for one kind of text on a document; its key, for the cache, is that of a call for it alone."""
         language = detect_language(document.page_content)
         metadata = {name: document.metadata[name] for name in _HEADINGS if name in document.metadata}
         passage = Document(document.page_content, metadata=metadata)
@@ -99,7 +99,7 @@ class Asker:
         *,
         dry: bool = False,
     ) -> dict[str, list[str]]:
-        """Return texts by the keys of requests: from the cache and, unless ``dry``, from the model; add to the cost.
+        """Return texts by request key, from the cache and, unless ``dry``, from the model; add to ``cost``.
 
         A passage that a reply leaves out is asked for again by itself. If the model fails, replies that came are kept.
         """
@@ -113,7 +113,9 @@ class Asker:
             cost.calls += len(calls)
             cost.tokens += sum(map(self._tokens, calls))
         if not dry:
-            self._send(calls, texts, progress)
+            self._send(
+                calls, texts, progress
+            )  # which adds to `texts`; those still lacking are asked for one by one
             self._send([[request] for key, request in by_key.items() if key not in texts], texts, progress)
         return texts
 
@@ -123,7 +125,7 @@ class Asker:
         replies: dict[str, list[str]],
         progress: Callable[[int, int], None] | None,
     ) -> None:
-        """Make calls side by side, and add their texts to replies and cache; skip those with an unusable reply."""
+        """Make calls in parallel, and add their texts to ``replies`` and the cache; skip unusable replies."""
         done = 0
 
         def send(batch: list[PassageRequest]) -> None:
@@ -155,11 +157,11 @@ class Asker:
         reply = structured_call(self._llm, prompt, values, PassageTexts)
         request_of = {str(number): request for number, request in enumerate(batch, start=1)}
         texts: dict[str, list[str]] = {}
-        for entry in reply.passages:
-            if isinstance(entry, dict) and isinstance(entry.get("texts"), list):
-                request = request_of.get(str(entry.get("id")))
+        for answer in reply.passages:  # such as {"id": 1, "texts": ["..."]}
+            if isinstance(answer, dict) and isinstance(answer.get("texts"), list):
+                request = request_of.get(str(answer.get("id")))
                 if request is not None:
-                    texts.setdefault(request.key, request.kind.texts(entry["texts"]))
+                    texts.setdefault(request.key, request.kind.texts(answer["texts"]))
         return texts
 
     def _call(self, batch: Sequence[PassageRequest]) -> tuple[Any, dict[str, Any]]:
@@ -175,7 +177,7 @@ class Asker:
 
 
 def _batches(requests: Sequence[PassageRequest]) -> list[list[PassageRequest]]:
-    """Divide requests into calls, each of one kind, language and group, and of a few passages."""
+    """Divide requests into lists, one a call: of one kind, language and group, with few passages of limited length."""
     groups: dict[tuple[str, ...], list[PassageRequest]] = {}
     for request in requests:
         groups.setdefault((request.kind.spec, request.language, request.group), []).append(request)

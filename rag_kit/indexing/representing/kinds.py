@@ -28,7 +28,10 @@ class _Form:
     max_chars: int = 0
     by_rule: bool = False  # whether the embedded model makes it too
     separator: str | None = None  # between the texts, if they become one child; else each is a child
-    argument: tuple[str, str] = ("(?!)", "nothing")  # a pattern, and how it is explained
+    argument: tuple[str, str] = (
+        "(?!)",
+        "nothing",
+    )  # a pattern ("(?!)" matches nothing), and how it is explained
 
 
 _NUMBER = (r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
@@ -83,18 +86,21 @@ class RepresentationKind:
         return tuple(self.argument.split("+")) if self.argument else _TAGS
 
     def values(self, language: str) -> dict[str, str]:
-        """Return the variables of the prompt besides the passages, for a language."""
+        """Return the prompt's variables besides the passages, which are in ``language`` ("en" or "zh")."""
         names = {"en": "English", "zh": "Chinese (中文)"}
+        # the language to translate to: as named, else the other one of the two
         target = names.get(self.argument, self.argument) or names["en" if language == "zh" else "zh"]
         return {"count": str(self.count), "names": ", ".join(self.tag_names), "target": target}
 
     def texts(self, reply: Any) -> list[str]:
-        """Return the usable texts of a model's reply for one passage: cleaned, as many and as long as allowed."""
+        """Return the usable texts of a model's reply for one passage: cleaned, no more and no longer than allowed."""
         max_chars = _FORMS[self.name].max_chars
-        cleaned: dict[str, None] = {}  # without repeats
+        cleaned: dict[str, None] = {}  # a dict as an ordered set
         for text in reply if isinstance(reply, list) else ():
             if isinstance(text, str):
-                line = text if self.name == "translation" else " ".join(text.split())
+                line = (
+                    text if self.name == "translation" else " ".join(text.split())
+                )  # translations keep their lines
                 cleaned[clean_text(line).strip()] = None
         cleaned.pop("", None)
         texts = list(cleaned)

@@ -39,10 +39,10 @@ class Represented(ModelCost):
 class Representer:
     """Makes representations of documents: the document itself first, then those of each kind.
 
-    A family's children are the whole document and, without a place in it, what was made of it; each says in its
-    metadata field ``representation`` what it is, and has the other metadata of the document. A situating sentence
-    is not a child: it goes into the metadata of the document, and is searched with its text. A model is asked once for
-    each text, kind, model and prompt; for a situating sentence, what stands around the text counts too.
+    A family's children are the whole document and the texts made of it, which have no offsets in it. Each child has the
+    document's metadata, and a made text its kind in the field ``representation``. A situating sentence is not a child:
+    it goes into the metadata of the document, and is searched with its text. A model is asked once for each text, kind,
+    model and prompt; for a situating sentence, the texts around count too.
 
     ``represent`` is as for `kinds_of`, ``cache`` as for `Asker`. ``llm`` is ``None`` afterwards where no kind needs it.
     """
@@ -86,7 +86,7 @@ class Representer:
         sources: Sequence[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Represented:
-        """Make families of documents; documents of one source (by default that in the metadata) share calls.
+        """Make a family of each document; passages of one source (default: that in the metadata) may share a call.
 
         ``progress`` gets calls done and calls in all. If the model fails, replies that came are kept for the next call.
         """
@@ -120,7 +120,7 @@ class Representer:
     def _requests(
         self, documents: Sequence[Document], sources: Sequence[str] | None
     ) -> list[tuple[int, PassageRequest]]:
-        """Make a request for each document that is not blank and kind of text that needs a model, with its number."""
+        """Return (document's number, request) for each document with text and each kind that needs a model."""
         sources = sources or [str(document.metadata.get("source") or "") for document in documents]
         origins = [_origin(document, source) for document, source in zip(documents, sources, strict=True)]
         requests = []
@@ -157,13 +157,13 @@ class Representer:
 
 
 def _origin(document: Document, source: str) -> str:
-    """Return a text that is equal for documents of one source that pass the same filters; ``""`` without a source."""
+    """Return a key equal for documents of one source with equal metadata but for positions; ``""`` without a source."""
     fields = {name: value for name, value in document.metadata.items() if name not in _POSITION_FIELDS}
     return f"{source}\0{sorted(fields.items(), key=str)}" if source else ""
 
 
 def _around(documents: Sequence[Document], origins: Sequence[str], number: int) -> str:
-    """Return the text around the document of a number, in documents of the same origin; ``[...]`` is in its place."""
+    """Return the text before and after a document in those of its origin, as ``before[...]after``; ``""`` without."""
     origin, before, after = origins[number], "", ""
     if not origin:
         return ""
