@@ -76,8 +76,8 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
                 if chunk.id in corrections and chunk.metadata.get(CORRECTED) is True:
                     line["original"] = corrections[chunk.id].text
                 yield line
-        for id, _, _, original, metadata, _ in removed:
-            yield {"id": id, "text": None, "metadata": json.loads(metadata), "original": original}
+        for chunk_id, _, _, original, metadata, _ in removed:
+            yield {"id": chunk_id, "text": None, "metadata": json.loads(metadata), "original": original}
 
     if os.path.lexists(path):
         raise InvalidInputError(f"{path} is there already, and may hold corrections. Name a new file.")
@@ -93,9 +93,9 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     """Apply the changed texts of a file of `export_chunks` to the index, in one transaction.
 
     Only ``id`` and ``text`` count; chunks that are not in the file stay as they are. A corrected chunk keeps its id, is
-    embedded and searched by its new text, has the metadata field ``corrected_by_hand`` and no place in the file any
-    more. ``"text": null`` takes a chunk out; its original text puts it back as it was. `ingest` makes corrections again
-    when it reads the file again, says which have no place any more, and represents corrected chunks anew.
+    embedded and searched by its new text, gets the metadata field ``corrected_by_hand`` and loses its offsets in the
+    file. ``"text": null`` takes a chunk out; its original text puts it back as it was. When `ingest` reads the file
+    again, it makes the corrections again, reports those that fit nowhere, and represents corrected chunks anew.
 
     Args:
         index: The index, opened for writing with its embedding model.
@@ -120,6 +120,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     lines = _read_lines(Path(path))
 
     def stored_chunks() -> tuple[dict[str, Correction], dict[str, tuple[Correction, bool]]]:
+        """Return what the index has of the lines' chunks: earlier corrections, and the chunks themselves."""
         earlier = {correction.id: correction for correction in index.corrections() if correction.id in lines}
         return earlier, index.present_chunks(lines)
 
@@ -135,14 +136,14 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     removed, restored, sources = list[str](), list[str](), list[str]()
     for key, (number, text) in lines.items():
         chunk, is_parent = present.get(key, (None, False))
-        read = _chunk_as_read(chunk, earlier.get(key))
+        read = _chunk_as_read(chunk, earlier.get(key))  # as it was before any correction
         if read is None or (is_parent and not represented):
             raise InvalidInputError(
                 f"{path}, line {number}: the index has no chunk {key!r} that can be corrected; its file may have "
                 "changed. Nothing was changed; export again."
             )
         if text == (None if chunk is None else chunk.text):
-            continue
+            continue  # the line is as the index has it
         if text == read.text:
             restored.append(key)
         else:
@@ -171,11 +172,11 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
 
 
 def _chunk_as_read(chunk: Correction | None, correction: Correction | None) -> Correction | None:
-    """Return a chunk as it was read: from the index if it is there uncorrected, else from an earlier correction."""
+    """Return a chunk as it was read: as the index has it uncorrected, or by its correction; ``None`` if missing."""
     if chunk is not None and (correction is None or json.loads(chunk.metadata).get(CORRECTED) is not True):
         return chunk
     if chunk is None and correction is not None and correction.corrected is not None:
-        return None  # it was corrected, not taken out
+        return None  # a corrected chunk should be in the index, and is not
     return correction
 
 
@@ -184,8 +185,8 @@ def correct(
 ) -> tuple[list[Document], list[Correction]]:
     """Apply corrections to the chunks of a file; also return the corrections that fit nowhere any more.
 
-    A chunk with the text that was corrected gets the correction's. Where the file is cut otherwise, the text is
-    replaced in each chunk that has all of it. Each chunk gets the id of what was read; one left blank is dropped.
+    A chunk whose text was corrected gets the corrected text. If the file is now split otherwise, the text is replaced
+    in each chunk that contains all of it. Each chunk keeps the id made of its text as read; blank ones are dropped.
     """
     ids = [row.id for row in document_rows(chunks, sources=source)]
     exact = {correction.id: correction for correction in corrections if correction.id in ids}
@@ -208,19 +209,21 @@ def correct(
 
 
 def _corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Mark the metadata of a chunk as corrected; without offsets, for its text is not in the file any more."""
+    """Return metadata of a chunk marked as corrected, and without offsets, for the new text is not in the file."""
     fields = {key: value for key, value in metadata.items() if key not in ("start", "end")}
     return {**fields, CORRECTED: True}
 
 
 def _read_lines(path: Path) -> dict[str, tuple[int, str | None]]:
-    """Read the lines of a file of chunks that are not blank: for each id the number of its line, and the text."""
+    """Read the lines of a file of chunks: id -> (line number, text); ``None`` for a chunk to take out."""
     lines: dict[str, tuple[int, str | None]] = {}
     number = 0
     try:
         for number, data in enumerate(path.read_bytes().split(b"\n"), 1):
             if data.strip():
-                line = _Line.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
+                line = _Line.model_validate_json(
+                    data.removeprefix(b"\xef\xbb\xbf")
+                )  # without a byte order mark
                 if line.id in lines:
                     raise ValueError(f"the id {line.id!r} is on line {lines[line.id][0]}, too")
                 lines[line.id] = (number, line.text)

@@ -17,11 +17,11 @@ _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "d
 
 
 def as_path(value: Any, argument: str) -> Path:
-    """Return a user's path; raise InvalidInputError if no file can have it, or it is empty (pathlib: this folder)."""
+    """Return a user's path; raise InvalidInputError if it is empty (`Path` makes it "."), or no file can have it."""
     try:
         if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
             raise ValueError
-        Path(value).is_file()  # raises OSError for a name that is too long
+        Path(value).is_file()  # called because it raises OSError for a name that is too long
         os.fsencode(value)  # raises UnicodeEncodeError, a ValueError
     except (OSError, ValueError):
         raise InvalidInputError(f"{argument} is {value!a:.80}; give a path that a file can have") from None
@@ -50,11 +50,11 @@ def iter_files(
 ) -> tuple[list[SourceFile], list[FileProblem]]:
     """List the files under paths, in folders of any depth, sorted by root and name; and those left out.
 
-    Hidden files and folders (among them those of version control) and leavings of programs (``__pycache__``,
-    ``node_modules``, ``~$letter.docx``) are passed over in silence, as is what `exclude` names. A symbolic link counts
-    only if it leads to a file inside the same folder that is not listed already; one that leaves the folder, goes in a
-    circle or leads nowhere is a problem, and so are pipes, sockets, devices and what may not be read. Nothing is
-    opened. A file's root is the folder it lies in, unless a folder that was named too holds it.
+    Hidden files and folders, leavings of programs (``__pycache__``, ``node_modules``, ``~$letter.docx``) and the paths
+    in `exclude` are passed over in silence. A symbolic link counts only if it leads to a file inside the same folder
+    that is not listed already; one that leaves the folder, goes in a circle or leads nowhere is a problem, and so are
+    pipes, sockets, devices and unreadable files. No file is opened. The root of a file is the given folder that it was
+    found in; of a file that was given itself, the folder it lies in.
     """
     listed = [paths] if isinstance(paths, str | Path) else paths
     roots = sorted(Path(os.path.abspath(path)) for path in listed)
@@ -89,7 +89,7 @@ def iter_files(
 def printable_path(path: str) -> str:
     """Write a path as valid text, different for different paths: bytes that are no UTF-8 become ``\\xNN``.
 
-    Where a backslash of the name could be mistaken for one of an escape, the name's own are doubled.
+    The backslashes of a name in which one could be taken for the beginning of such an escape are doubled.
 
     Example:
         >>> print(printable_path(os.fsdecode(b"caf\\xe9.txt")), printable_path("caf\\\\xe9.txt"))
@@ -103,7 +103,7 @@ def printable_path(path: str) -> str:
 
 
 def _walk(root: Path, done: set[str], problems: list[FileProblem]) -> Iterator[Path]:
-    """Yield the visible files and links in a folder and those below it that are not done; report unreadable folders."""
+    """Yield the visible files and links in a folder and below it; skip folders in ``done``, report unreadable ones."""
 
     def report(error: OSError) -> None:
         reason = f"the folder cannot be read ({error.strerror or error})"
@@ -113,7 +113,9 @@ def _walk(root: Path, done: set[str], problems: list[FileProblem]) -> Iterator[P
         if os.path.realpath(folder) in done:
             folders.clear()
             continue
-        folders[:] = filter(_is_visible, folders)  # `os.walk` goes on in these, but in no link
+        folders[:] = filter(
+            _is_visible, folders
+        )  # `os.walk` goes on in the folders of this list, but in no link
         yield from filter(Path.is_symlink, (Path(folder, name) for name in folders))
         yield from (Path(folder, name) for name in files if _is_visible(name))
 
@@ -121,7 +123,7 @@ def _walk(root: Path, done: set[str], problems: list[FileProblem]) -> Iterator[P
 def _list_file(
     path: Path, root: Path, done: set[str], files: list[SourceFile], problems: list[FileProblem]
 ) -> None:
-    """Add a file that is not done yet to the files; if it cannot be read, to the problems."""
+    """Add a file to the files, unless its real path is in ``done``; one that cannot be read, to the problems."""
     real = os.path.realpath(path)
     if real in done:
         return

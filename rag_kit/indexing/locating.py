@@ -18,8 +18,8 @@ class Location(NamedTuple):
 
     Attributes:
         page: The page, from 1.
-        rectangles: One a line, or more: left, bottom, right and top in points (1/72 inch), from the origin of the PDF's
-            own coordinates, as a rule the page's bottom left corner; of a turned page, as it is before it is turned.
+        rectangles: One or more for each line: left, bottom, right and top in points (1/72 inch), from the origin of the
+            PDF's own coordinates, usually the bottom left corner of the page before any rotation of the page.
     """
 
     page: int

@@ -25,9 +25,9 @@ _MAX_TITLES, _TITLES_SHARE = 60, 10
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
     """Return the text that is analysed for keywords instead of a chunk's own.
 
-    Metadata ``title`` and each heading of ``heading`` (``"A > B"``) come first, on a line of their own, without those
-    that the text has in it, which twice would only be heavier, and without those that are too long beside the text.
-    A situating sentence comes after them, on a line of its own, also before the text that is embedded.
+    Metadata ``title`` and each heading of ``heading`` (``"A > B"``) come first, on a line of their own. Titles that the
+    text contains are left out, for twice they would only weigh more, and so are those too long beside the text. A
+    situating sentence comes after them, on a line of its own.
 
     Example:
         >>> searched_text("Every ten hours.", {"title": "Orion handbook", "heading": "Orion handbook > Oil"})
@@ -39,7 +39,7 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
 
 
 def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
-    """Return the text that is embedded instead of a chunk's own: as `searched_text`, but a short text stays alone.
+    """Return the text that is embedded instead of a chunk's own: as `searched_text`, but a short text has no titles.
 
     Where titles are more than half as long as the text, short lines would come before paragraphs (docs/benchmarks.md).
 
@@ -54,7 +54,7 @@ def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
 
 
 def embedded_row(text: str, metadata: str) -> str:
-    """Return `embedded_text` of a store's row, whose metadata are JSON; the text alone if they are damaged."""
+    """Return `embedded_text` for a text and its metadata as JSON; the text alone if the JSON is damaged."""
     try:
         fields = json.loads(metadata)
     except (ValueError, RecursionError):
@@ -63,9 +63,9 @@ def embedded_row(text: str, metadata: str) -> str:
 
 
 def passage_filter(where: Filter | None, derived: bool) -> Filter | None:
-    """Restrict a user's filter to passages, unless it names `representation` itself.
+    """Restrict a user's filter to passages, unless it has a condition on the field `representation` itself.
 
-    The summaries of a tree stay out in any case. `derived` says whether the index may have any such row.
+    Summaries of a tree never pass. `derived` says whether the index may have rows that were made of passages.
 
     Example:
         >>> passage_filter({"year": 2020}, derived=True)
@@ -101,10 +101,10 @@ def _put_below_titles(text: str, metadata: Mapping[str, Any], max_titles: int) -
     lines = [path, text] if path else [text]
     situation = metadata.get(SITUATION)
     if isinstance(situation, str) and situation and REPRESENTATION not in metadata:
-        lines.insert(-1, situation)
+        lines.insert(-1, situation)  # above the text
     return "\n".join(lines)
 
 
 def _has_words(text: str, words: str) -> bool:
-    """Tell whether a text has some words, not only as parts of longer ones."""
+    """Tell whether a text has some words as whole words; "oil" is in "oil, hot", but not in "boiling"."""
     return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", text) is not None

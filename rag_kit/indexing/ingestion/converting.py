@@ -85,26 +85,28 @@ class Converter:
         self._reader.close()
 
     def expect(self, files: Sequence[SourceFile]) -> None:
-        """Do nothing; the cluster's converter begins to convert these files."""
+        """Do nothing: `ClusterConverter`, which has the same methods, needs to know the files ahead."""
 
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
-        """Convert a file to chunks; also return a record of it, without its ``source``, and the readers' notes.
+        """Return a file's chunks, a record of it (without its ``source``), and the notes that readers wrote.
 
         Raises ReadError for a file that cannot be read, has no text or too many chunks, or keeps changing.
         """
         with use_notes() as notes:
             documents, record = self._read(file)
             if self._pictures is not None and not self._pictures.describe(documents):
-                # no ingest has these settings, so the next one reads the file again
+                # a picture lacks its description; no ingest has settings "", so the next one reads the file again
                 record = replace(record, settings="")
         for document in documents:
-            # a user's reader may give paths of this machine, as many of LangChain do
+            # a user's reader may put absolute paths into metadata, as many of LangChain do
             fields = document.metadata.items()
             document.metadata = {key: _relative_to_root(value, file.root) for key, value in fields}
             document.metadata["source"] = file.file
         max_chunks = self._limits.max_chunks
         try:
-            chunks = list(islice(iter_chunks(documents, self._settings.cut), max_chunks + 1))
+            chunks = list(
+                islice(iter_chunks(documents, self._settings.cut), max_chunks + 1)
+            )  # one more shows excess
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
         if len(chunks) > max_chunks:
@@ -122,7 +124,9 @@ class Converter:
         for _ in range(_TRIES):
             with as_read_errors(file):
                 seen_ns, state = time.time_ns(), file_state(path)
-                self._reader.check(path, file.root)  # before a large file is hashed
+                self._reader.check(
+                    path, file.root
+                )  # raises for a file that is too large, before it is hashed
                 digest = file_hash(path)
                 documents = self._reader.read(path, root=file.root)
                 if file_state(path) == state:
@@ -134,7 +138,7 @@ class Converter:
         )
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
-        """Return a hash that copies share: of words and folder, or of words alone; ``b""`` where copies are kept."""
+        """Return a hash that copies share, of words (and folder, if copies in others are kept); ``b""`` to keep all."""
         keep = self._settings.keep_duplicates
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:

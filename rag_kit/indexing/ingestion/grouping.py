@@ -67,9 +67,9 @@ class Grouping:
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
     def groups(self) -> Iterator[Group]:
-        """Yield the groups of files; with ``strict`` the first unreadable file raises ReadError."""
+        """Yield groups of files: first the unchanged ones with a new time, if any, then those that changed, as read."""
         files, group, changed = self.files, Group(check=self.check), list[str]()
-        for record in self.records.values():
+        for record in self.records.values():  # files that are not given now may be originals, too
             if record.source not in files and not record.original and os.path.exists(record.source):
                 self._add_original(record)
 
@@ -77,7 +77,7 @@ class Grouping:
         rank = {source: 2 if record.original else 0 for source, record in self.records.items()}
         for source in sorted(files, key=lambda source: rank.get(source, 1)):
             with self._report_failure(source, files[source].file):
-                if not self._is_unchanged(group, source):
+                if not self._is_unchanged(group, source):  # which adds a record with a new time to the group
                     changed.append(source)
         if group.records:
             yield group
@@ -94,8 +94,8 @@ class Grouping:
 
     @contextmanager
     def _report_failure(self, source: str, file: str) -> Iterator[None]:
-        """Report a ReadError of the block in place of raising it; with ``strict``, raise it."""
-        check_abandoned()
+        """Add a ReadError of the block to the report as a failed file; with ``strict``, raise it."""
+        check_abandoned()  # raises if the caller has stopped waiting for this thread
         try:
             yield
         except ReadError as error:
@@ -108,13 +108,13 @@ class Grouping:
             self.progress.count()
 
     def _is_unchanged(self, group: Group, source: str) -> bool:
-        """Tell whether a file need not be read; then count it, and add its record to the group if its time is new."""
+        """Tell whether a file need not be read again; if so, count it, and add its record to the group if it is new."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
             return False
         original = self._originals.get(record.fingerprint, "")
         if bool(original) != bool(record.original) and not self._corrections_of(source):
-            return False  # it is not a copy any more, or another process has written the same text meanwhile
+            return False  # a copy whose original is gone, or a file that another one is now the original of
         self.progress.tell(self.files[source].file)
         record_now = self._unchanged_record(self.files[source], record)
         if record_now is None:
@@ -174,7 +174,7 @@ class Grouping:
             )
 
     def _note_peculiarities(self, file: str, chunks: Sequence[Document]) -> None:
-        """Note which text of a file was recognised, is lacking, or is of a picture, for the notes of the report."""
+        """Remember for the report that text of a file was read by OCR, is lacking, or belongs to pictures."""
         for metadata in (chunk.metadata for chunk in chunks):
             if metadata.get("ocr") is True:
                 self.recognised.add(file)
@@ -184,16 +184,17 @@ class Grouping:
                 self.empty[file] = pages
 
     def check(self, batch: Batch) -> None:
-        """Remove the files from a batch that others have meanwhile corrected, written, or removed the original of."""
+        """Remove files from a batch if other processes have meanwhile corrected them, or removed their originals."""
         read = set(batch.whole)
         corrections = {correction for correction in self.corrections if correction.source in read}
+        # sources with a correction that was made or dropped since this ingest began (^: in one of the sets only)
         gone = {correction.source for correction in corrections ^ set(self.index.corrections(read))}
         names = {name for record in batch.records for name in (record.source, record.original)}
         stored = self.index.source_records(names)
         written = stored | {record.source: record for record in batch.records if record.source not in gone}
         for record in batch.records:
             if record.source in read:
-                original = written.get(record.original or record.source)
+                original = written.get(record.original or record.source)  # itself, if it is no copy
                 is_valid = original is not None and original.fingerprint == record.fingerprint
             else:  # only its time is new
                 is_valid = stored.get(record.source) == self.records[record.source]
@@ -218,7 +219,7 @@ class Grouping:
             self._originals.setdefault(record.fingerprint, record.source)
 
     def _unchanged_record(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
-        """Return the record of an unchanged file, with its new time if any; ``None`` if it has changed."""
+        """Return a file's record if it is unchanged, with the new time if that has changed; else ``None``."""
         with as_read_errors(file):
             seen_ns, state = time.time_ns(), file_state(file.path)
             is_certain = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash

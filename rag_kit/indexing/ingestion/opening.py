@@ -42,7 +42,7 @@ def identity(path: Path) -> str:
 
 
 def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
-    """Raise InvalidInputError for a missing path, unless it, or files in it, were ingested before."""
+    """Raise InvalidInputError for a missing path, unless ``known`` sources say that it was ingested before."""
     for path in paths:
         if not path.exists() and not any(in_scope(source, [identity(path)]) for source in known):
             raise InvalidInputError(f"{redact(str(path))} does not exist. Name files or folders.")
@@ -74,7 +74,7 @@ def open_index(
     *,
     dry_run: bool,
 ) -> Iterator[DocumentIndex]:
-    """Open or create the index; for a dry run, open it for reading, or an empty one elsewhere."""
+    """Open or create the index for writing; for a dry run, open it for reading, or create one in a temporary folder."""
     legs: Any = options.legs
     given: Any = {"embeddings": embeddings, "wait": options.wait, "sparse_encoder": options.sparse_encoder}
     with contextlib.ExitStack() as stack:
@@ -100,7 +100,7 @@ def _create_index(folder: Path | RemoteLocation, legs: Any, given: dict[str, Any
             raise
         try:
             return DocumentIndex.open(folder, mode="w", legs=legs, **given)
-        except IndexMissingError:
+        except IndexMissingError:  # so it was refused for another reason
             raise refusal from None
 
 
@@ -108,7 +108,7 @@ def _create_index(folder: Path | RemoteLocation, legs: Any, given: dict[str, Any
 def open_representer(
     index: DocumentIndex, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Representer | None]:
-    """Open the maker of the representations in the options, else of those that the index records, if any."""
+    """Yield a `Representer` for the representations in the options, else for those on record; ``None`` without any."""
     recorded, represent = index.settings, options.represent
     if represent is None and "represent" not in recorded:
         yield None
@@ -137,7 +137,7 @@ def open_representer(
 def open_converter(
     index: DocumentIndex, settings: SplitSettings, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Converter | ClusterConverter]:
-    """Open the converter of files: in this process, or on a cluster, where a local embedding model then embeds too."""
+    """Open the converter of files to chunks: in this process, or on a cluster, which then also runs a local model."""
     if settings.pictures and (options.clustered or not isinstance(index.folder, Path)):
         raise InvalidInputError(
             "pictures=True keeps pictures in the folder of an index, read by one process: give a folder without "

@@ -24,13 +24,15 @@ _ENTRIES = 5_000_000  # of the cache of replies
 
 
 class Pictures:
-    """Keeps the pictures of an index, and has a model describe each once; a dry run keeps and asks nothing."""
+    """Keeps the pictures of an index, and has a model describe each once; in a dry run it does neither."""
 
     def __init__(self, index: DocumentIndex, vision: Any, *, dry_run: bool) -> None:
         self._folder, self._dry_run = Path(str(index.folder)), dry_run
         self._model = chat_model(vision) if isinstance(vision, str) and vision else vision
-        asks = self._model and not dry_run
-        self._cache = JsonCache(index.replies, max_entries=_ENTRIES) if asks else None
+        is_used = self._model and not dry_run
+        self._cache = (
+            JsonCache(index.replies, max_entries=_ENTRIES) if is_used else None
+        )  # None: no descriptions
 
     def close(self) -> None:
         """Close the file of replies."""
@@ -42,7 +44,7 @@ class Pictures:
         return picture_name(data) if self._dry_run else keep_picture(self._folder, data)
 
     def describe(self, documents: list[Document]) -> bool:
-        """Add descriptions to pictures, drop those still without text; return ``False`` if the model failed for one."""
+        """Describe the pictures in a list of documents, remove those without text; tell whether all calls succeeded."""
         succeeded = True
         pictures = [document for document in documents if is_picture(document.metadata.get("picture"))]
         for document in pictures:
@@ -59,7 +61,7 @@ class Pictures:
         return succeeded
 
     def _description(self, document: Document, name: str) -> str:
-        """Return the model's description of a picture by the file's name: from the cache, or by a call."""
+        """Return the model's description of a picture (file ``name`` below the index's folder), cached or by a call."""
         title, text = str(document.metadata.get("title") or ""), document.page_content
         prompt = load_prompt("describe_picture", language=detect_language(f"{text} {title}"))
         values = {"title": title, "text": text}

@@ -26,7 +26,7 @@ _PART_NAMES = {
 
 @dataclass
 class IngestReport:
-    """Report of an ingest, in numbers of files unless said otherwise.
+    """Report of an ingest; numbers are of files unless said otherwise.
 
     Example:
         >>> print(IngestReport(added=2, unchanged=1, chunks=9, seconds=0.5).summary())
@@ -60,11 +60,13 @@ class IngestReport:
 
     def count(self, file: str, change: str) -> None:
         """Count a file as ``"added"``, ``"updated"`` or ``"removed"``."""
-        setattr(self, change, getattr(self, change) + 1)
+        setattr(
+            self, change, getattr(self, change) + 1
+        )  # `change` is also the name of the field that counts it
         self.changes.append((file, change))
 
     def count_copy(self, source: str, original: str, files: Mapping[str, SourceFile]) -> None:
-        """Add a copy of a file to the duplicates; ``files`` has the files of this ingest by their sources."""
+        """Add a copy of a file to the duplicates, by the files' names; ``files`` has those of this ingest by source."""
         name = files[original].file if original in files else original
         self.duplicates.append((files[source].file, name))
 
@@ -97,7 +99,7 @@ class IngestReport:
         }
 
     def summary(self) -> str:
-        """Write one line for people; a second one for representations."""
+        """Return one line for people, and a second one about representations, if any were made."""
         copies = f", {len(self.duplicates)} left out as copies" if self.duplicates else ""
         line = (
             f"{'dry run: ' if self.dry_run else ''}{self.added} file{'' if self.added == 1 else 's'} added, "

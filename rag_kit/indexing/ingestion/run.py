@@ -137,7 +137,7 @@ def ingest(
 
 
 def _apply_settings(index: DocumentIndex, settings: SplitSettings, report: IngestReport) -> None:
-    """Record the settings, and give an index that has a new embedding model, but no vectors, its vectors."""
+    """Record the settings; if the index has no vectors yet, but now an embedding model, make its vectors."""
     if index.settings != settings.values:
         index.record_settings(settings.values)
     if index.embeddings is not None and (count := index.add_vectors()):
@@ -146,7 +146,7 @@ def _apply_settings(index: DocumentIndex, settings: SplitSettings, report: Inges
 
 
 def _write_files(index: DocumentIndex, representer: Representer | None, grouping: Grouping) -> None:
-    """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
+    """Write every file that changed, while the next ones are read, represented and embedded; a dry run counts them."""
     report = grouping.report
 
     def represent(group: Group) -> Group:
@@ -164,7 +164,7 @@ def _write_files(index: DocumentIndex, representer: Representer | None, grouping
                 _count_files(grouping, batch)
                 total += len(changes.added)
                 unsaved += len(changes.added)
-                if unsaved >= max(_MAX_UNSAVED, total // 4):  # readers would be slow
+                if unsaved >= max(_MAX_UNSAVED, total // 4):  # reading unsaved chunks makes searches slow
                     index.flush()
                     unsaved = 0
 
@@ -195,7 +195,7 @@ def _represent(grouping: Grouping, representer: Representer, group: Group) -> Gr
         if represented.failed:
             failed = {group.sources[number] for number in represented.failed}
             for number, record in enumerate(group.records):
-                if record.source in failed:  # no ingest has these settings: the next one reads the file again
+                if record.source in failed:  # no ingest has settings "": so the next one reads the file again
                     group.records[number] = replace(record, settings="")
             report.notes.append(
                 f"degraded: the model gave no usable reply for {len(represented.failed)} of {len(group.chunks)} "
@@ -205,7 +205,7 @@ def _represent(grouping: Grouping, representer: Representer, group: Group) -> Gr
 
 
 def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) -> list[str]:
-    """Make notes on an empty index, on pages read by OCR or without text, on chunks too long to embed."""
+    """Make the report's last notes: an empty index, OCR, pictures, pages without text, Chinese for an English model."""
     notes = []
     if not grouping.report.chunks and not grouping.report.dry_run:
         notes.append("the index is empty: no file with text was found")

@@ -125,7 +125,7 @@ class SplitSettings:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return the settings recorded in the index: sizes always, others where they are not the default."""
+        """Return the settings to record in the index: sizes always, others only if they are not the default."""
         values = {}
         for name in _RECORDED:
             value = getattr(self, name)
@@ -135,12 +135,12 @@ class SplitSettings:
 
     @property
     def key(self) -> str:
-        """Return the key recorded beside a file: with another one, the file is read again."""
+        """Return the key to record beside a file; a file with another key is read again."""
         return json.dumps({**self.values, "reading": READING}, sort_keys=True)
 
 
 def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mapping[str, Any]) -> SplitSettings:
-    """Return the settings given in the options, else those recorded in the index, else the defaults."""
+    """Return the settings given in the options, else those recorded in the index, else the defaults; note changes."""
     recorded = index.settings
     before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}
     given = {name: getattr(options, name) for name in _RECORDED}
@@ -170,7 +170,7 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
 
 def _recorded_splitter(index: DocumentIndex, recorded: str, tokenizer: Any) -> tuple[str, Any]:
     """Return the splitter and tokenizer that an index records; raise InvalidInputError for a user's own objects."""
-    splitter, _, tokenizer_name = recorded.partition(" by ")
+    splitter, _, tokenizer_name = recorded.partition(" by ")  # "tokens by tokenizer.json"
     has_tokenizer = not tokenizer_name or tokenizer_name.endswith(".json") or tokenizer is not None
     if splitter not in SPLITTERS or not has_tokenizer:
         raise InvalidInputError(
@@ -198,7 +198,7 @@ def _vision_name(options: IngestOptions, values: Mapping[str, Any]) -> str:
 
 
 def _name_of(part: Any) -> str:
-    """Name a splitter or tokenizer for the record: a splitter of LangChain's with its sizes, ``"Splitter(400, 0)"``."""
+    """Return a splitter's or tokenizer's name for the record; LangChain's splitters with sizes: "Splitter(400, 0)"."""
     if isinstance(part, str | PathLike):
         return str(part)
     name = getattr(part, "__qualname__", None) or type(part).__qualname__
