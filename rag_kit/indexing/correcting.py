@@ -221,9 +221,7 @@ def _read_lines(path: Path) -> dict[str, tuple[int, str | None]]:
     try:
         for number, data in enumerate(path.read_bytes().split(b"\n"), 1):
             if data.strip():
-                line = _Line.model_validate_json(
-                    data.removeprefix(b"\xef\xbb\xbf")
-                )  # without a byte order mark
+                line = _Line.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))  # the byte order mark
                 if line.id in lines:
                     raise ValueError(f"the id {line.id!r} is on line {lines[line.id][0]}, too")
                 lines[line.id] = (number, line.text)

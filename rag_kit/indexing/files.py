@@ -113,9 +113,7 @@ def _walk(root: Path, done: set[str], problems: list[FileProblem]) -> Iterator[P
         if os.path.realpath(folder) in done:
             folders.clear()
             continue
-        folders[:] = filter(
-            _is_visible, folders
-        )  # `os.walk` goes on in the folders of this list, but in no link
+        folders[:] = filter(_is_visible, folders)  # `os.walk` goes on in this list, but in no link
         yield from filter(Path.is_symlink, (Path(folder, name) for name in folders))
         yield from (Path(folder, name) for name in files if _is_visible(name))
 

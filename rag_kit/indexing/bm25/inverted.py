@@ -251,9 +251,7 @@ class InvertedIndex(ABC):
             columns = zip(keys, document_ids, documents, copies, lengths, strict=True)
             for key, document_id, doc, metadata, length in columns:
                 row = ScoreRow(key, document_id, doc.page_content, metadata, length)
-                self._rows.pop(
-                    key, None
-                )  # a dict would keep the position of the replaced row; the new one is last
+                self._rows.pop(key, None)  # else the new row would have the position of the replaced one
                 self._rows[key] = row
                 self._added.append(row)
             # each run counts its documents from 0; in the index they are numbered from first_number

@@ -127,9 +127,8 @@ def _renumber(postings: Postings, new_numbers: NDArray[np.int32]) -> Postings:
     """Give the documents their new numbers, and leave out the postings of those whose number is below 0."""
     documents = new_numbers[postings.documents]
     is_kept = documents >= 0
-    dropped_before = np.searchsorted(
-        np.flatnonzero(~is_kept), postings.pointers
-    )  # postings left out before a term
+    # how many postings are left out before those of each term
+    dropped_before = np.searchsorted(np.flatnonzero(~is_kept), postings.pointers)
     return Postings(postings.pointers - dropped_before, documents[is_kept], postings.counts[is_kept])
 
 

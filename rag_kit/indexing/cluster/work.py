@@ -34,9 +34,7 @@ _AHEAD = 8  # and at least so many for each thread of the workers
 @contextmanager
 def on_cluster(client: Any, parts: worker.WorkerParts) -> Iterator[Cluster]:
     """Send the parts of a run to the workers, and remove them afterwards; yield the cluster to submit tasks to."""
-    from cloudpickle import (
-        dumps,
-    )  # Dask pickles by it, too, but in a function that logs what it cannot pickle
+    from cloudpickle import dumps  # as Dask does, but Dask would log what it cannot pickle, such as a model
 
     run = f"rag-kit-{uuid.uuid4().hex}"
     for name, part in vars(parts).items():

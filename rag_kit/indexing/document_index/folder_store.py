@@ -119,9 +119,7 @@ class FolderStore(Store):
             state = store.state()  # raises for a folder that is no index, before a lock is made in it
             if access.writable:
                 store._become_writer(access.wait)
-                state = (
-                    store.state()
-                )  # read again: another writer may have changed it before this one had the lock
+                state = store.state()  # again: before the lock was taken, another writer may have changed it
                 store._remove_leftovers(state)
             writing = access.check and access.writable
             check_model(folder, state.embedding, access.embedding, writing=writing)

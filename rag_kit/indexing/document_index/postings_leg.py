@@ -43,9 +43,7 @@ class PostingsLeg(LoadedLeg[I]):
         """Add the documents written after a generation to the loaded index, remove those removed, and return it."""
         changed = read_changed_documents(connection, since)
         query = "SELECT id FROM removed WHERE generation > ?"
-        removed = (
-            [key for (key,) in connection.execute(query, (since,))] if len(loaded) else []
-        )  # if it has any
+        removed = [key for (key,) in connection.execute(query, (since,))] if len(loaded) else []
         searched = [searched_text(document.page_content, document.metadata) for document in changed]
         loaded._write(changed, None, replace=True, texts=searched, removed=removed)
         return loaded
@@ -131,9 +129,7 @@ class KeywordLeg(PostingsLeg[BM25Index]):
             positions = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
             positions[list(numbers.values())] = [view.place_of.get(key, -1) for key in numbers]
             self._positions = state.generation, positions
-        passes_by_position = np.append(
-            view.mask(where), False
-        )  # the appended one is for numbers without a row
+        passes_by_position = np.append(view.mask(where), False)  # the last is for numbers without a row
         return passes_by_position[positions]
 
 

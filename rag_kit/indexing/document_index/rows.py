@@ -82,9 +82,7 @@ def _merge_equal(documents: Iterable[_RowWithChildren]) -> list[_RowWithChildren
     """Drop rows (each with its children) given twice in one call; refuse two different ones with one id."""
     first_of: dict[str, _RowWithChildren] = {}
     for row, children in documents:
-        first, first_children = first_of.setdefault(
-            row.id, (row, children)
-        )  # itself, if it is the first of its id
+        first, first_children = first_of.setdefault(row.id, (row, children))
         if first != row._replace(ordinal=first.ordinal) or children != first_children:
             raise InvalidInputError(
                 f"The id {row.id!r} names two different documents in one call. Give each its own id."
@@ -217,9 +215,8 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
     shift = offset_in_source(inherited, len(parent.text))
     for key in ("start", "end"):
         inherited.pop(key, None)
-    leaves = Counter(
-        (span.start, span.end) for child in family.children for span in set(child.path)
-    )  # children in it
+    # how many children lie in each span
+    leaves = Counter((span.start, span.end) for child in family.children for span in set(child.path))
     occurrences: Counter[str] = Counter()  # by text
     for ordinal, child in enumerate(family.children):
         start, end = child.start, child.end

@@ -81,10 +81,7 @@ class VectorLeg(LoadedLeg[VectorView]):
         live = live & ~np.isin(file.numbers, changed)
         is_kept, dimension = ~np.isin(rest.numbers, changed), state.dimension or 0
         kept = (rest.numbers[is_kept], rest.rows[is_kept])
-        blocks = [
-            *vectors.read_blocks(connection, changed, dimension),
-            kept,
-        ]  # removed rows have no vector to read
+        blocks = [*vectors.read_blocks(connection, changed, dimension), kept]
         return VectorView(file, live, vectors.segment_in_memory(blocks, dimension))
 
     def _refuse(self, error: Exception) -> None:
@@ -142,9 +139,7 @@ def _score_segment(
     size = len(segment.numbers)
     allowed = live if mask is None else live & np.take(mask, segment.numbers, mode="clip")
     allowed_count, enough = int(np.count_nonzero(allowed)), max(_CANDIDATES, _PER_HIT * k)
-    is_large = (
-        allowed_count > 2 * enough and size > EXACT_ROWS
-    )  # then only the nearest by sign bits are scored
+    is_large = allowed_count > 2 * enough and size > EXACT_ROWS  # then sign bits choose the rows
     if is_large and segment.signs is not None and segment.centre is not None:
         bits = vectors.pack_signs(query[None], segment.centre)[:, 0]
         positions = vectors.candidates(segment.signs, bits, enough, allowed)

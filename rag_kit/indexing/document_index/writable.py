@@ -154,9 +154,7 @@ class WritableIndex(ReadableIndex):
             embedded, vectors = len(made), dict[bytes, bytes]()
             if batch.rows and self.embeddings is not None:
                 vectors = {**vectors_by_hash(connection, {row.hash for row in batch.rows}), **made}
-                if lost := _texts_without_vector(
-                    batch.rows, vectors
-                ):  # another process removed them meanwhile
+                if lost := _texts_without_vector(batch.rows, vectors):  # others have just removed these
                     vectors |= next(embed_ahead(self.embeddings, [lost], state.dimension))
                     embedded += len(lost)
             report = apply_batch(self._store, connection, state, batch, vectors)

@@ -104,9 +104,7 @@ class Converter:
             document.metadata["source"] = file.file
         max_chunks = self._limits.max_chunks
         try:
-            chunks = list(
-                islice(iter_chunks(documents, self._settings.cut), max_chunks + 1)
-            )  # one more shows excess
+            chunks = list(islice(iter_chunks(documents, self._settings.cut), max_chunks + 1))
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
         if len(chunks) > max_chunks:
@@ -124,9 +122,7 @@ class Converter:
         for _ in range(_TRIES):
             with as_read_errors(file):
                 seen_ns, state = time.time_ns(), file_state(path)
-                self._reader.check(
-                    path, file.root
-                )  # raises for a file that is too large, before it is hashed
+                self._reader.check(path, file.root)  # refuses a file that is too large, before it is hashed
                 digest = file_hash(path)
                 documents = self._reader.read(path, root=file.root)
                 if file_state(path) == state:

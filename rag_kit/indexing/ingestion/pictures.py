@@ -30,9 +30,7 @@ class Pictures:
         self._folder, self._dry_run = Path(str(index.folder)), dry_run
         self._model = chat_model(vision) if isinstance(vision, str) and vision else vision
         is_used = self._model and not dry_run
-        self._cache = (
-            JsonCache(index.replies, max_entries=_ENTRIES) if is_used else None
-        )  # None: no descriptions
+        self._cache = JsonCache(index.replies, max_entries=_ENTRIES) if is_used else None
 
     def close(self) -> None:
         """Close the file of replies."""

@@ -60,9 +60,7 @@ class IngestReport:
 
     def count(self, file: str, change: str) -> None:
         """Count a file as ``"added"``, ``"updated"`` or ``"removed"``."""
-        setattr(
-            self, change, getattr(self, change) + 1
-        )  # `change` is also the name of the field that counts it
+        setattr(self, change, getattr(self, change) + 1)  # the field that counts it has the same name
         self.changes.append((file, change))
 
     def count_copy(self, source: str, original: str, files: Mapping[str, SourceFile]) -> None:

@@ -115,9 +115,7 @@ def unpack(rows: Sequence[tuple[int, bytes]]) -> TermPostings:
     """Unpack the postings of one term from its rows: pairs of a block's number and the packed postings in it."""
     postings = np.frombuffer(b"".join(packed for _, packed in rows), "<u8").astype(np.int64)
     sizes = [len(packed) // BYTES for _, packed in rows]  # postings in each row
-    block_starts = np.repeat(
-        np.array([block for block, _ in rows], np.int64) * BLOCK, sizes
-    )  # of each posting
+    block_starts = np.repeat(np.array([block for block, _ in rows], np.int64) * BLOCK, sizes)
     # the bits of a posting, from the high ones: position in its block, count of the term, length of the document
     numbers, counts = block_starts + (postings >> POSITION_SHIFT), postings >> LENGTH_BITS & MAX_COUNT
     return TermPostings(numbers, counts, postings & MAX_LENGTH)

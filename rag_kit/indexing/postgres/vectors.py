@@ -77,7 +77,7 @@ class PostgresVectorLeg:
         values = (_model_key(state), NO_GENERATION, 4 * state.dimension)
         missing, wrong = connection.native.execute(
             query, values
-        ).fetchone()  # the missing rows count as wrong, too
+        ).fetchone()  # the wrong ones with the missing
         for count, what in ((missing, "missing from"), (wrong - missing, "not what was written in")):
             if count:
                 report.problems.append(f"vectors: {count} rows are {what} the table that is searched")
@@ -87,9 +87,7 @@ class PostgresVectorLeg:
         """Copy every vector that is missing or outdated to the searched table; make its HNSW index if needed."""
         if state.dimension is None:
             return ""
-        self._copy_vectors(
-            connection.native, state, NO_GENERATION
-        )  # not only those written since a generation
+        self._copy_vectors(connection.native, state, NO_GENERATION)  # below all generations: all vectors
         return "replaced what differed in the table of vectors that is searched"
 
     def _copy_vectors(self, native: psycopg.Connection[Any], state: IndexState, since: int) -> None:
@@ -201,9 +199,7 @@ def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
     if row is None:
         return  # the role does not own the table, or another process makes an index: a later write tries again
     tenant, rows, memory = row
-    memory = max(
-        memory, min(rows * (2 * size + _BYTES_OF_NODE), _MAX_MEMORY)
-    )  # 2 bytes a number at half precision
+    memory = max(memory, min(rows * (2 * size + _BYTES_OF_NODE), _MAX_MEMORY))
     native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory // 1024}kB",))
     statement = sql.SQL(
         "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE tenant = {} AND model = {}"

@@ -272,10 +272,8 @@ class _TreeBuilder:
             elif self.dry:
                 text = f"{_PLACEHOLDER}{cluster.id}"
             else:
-                text, digest = (
-                    self._joined_text(cluster, _BEGINNINGS),
-                    "",
-                )  # no members have this digest: ask next time
+                # no members have the digest "", so that the next run asks again
+                text, digest = self._joined_text(cluster, _BEGINNINGS), ""
                 self.report.failed += 1
             self._add_row(level, cluster, text, digest)
 

@@ -59,9 +59,7 @@ def _cut_by_mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray
     large = np.flatnonzero(np.bincount(labels) > 1)  # components of two or more
     if len(large) < 2:
         return [np.arange(count)]
-    centres = np.stack(
-        [points[labels == label].mean(axis=0) for label in large]
-    )  # shape (components, dimensions)
+    centres = np.stack([points[labels == label].mean(axis=0) for label in large])
     nearest = large[np.linalg.norm(points[:, None] - centres[None], axis=2).argmin(axis=1)]
     # masks of shape (vectors, large components)
     in_likeliest = np.where(np.isin(labels, large), labels, nearest)[:, None] == large

@@ -115,7 +115,7 @@ class Asker:
         if not dry:
             self._send(
                 calls, texts, progress
-            )  # which adds to `texts`; those still lacking are asked for one by one
+            )  # adds to `texts`; what is lacking then is asked for one by one
             self._send([[request] for key, request in by_key.items() if key not in texts], texts, progress)
         return texts
 

@@ -28,10 +28,7 @@ class _Form:
     max_chars: int = 0
     by_rule: bool = False  # whether the embedded model makes it too
     separator: str | None = None  # between the texts, if they become one child; else each is a child
-    argument: tuple[str, str] = (
-        "(?!)",
-        "nothing",
-    )  # a pattern ("(?!)" matches nothing), and how it is explained
+    argument: tuple[str, str] = ("(?!)", "nothing")  # a pattern, and its explanation; "(?!)" never matches
 
 
 _NUMBER = (r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
@@ -98,9 +95,7 @@ class RepresentationKind:
         cleaned: dict[str, None] = {}  # a dict as an ordered set
         for text in reply if isinstance(reply, list) else ():
             if isinstance(text, str):
-                line = (
-                    text if self.name == "translation" else " ".join(text.split())
-                )  # translations keep their lines
+                line = text if self.name == "translation" else " ".join(text.split())
                 cleaned[clean_text(line).strip()] = None
         cleaned.pop("", None)
         texts = list(cleaned)
