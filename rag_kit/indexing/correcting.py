@@ -125,6 +125,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
         return earlier, index.present_chunks(lines)
 
     def check(_: Batch) -> None:
+        """Raise InvalidInputError inside the transaction if the index does not have what was read before it."""
         if stored_chunks() != (earlier, present):
             raise InvalidInputError(
                 f"{path}: another process has just changed chunks of it. Nothing was changed; export again."

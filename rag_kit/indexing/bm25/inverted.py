@@ -285,8 +285,8 @@ class InvertedIndex(ABC):
 def _missing_positions(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) -> list[int]:
     """Return the positions of the rows that are not in ``present``, which has all others in the same order.
 
-    With m missing rows found, ``rows[i + m]`` is ``present[i]`` up to the next missing row, and no longer behind it. So
-    bisection over i finds that row.
+    With m missing rows found, ``rows[i + m]`` is ``present[i]`` before the next missing row, and another row from there
+    on. So bisection over i finds it.
     """
     positions, start = list[int](), 0
 

@@ -94,7 +94,7 @@ class BM25View:
         return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
 
     def find_known(self, terms: Iterable[str], passes: Passes | None = None) -> Iterator[tuple[str, str]]:
-        """Yield the terms that a document with passing metadata has, most frequent first, each with such a text."""
+        """Yield the terms that some passing document has, most frequent first, each with one such document's text."""
         for term in sorted(filter(self.frequency, terms), key=lambda term: (-self.frequency(term), term)):
             number = self._vocabulary[term]
             for position in self.postings.documents[self._pointers[number] : self._pointers[number + 1]]:

@@ -194,17 +194,17 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | No
     except sqlite3.OperationalError as error:
         # On a full or read-only disk SQLite cannot make its shared-memory file, which it needs for a store with a log.
         # A store that was closed has none, and is opened as `immutable`: SQLite then takes no notice of writers.
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the kind is the lowest byte
-        taken = stamp(path) if code in _NO_ROOM else None
-        if taken is None or path.with_name(f"{path.name}-journal").exists():
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without the detailed code
+        stamp_before = stamp(path) if code in _NO_ROOM else None
+        if stamp_before is None or path.with_name(f"{path.name}-journal").exists():
             raise
         connection = _connect(path, "mode=ro&immutable=1")
-        connection.execute("SELECT count(*) FROM meta").fetchone()
-        return connection, taken
+        connection.execute("SELECT count(*) FROM meta").fetchone()  # raises for a file that cannot be read
+        return connection, stamp_before
 
 
 def stamp(path: Path) -> tuple[int, int] | None:
-    """Return the time and size of a store's file, ``None`` where its log holds later writes."""
+    """Return time and size of a store's file, or ``None`` if its write-ahead log holds later writes."""
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         return None

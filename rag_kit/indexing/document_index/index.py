@@ -228,6 +228,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         self._close(flush=False)
 
     def _close(self, *, flush: bool) -> None:
+        """Close the store, once; with ``flush``, save the search indexes before, unless ``check=False`` was given."""
         if self._closed:
             return
         self._closed = True

@@ -47,7 +47,7 @@ _SAME = 1 - 1e-4  # cosine of a vector to itself, at least
 
 
 class KnownVectors(Embeddings):
-    """Embedding model for a vector store that gets row ids as texts, and the vectors of these rows from `vectors`."""
+    """Embedding model given to a vector store: its texts are ids of rows, whose vectors it looks up in `vectors`."""
 
     def __init__(self, model: Embeddings | None) -> None:
         self._model = model
@@ -108,7 +108,7 @@ class ConnectedStore:
 
     @property
     def replaces(self) -> bool:
-        """Whether adding a row replaces the one of its id; of 680 rows that were deleted before, Chroma lost 20."""
+        """Whether adding a row replaces the one with its id; deleted first, Chroma lost 20 of 680 rows."""
         with self._open_store() as store:
             return any(made_by(store, package) for package in _REPLACING)
 

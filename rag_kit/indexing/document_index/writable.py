@@ -199,6 +199,7 @@ class WritableIndex(ReadableIndex):
         return sorted(map(Correction._make, rows), key=attrgetter("source", "ordinal", "id"))
 
     def _rows_of(self, table: str, columns: Iterable[str], sources: Iterable[str] | None) -> list[Any]:
+        """Return some columns of a table's rows: of all of them, or of those of some sources."""
         with self._store.reading_uncommitted() as connection:
             query = f"SELECT {', '.join(columns)} FROM {table}"
             if sources is None:

@@ -79,7 +79,7 @@ class WriteReport(Changes):
 def vectors_by_hash(
     connection: Connection, hashes: Iterable[bytes], table: str = "vectors"
 ) -> dict[bytes, bytes]:
-    """Return the vectors that a table has for texts of some hashes, by the hash of the text as embedded."""
+    """Return the vectors of chunks with some text hashes, by the hash of their embedded text (which has titles)."""
     columns = "c.text, c.metadata, v.vector"
     query = f"SELECT {columns} FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({{}})"
     rows = select_in(connection, query, hashes)

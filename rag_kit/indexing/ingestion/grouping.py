@@ -108,7 +108,7 @@ class Grouping:
             self.progress.count()
 
     def _is_unchanged(self, group: Group, source: str) -> bool:
-        """Tell whether a file need not be read again; if so, count it, and add its record to the group if it is new."""
+        """Tell whether a file need not be read again; if so, count it, and add a record with a new time to the group."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
             return False
@@ -184,7 +184,7 @@ class Grouping:
                 self.empty[file] = pages
 
     def check(self, batch: Batch) -> None:
-        """Remove files from a batch if other processes have meanwhile corrected them, or removed their originals."""
+        """Remove files from a batch that other processes corrected or wrote meanwhile, or whose original is gone."""
         read = set(batch.whole)
         corrections = {correction for correction in self.corrections if correction.source in read}
         # sources with a correction that was made or dropped since this ingest began (^: in one of the sets only)
@@ -201,7 +201,7 @@ class Grouping:
             if not is_valid:
                 gone.add(record.source)
         for source in sorted(gone & read):
-            with self._report_failure(source, file := self.files[source].file):
+            with self._report_failure(source, file := self.files[source].file):  # which catches the error
                 raise ReadError(
                     f"{file}: another process has just corrected it by hand or removed its original; ingest it again."
                 )

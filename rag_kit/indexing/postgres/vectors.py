@@ -75,9 +75,7 @@ class PostgresVectorLeg:
             return
         query = f"SELECT count(*) FILTER (WHERE l.n IS NULL), count(*) {_LACKING} AND length(v.vector) = %s"
         values = (_model_key(state), NO_GENERATION, 4 * state.dimension)
-        missing, wrong = connection.native.execute(
-            query, values
-        ).fetchone()  # the wrong ones with the missing
+        missing, wrong = connection.native.execute(query, values).fetchone()  # wrong: with the missing
         for count, what in ((missing, "missing from"), (wrong - missing, "not what was written in")):
             if count:
                 report.problems.append(f"vectors: {count} rows are {what} the table that is searched")

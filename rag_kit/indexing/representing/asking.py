@@ -113,9 +113,7 @@ class Asker:
             cost.calls += len(calls)
             cost.tokens += sum(map(self._tokens, calls))
         if not dry:
-            self._send(
-                calls, texts, progress
-            )  # adds to `texts`; what is lacking then is asked for one by one
+            self._send(calls, texts, progress)  # adds to `texts`; passages still lacking then go one by one
             self._send([[request] for key, request in by_key.items() if key not in texts], texts, progress)
         return texts
 
