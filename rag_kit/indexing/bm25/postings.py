@@ -66,12 +66,11 @@ class PostingRun(NamedTuple):
 
 
 def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> PostingRun:
-    """Count the terms of new documents, numbered from ``first``; return their postings, sorted by term."""
+    """Count the terms of new documents, numbered from ``first``; return postings by term. New terms get numbers, too."""
     size = len(token_lists)
     lengths = np.fromiter(map(len, token_lists), np.int64, size)
     total = int(lengths.sum())
     # a key for each occurrence, term * size + document, so that sorting brings the occurrences of a posting together
-    # (looking a new term up adds it to the vocabulary)
     keys = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(token_lists)), np.int64, total)
     keys *= size
     keys += np.repeat(np.arange(size), lengths)

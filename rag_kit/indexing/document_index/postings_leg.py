@@ -67,13 +67,13 @@ class PostingsLeg(LoadedLeg[I]):
         indexed = {row.key: text_hash(row.text) for row in view.rows}
         stored = dict(connection.execute("SELECT id, hash FROM chunks").fetchall())
         different = {key for key in indexed.keys() & stored if indexed[key] != stored[key]}
-        for keys, what in (
+        for keys, problem in (
             (stored.keys() - indexed.keys(), "are missing"),
             (indexed.keys() - stored.keys(), "should be gone"),
             (different, "are not what was written"),
         ):
             if keys:
-                report.problems.append(f"{self.label}: {len(keys)} rows {what}, for example {min(keys)}")
+                report.problems.append(f"{self.label}: {len(keys)} rows {problem}, for example {min(keys)}")
         report.checked[f"{self.label} rows"] = len(indexed)
 
 

@@ -108,7 +108,7 @@ class ReadableIndex:
         return {key: vector_of[key] for key in ids if key in vector_of}
 
     def sources(self) -> list[str]:
-        """Return all sources: those of documents in the index, and read files that gave no document."""
+        """Return all sources: of the documents in the index, and of files that were read and gave no document."""
         query = "SELECT source FROM chunks WHERE source != '' UNION SELECT source FROM sources ORDER BY 1"
         with self._store.reading() as connection:
             return [source for (source,) in connection.execute(query)]
@@ -202,7 +202,7 @@ class ReadableIndex:
         return [(rows[key], score) for key, score in hits if key in rows]
 
     def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:
-        """Raise an error unless the index has vectors, by the model it was opened with, which a text needs."""
+        """Raise an error unless the index has vectors by the model it was opened with; a text needs that model."""
         check_k(k)
         state = self._store.state()
         if state.embedding is None:

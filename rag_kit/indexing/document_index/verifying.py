@@ -70,7 +70,7 @@ def _check_vectors(connection: Connection, state: IndexState, report: IndexRepor
         report.problems.append(f"vectors: {lacking} rows have none")
     if damaged := len(list(_unsound_vectors(connection, state))):
         report.problems.append(f"vectors: {damaged} are damaged")
-    [(report.checked["vectors"],)] = connection.execute("SELECT count(*) FROM vectors").fetchall()
+    report.checked["vectors"] = connection.execute("SELECT count(*) FROM vectors").fetchone()[0]
 
 
 def _unsound_vectors(connection: Connection, state: IndexState) -> Iterator[int]:

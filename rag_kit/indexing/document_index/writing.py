@@ -124,7 +124,7 @@ def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Colle
     """Raise InvalidInputError for the id of a child, and for an id of both a chunk and a document with children."""
     chunk_ids = [row.id for row in batch.rows if not row.parent]
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND id IN ({})"
-    for child, parent in select_in(connection, query, [*chunk_ids, *batch.removed_ids]):
+    for child, parent in select_in(connection, query, [*chunk_ids, *batch.removed_ids]):  # the first, if any
         raise InvalidInputError(
             f"{child!r} is a part of the document {parent!r} and cannot be written or removed alone; write or delete "
             "the document."

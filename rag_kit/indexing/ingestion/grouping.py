@@ -108,7 +108,7 @@ class Grouping:
             self.progress.count()
 
     def _is_unchanged(self, group: Group, source: str) -> bool:
-        """Tell whether a file need not be read again; if so, count it, and add a record with a new time to the group."""
+        """Tell whether a file need not be read again; if so, count it, and add its record to the group if changed."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
             return False

@@ -38,7 +38,7 @@ class Pictures:
             self._cache.close()
 
     def keep(self, data: bytes) -> str:
-        """Write a picture; return its name below the folder of the index."""
+        """Write a picture, unless in a dry run; return its name below the folder of the index."""
         return picture_name(data) if self._dry_run else keep_picture(self._folder, data)
 
     def describe(self, documents: list[Document]) -> bool:

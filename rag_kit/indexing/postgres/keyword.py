@@ -82,14 +82,14 @@ class PostgresKeywordLeg:
         except IndexFormatError as error:
             report.problems.append(f"{self.label}: {error}")
         total = TermTables(connection, self.label).counts()
-        for what, query in _COMPARED.items():
+        for problem, query in _COMPARED.items():
             if rows := native.execute(query.format(leg=self.label)).fetchall():
-                report.problems.append(f"{self.label}: {len(rows)} rows {what}, for example {rows[0][0]}")
+                report.problems.append(f"{self.label}: {len(rows)} rows {problem}, for example {rows[0][0]}")
         sums = native.execute(_SUMS.format(leg=self.label)).fetchone()
         # the generation is -1 as long as nothing was indexed, which fits a store of generation 0
         if sums != (total.documents, total.tokens, 0) or max(total.generation, 0) != state.generation:
-            what = "documents, terms or changes are not as many as were counted"
-            report.problems.append(f"{self.label}: {what}")
+            problem = "documents, terms or changes are not as many as were counted"
+            report.problems.append(f"{self.label}: {problem}")
         report.checked[f"{self.label} rows"] = total.documents
 
 

@@ -212,7 +212,7 @@ class PostgresKeywordView(KeywordView):
                 frequencies = tables.frequencies(terms)
                 for term in sorted(frequencies, key=lambda term: (-frequencies[term], term)):
                     numbers = tables.postings([term])[term].numbers.tolist()
-                    for key in list(filter_rows(tables.native, numbers, where).values())[:1]:
+                    for key in list(filter_rows(tables.native, numbers, where).values())[:1]:  # one, if any
                         yield term, read_documents(connection, [key])[key].page_content
 
             weights, corrections = correct(weights, known.__contains__, find_known)

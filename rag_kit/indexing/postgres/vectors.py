@@ -76,10 +76,10 @@ class PostgresVectorLeg:
         query = f"SELECT count(*) FILTER (WHERE l.n IS NULL), count(*) {_LACKING} AND length(v.vector) = %s"
         values = (_model_key(state), NO_GENERATION, 4 * state.dimension)
         missing, wrong = connection.native.execute(query, values).fetchone()  # wrong: with the missing
-        for count, what in ((missing, "missing from"), (wrong - missing, "not what was written in")):
+        for count, problem in ((missing, "missing from"), (wrong - missing, "not what was written in")):
             if count:
-                report.problems.append(f"vectors: {count} rows are {what} the table that is searched")
-        [(report.checked["vector rows"],)] = connection.execute("SELECT count(*) FROM nearest").fetchall()
+                report.problems.append(f"vectors: {count} rows are {problem} the table that is searched")
+        report.checked["vector rows"] = connection.execute("SELECT count(*) FROM nearest").fetchone()[0]
 
     def rebuild(self, connection: Any, state: IndexState) -> str:
         """Copy every vector that is missing or outdated to the searched table; make its HNSW index if needed."""

@@ -89,7 +89,7 @@ class Asker:
         request = PassageRequest("", kind, language, passage, group, around)
         prompt, values = self._call([request])
         key = call_key(self._llm, prompt, values, PassageTexts)
-        return request._replace(key=key or f"{kind.spec}\0{values}")
+        return request._replace(key=key or f"{kind.spec}\0{values}")  # there is no key for an unknown model
 
     def answer(
         self,
