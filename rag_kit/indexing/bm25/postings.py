@@ -66,7 +66,7 @@ class PostingRun(NamedTuple):
 
 
 def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> PostingRun:
-    """Count the terms of new documents, numbered from ``first``; return postings by term. New terms get numbers, too."""
+    """Count the terms of new documents, numbered from ``first``; return postings by term. New terms get numbers."""
     size = len(token_lists)
     lengths = np.fromiter(map(len, token_lists), np.int64, size)
     total = int(lengths.sum())

@@ -116,9 +116,7 @@ def document_rows(
             raise InvalidInputError(
                 f"Document {number} has the id {key!r}; an id is a text that is not empty."
             )
-        chunk = document.metadata.get(
-            "chunk"
-        )  # its number in the source, if it fits into a column of 64 bits
+        chunk = document.metadata.get("chunk")  # its number in the source; below, one that fits 64 bits
         ordinal = chunk if type(chunk) is int and abs(chunk) < 2**62 else positions[source]
         rows.append(make_row(f"Document {number}", key, source, ordinal, text, document.metadata))
         positions[source] += 1
