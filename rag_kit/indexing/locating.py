@@ -63,10 +63,10 @@ def locate(
         raise InvalidInputError(
             f"{str(path)!r} is no PDF; locate takes passages of a PDF, or the path of one."
         )
-    page, ocr = metadata.get("page", 0), metadata.get("ocr") is True
+    page, ocr = metadata.get("page", 0), metadata.get("ocr") is True  # page 0: search all pages
     if type(page) is not int or page < 0:
         raise InvalidInputError(f"metadata['page'] is {page!r}; the first page of a PDF is 1.")
-    ocr_wanted(ocr)
+    ocr_wanted(ocr)  # raises if OCR is needed and not installed
     if root is None:
         found = shared_reader().locate(quote, path, page, ocr=ocr)
     else:

@@ -90,7 +90,7 @@ def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabular
     lengths = [len(vector) for vector in vectors]
     total = sum(lengths)
     terms = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(vectors)), np.int32, total)
-    weights = np.fromiter(chain.from_iterable(v.values() for v in vectors), np.float32, total)
+    weights = np.fromiter(chain.from_iterable(vector.values() for vector in vectors), np.float32, total)
     documents = np.repeat(np.arange(first, first + len(lengths), dtype=np.int32), lengths)
     return _sort_by_term(terms, documents, weights)
 
@@ -104,7 +104,7 @@ def merge(
     """
     if not added and new_numbers is None and base.terms == terms:
         return base
-    runs = [PostingRun(base.documents[:0], base.documents[:0], base.counts[:0]), *added]
+    runs = [PostingRun(base.documents[:0], base.documents[:0], base.counts[:0]), *added]  # one is empty
     new = _sort_by_term(*(np.concatenate(arrays) for arrays in zip(*runs, strict=True)))
     if new_numbers is not None:
         documents = new_numbers[new.documents]
@@ -184,6 +184,6 @@ def inverse_frequencies(df: NDArray[np.int64], documents: int, variant: Variant)
     idf = np.log(documents - df + 0.5) - np.log(df + 0.5)
     present = idf[df > 0]
     if len(present):
-        # fsum does not depend on the order, so an index that grew has the mean of one built at once
+        # negative ones get a share of the mean; fsum does not depend on the order in which an index grew
         idf[idf < 0] = EPSILON * math.fsum(present) / len(present)
     return idf

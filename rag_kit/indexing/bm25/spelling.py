@@ -37,10 +37,10 @@ def edits(word: str) -> set[str]:
         ['pimp', 'pumps', 'upmp']
     """
     splits = [(word[:position], word[position:]) for position in range(len(word) + 1)]
-    words = {before + letter + after for before, after in splits for letter in _LETTERS}
-    words |= {before + letter + after[1:] for before, after in splits[:-1] for letter in _LETTERS}
-    words |= {before + after[1:] for before, after in splits[:-1]}
-    words |= {before + after[1] + after[0] + after[2:] for before, after in splits[:-2]}
+    words = {before + letter + after for before, after in splits for letter in _LETTERS}  # a letter more
+    words |= {before + letter + after[1:] for before, after in splits[:-1] for letter in _LETTERS}  # other
+    words |= {before + after[1:] for before, after in splits[:-1]}  # less
+    words |= {before + after[1] + after[0] + after[2:] for before, after in splits[:-2]}  # swapped
     return words - {word}
 
 

@@ -52,7 +52,7 @@ def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
 @contextlib.contextmanager
 def _local_cluster(workers: int) -> Iterator[str]:
     """Start a cluster on this machine in another process (see `serve`); yield its scheduler's address; end it."""
-    path = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    path = os.pathsep.join(path or os.getcwd() for path in sys.path)  # "" is the current folder
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "rag_kit.indexing.cluster.connecting", str(workers)],

@@ -197,7 +197,7 @@ class ClusterEmbeddings(Embeddings):
         return 2 * self._cluster.threads()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts on a worker, before waiting files, again if it dies; return an array, or raise its error."""
+        """Embed texts on a worker, with priority over files, again if it dies; return an array, or raise its error."""
         for _ in range(_MAX_CALL_DEATHS):
             vectors = self._cluster.result(self._cluster.submit(worker.embed, texts, priority=10))
             if isinstance(vectors, RagKitError):

@@ -184,7 +184,7 @@ class Filling:
                 connection.execute(f"DELETE FROM {_NEXT}")
                 facts = {"embedding": self._name, "dimension": dimension}
                 self._store.set_meta(**facts, next_embedding=None, next_dimension=None)
-            if table == _NEXT or written:
+            if table == _NEXT or written:  # the index has new vectors
                 self._store.set_meta(generation=state.generation + 1)
         return 0
 

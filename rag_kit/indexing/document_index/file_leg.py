@@ -53,7 +53,7 @@ class FileLeg(ABC):
         return self._folder / f"{self._prefix(state)}{generation}.index"
 
     def remove(self, state: IndexState) -> None:
-        """Remove all files of the leg, and forget what is loaded."""
+        """Remove all files of this part of the index, and forget what is loaded."""
         with self._lock:
             for path in self._files(state):
                 try:

@@ -284,7 +284,7 @@ def _store_of(place: Place) -> tuple[type[Store], Path | RemoteLocation]:
 
 
 def _check_legs(legs: Any, encoder: SparseEncoder | None) -> list[str] | None:
-    """Return the legs, each once; raise InvalidInputError for unknown ones, or if the encoder is missing."""
+    """Return the legs ("trigram", "sparse"), each once; raise InvalidInputError for others, or a missing encoder."""
     if legs is None:
         return None
     if not isinstance(legs, list | tuple | set) or any(leg not in ("trigram", "sparse") for leg in legs):

@@ -56,7 +56,7 @@ def best_with_ties(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple
 def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
     """Return ids and scores of the k best rows, ties by id; rows that are no longer in the store are left out."""
     id_of = dict(select_in(connection, "SELECT n, id FROM chunks WHERE n IN ({})", numbers.tolist()))
-    present = [i for i, n in enumerate(numbers.tolist()) if n in id_of]
+    present = [position for position, n in enumerate(numbers.tolist()) if n in id_of]
     return best_ids(scores[present], [id_of[n] for n in numbers[present].tolist()], k)
 
 

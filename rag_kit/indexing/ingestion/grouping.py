@@ -222,8 +222,8 @@ class Grouping:
         """Return a file's record if it is unchanged, with the new time if that has changed; else ``None``."""
         with as_read_errors(file):
             seen_ns, state = time.time_ns(), file_state(file.path)
-            is_certain = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
-            if is_certain and (state.size, state.mtime_ns) == (record.size, record.mtime_ns):
+            is_time_safe = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
+            if is_time_safe and (state.size, state.mtime_ns) == (record.size, record.mtime_ns):
                 return record
             if state.size == record.size and file_hash(file.path) == record.sha256:
                 return replace(record, mtime_ns=state.mtime_ns, checked_ns=seen_ns)

@@ -129,7 +129,7 @@ class SplitSettings:
         values = {}
         for name in _RECORDED:
             value = getattr(self, name)
-            if name in ("chunk_size", "chunk_overlap") or value != getattr(SplitSettings, name):
+            if name in ("chunk_size", "chunk_overlap") or value != getattr(SplitSettings, name):  # default
                 values[name] = value
         return {**values, **self.represent}
 

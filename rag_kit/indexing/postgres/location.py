@@ -88,7 +88,7 @@ def location_of(place: str) -> PostgresLocation:
     shown = "&".join(parameter for parameter, key in parameters if key not in _SECRET_KEYS)
     for_libpq = "&".join(parameter for parameter, key in parameters if key not in _DEFAULTS)
     user, password, at = url["user"] or "", url["password"] or "", "" if url["user"] is None else "@"
-    server = url["server"] + url["database"]
+    server = url["server"] + url["database"]  # below, "?" comes only before parameters
     return PostgresLocation(
         f"postgresql://{user}{at}{server}{shown and '?' + shown}",
         f"postgresql://{user}{password}{at}{server}{for_libpq and '?' + for_libpq}",

@@ -128,7 +128,7 @@ class PostgresStore(Store):
 
     @classmethod
     def open(cls, location: PostgresLocation, access: Access) -> PostgresStore:
-        """Open the tenant's index."""
+        """Open the tenant's index; raise IndexMissingError if there is none."""
         store = cls(location, access)
         with store.close_on_error():
             with store.reading() as connection:

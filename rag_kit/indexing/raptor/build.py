@@ -193,7 +193,7 @@ class _TreeBuilder:
             clustered.update(node.metadata[RAPTOR]["first"].items())
         if not clustered and len(present) < 2:
             return 0, 0  # a single passage has no tree
-        return len(clustered), max(len(present - clustered), len(clustered - present))
+        return len(clustered), max(len(present - clustered), len(clustered - present))  # changed: in both
 
     def build(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""

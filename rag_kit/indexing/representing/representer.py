@@ -114,7 +114,7 @@ class Representer:
         requests = [request for _, request in self._requests(documents, sources)]
         new = [request for request in requests if request.key not in self._planned_keys]
         self._planned_keys.update(request.key for request in new)
-        self._asker.answer(new, planned := Represented(), dry=True)
+        self._asker.answer(new, planned := Represented(), dry=True)  # adds the cost to `planned`
         return planned
 
     def _requests(
@@ -127,7 +127,7 @@ class Representer:
         for number, (document, source) in enumerate(zip(documents, sources, strict=True)):
             if not document.page_content.strip():
                 continue
-            group = source or str(sorted(document.metadata.items(), key=str))
+            group = source or str(sorted(document.metadata.items(), key=str))  # only one group shares a call
             for kind in self._model_kinds:
                 around = "" if kind.is_searched_alone else _around(documents, origins, number)
                 requests.append((number, self._asker.request(kind, document, group, around)))
