@@ -76,8 +76,9 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
                 if chunk.id in corrections and chunk.metadata.get(CORRECTED) is True:
                     line["original"] = corrections[chunk.id].text
                 yield line
-        for chunk_id, _, _, original, metadata, _ in removed:
-            yield {"id": chunk_id, "text": None, "metadata": json.loads(metadata), "original": original}
+        for correction in removed:
+            metadata = json.loads(correction.metadata)
+            yield {"id": correction.id, "text": None, "metadata": metadata, "original": correction.text}
 
     if os.path.lexists(path):
         raise InvalidInputError(f"{path} is there already, and may hold corrections. Name a new file.")

@@ -47,7 +47,7 @@ class StorageState(NamedTuple):
 
 
 def save(path: str | Path, kind: IndexKind, header: Mapping[str, Any], state: StorageState) -> None:
-    """Write the state of an index; raise InvalidInputError for metadata that are not JSON, and a path of no file."""
+    """Write the state of an index; raise InvalidInputError for metadata that are not JSON, or a path of no file."""
     target = Path(path)
     if target.exists() and not target.is_file():
         raise InvalidInputError(f"{str(target)!r} is no ordinary file; name another place for the index.")

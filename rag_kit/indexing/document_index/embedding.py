@@ -233,7 +233,9 @@ class Filling:
                 )
             query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {seen.generation}"
             unchanged = [n for (n,) in select_in(connection, query, keys)]
-            generation = state.generation + (table == "vectors")  # searches see a change of `vectors` only
+            generation = (
+                state.generation + 1 if table == "vectors" else state.generation
+            )  # searched, or not yet
             rows = [(n, vectors[keys[n]], generation) for n in unchanged]
             connection.executemany(upsert_statement(table, "n", "vector", "generation"), rows)
             if vectors:

@@ -256,7 +256,7 @@ class FolderStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """Run a write transaction, undone by an error."""
+        """Begin a write transaction; commit after the block, or roll back if it raises an error."""
         assert self._writer is not None
         self._refuse_replaced()
         self._writer.execute("BEGIN IMMEDIATE")

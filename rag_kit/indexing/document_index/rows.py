@@ -62,7 +62,7 @@ def make_row(
     """Make the row of a text; ``name`` is what the error calls it, as in "Document 3"."""
     try:
         row = StoredRow(key, source, ordinal, text, dump_metadata(metadata), text_hash(text))
-        (key + source + row.metadata).encode()
+        (key + source + row.metadata).encode()  # as for the text, raises for what is no valid Unicode
     except UnicodeEncodeError as error:
         raise InvalidInputError(
             f"{name} ({source or 'no source'}) holds half a surrogate pair, which is no text ({error.reason}). Decode "

@@ -178,7 +178,7 @@ def _write_rows(
     written = []
     for row in rows:
         old = stored.get(row.id)
-        if old == row._replace(text=""):
+        if old == row._replace(text=""):  # the hash stands for the text
             report.unchanged.append(row.id)
             continue
         (report.added if old is None else report.updated).append(row.id)

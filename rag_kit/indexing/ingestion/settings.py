@@ -128,8 +128,8 @@ class SplitSettings:
         """Return the settings to record in the index: sizes always, others only if they are not the default."""
         values = {}
         for name in _RECORDED:
-            value = getattr(self, name)
-            if name in ("chunk_size", "chunk_overlap") or value != getattr(SplitSettings, name):  # default
+            value, default = getattr(self, name), getattr(SplitSettings, name)
+            if name in ("chunk_size", "chunk_overlap") or value != default:
                 values[name] = value
         return {**values, **self.represent}
 

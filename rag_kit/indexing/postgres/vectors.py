@@ -155,7 +155,7 @@ def _nearest_by_reading(
                 break
             numbers.append(n)
             if len(numbers) == k:
-                limit = distance + _MARGIN
+                limit = distance + _MARGIN  # up to it, the order is not certain
     return numbers
 
 
