@@ -233,9 +233,7 @@ class Filling:
                 )
             query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {seen.generation}"
             unchanged = [n for (n,) in select_in(connection, query, keys)]
-            generation = (
-                state.generation + 1 if table == "vectors" else state.generation
-            )  # searched, or not yet
+            generation = state.generation + 1 if table == "vectors" else state.generation
             rows = [(n, vectors[keys[n]], generation) for n in unchanged]
             connection.executemany(upsert_statement(table, "n", "vector", "generation"), rows)
             if vectors:

@@ -185,14 +185,14 @@ class LoadedLeg(FileLeg, Generic[T]):
                     return self._refuse(error)
 
     def current(self, connection: Connection, state: IndexState) -> T:
-        """Return the data of the leg in the state that the connection sees."""
+        """Return the data as of the state that the connection sees: loaded ones, with the store's later changes."""
         with self._lock:
             wanted = Version(self._prefix(state), state.generation)
             if self._loaded is not None and self._version == wanted:
                 return self._loaded
             self.load(state)
             loaded, since = self._loaded, self._version.generation
-            # where this fails half-way, the next call begins from the file
+            # if an error interrupts the update below, the next call begins from the file again
             self._loaded, self._version = None, _NOTHING_LOADED
             loaded = self._empty(state) if loaded is None else loaded
             self._loaded = self._follow(loaded, connection, since, state)
