@@ -213,14 +213,14 @@ class StoreLeg(FileLeg):
         generation = self._saved_generation(state)
         changed = read_changed_numbers(connection, generation, "vectors")
         removed = read_changed_numbers(connection, generation, "removed")
-        self.remove(state)
+        self.remove(state)  # no file while the store is being changed
         # some stores lose rows that are deleted before they are added again; those replace a row when it is added
         unwanted = np.setdiff1d(removed, changed) if self._store.replaces else np.union1d(removed, changed)
         self._store.delete(state, unwanted)
         self._store.add(connection, state, changed)
         path.touch(mode=0o600)
         self._checked_file, self._sample_found = path, True
-        remove_parts(self._folder.glob("vectors-*"))  # of before the index had a vector store
+        remove_parts(self._folder.glob("vectors-*"))  # from before the index had a vector store
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
         """Fill the store anew with all vectors of the index."""

@@ -104,18 +104,18 @@ def filter_rows(
 def explanation(error: psycopg.Error, location: PostgresLocation, wait: float) -> RagKitError:
     """Make the rag_kit error to raise instead of psycopg's: one line with advice, without a password."""
     text = " ".join(location.without_secrets(str(error)).split())
-    state = error.sqlstate or next((code for words, code in _REFUSALS.items() if words in text), "")
-    if state == "55P03":  # the lock was not available in time
+    sqlstate = error.sqlstate or next((code for words, code in _REFUSALS.items() if words in text), "")
+    if sqlstate == "55P03":  # the lock was not available in time
         return locked_index(location, wait)
     if 'extension "vector"' in text:
-        state = "0A000"  # feature not supported
+        sqlstate = "0A000"  # feature not supported
     # 22: wrong data; 54: beyond a limit of the server, such as the size of a row
-    if isinstance(error, psycopg.DataError) or state.startswith(("22", "54")):
+    if isinstance(error, psycopg.DataError) or sqlstate.startswith(("22", "54")):
         return InvalidInputError(f"{location} can neither hold nor look for what was given ({text}).")
-    if isinstance(error, psycopg.ProgrammingError) and not state:
+    if isinstance(error, psycopg.ProgrammingError) and not sqlstate:
         return InvalidInputError(f"{location} is no URL that psycopg takes ({text}).")
     for key, advice in _ADVICE.items():
-        if state.startswith(key):
+        if sqlstate.startswith(key):
             return DocumentIndexError(f"{location}: {text}. {advice}")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return DocumentIndexError(
