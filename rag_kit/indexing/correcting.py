@@ -138,31 +138,31 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     removed, restored, sources = list[str](), list[str](), list[str]()
     for key, (number, text) in lines.items():
         chunk, is_parent = present.get(key, (None, False))
-        read = _chunk_as_read(chunk, earlier.get(key))  # as it was before any correction
-        if read is None or (is_parent and not represented):
+        original = _chunk_as_read(chunk, earlier.get(key))  # as it was before any correction
+        if original is None or (is_parent and not represented):
             raise InvalidInputError(
                 f"{path}, line {number}: the index has no chunk {key!r} that can be corrected; its file may have "
                 "changed. Nothing was changed; export again."
             )
         if text == (None if chunk is None else chunk.text):
             continue  # the line is as the index has it
-        if text == read.text:
+        if text == original.text:
             restored.append(key)
         else:
-            corrections.append(read._replace(corrected=text))
+            corrections.append(original._replace(corrected=text))
         if text is None:
             removed.append(key)
             continue
-        metadata = json.loads(read.metadata)
-        if text != read.text:
+        metadata = json.loads(original.metadata)
+        if text != original.text:
             metadata = _corrected_metadata(metadata)
         if is_parent or (chunk is None and represented):
             document = Document(text, id=key, metadata=metadata)
             families.append(Family(document, [Child(text, 0, len(text))]))
-            sources.append(read.source)
+            sources.append(original.source)
         else:
             fields = (text, dump_metadata(metadata), text_hash(text))
-            rows.append(StoredRow(key, read.source, read.ordinal, *fields))
+            rows.append(StoredRow(key, original.source, original.ordinal, *fields))
     # without settings on record the next ingest reads these files again, and represents their chunks
     records = index.source_records() if represented else {}
     to_read = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]

@@ -291,7 +291,7 @@ def _score_candidates(
     """
     candidates = np.unique(candidates)
     if mask is not None:
-        candidates = candidates[np.take(mask, candidates, mode="clip")]
+        candidates = candidates[np.take(mask, candidates, mode="clip")]  # clipped ones have no vector
     numbers: list[Numbers] = [np.empty(0, np.int64)]
     scores: list[Any] = [np.empty(0, np.float32)]
     for group, rows in read_blocks(connection, candidates, state.dimension or 0):

@@ -86,7 +86,7 @@ def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
     done: list[str] = []
     with store.write_lock:
         with store.writing() as connection:
-            done += filter(None, [store.mend(connection)])
+            done += filter(None, [store.mend(connection)])  # "" if nothing was damaged
             state = store.state(connection)
             sources = _mark_damaged(connection, "chunks") | _mark_damaged(connection, "parents")
             connection.executemany("DELETE FROM sources WHERE source = ?", [(s,) for s in sorted(sources)])
