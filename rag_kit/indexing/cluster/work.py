@@ -164,7 +164,7 @@ class ClusterConverter:
             self._futures.append(self._cluster.submit(worker.convert, following))
         future, deaths = self._futures.popleft(), 0
         while (outcome := self._cluster.result(future)) is None:  # a worker died with it
-            deaths += int(future.exception().allowed_failures) + 1
+            deaths += int(future.exception().allowed_failures) + 1  # after so many Dask gives up
             if deaths >= _MAX_FILE_DEATHS:
                 cause = Unreadable(
                     f"the worker that read it died {deaths} times",

@@ -149,7 +149,7 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
     if splitter is None:
         splitter, tokenizer = _recorded_splitter(index, str(before["splitter"]), tokenizer)
     values["vision"] = _vision_name(options, values)
-    ocr_wanted(values["pictures"])
+    ocr_wanted(values["pictures"])  # pictures need it: raises if it is not installed
     before["ocr"], values["ocr"] = bool(before["ocr"]), ocr_wanted(values["ocr"])
     sizes = values["chunk_size"], values["chunk_overlap"]
     cut = choose_splitter(splitter, *sizes, index.embeddings, tokenizer)
