@@ -74,7 +74,7 @@ def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, fi
     keys = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(token_lists)), np.int64, total)
     keys *= size
     keys += np.repeat(np.arange(size), lengths)
-    if len(vocabulary) * size < 1 << 32:
+    if len(vocabulary) * size < 1 << 32:  # the keys fit 32 bits
         keys = keys.astype(np.uint32)  # half the width sorts twice as fast
     keys.sort()
     # of each run of equal keys; prepended is a number that differs from the first key, so that a run starts there

@@ -168,8 +168,8 @@ class LoadedLeg(FileLeg, Generic[T]):
         prefix = self._prefix(state)
         with self._lock:
             # data in memory are newer than the store if an older store was put in its place
-            in_range = state.floor <= self._version.generation <= state.generation
-            if self._version.prefix != prefix or not in_range:
+            is_in_range = state.floor <= self._version.generation <= state.generation
+            if self._version.prefix != prefix or not is_in_range:
                 self._forget()
             if self._loaded is not None and not self.takes_newer:
                 return

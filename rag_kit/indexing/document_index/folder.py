@@ -223,7 +223,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 def explanation(error: sqlite3.Error, path: Path) -> RagKitError:
     """Return the kit's error to raise in place of one of SQLite's, with what to do."""
     text, full_code = str(error), getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    code = full_code & 0xFF
+    code = full_code & 0xFF  # the general code, without the details in the higher bytes
     if "closed database" in text:
         return DocumentIndexError(f"The index in {path.parent} was closed. Open it again.")
     # a rollback journal, used only until there is a write-ahead log, is left by a kill while the index was created

@@ -235,7 +235,7 @@ class _TreeBuilder:
         clusters, present = [], set(ids)
         clustered = set[str]()
         for node in self.old_nodes[tree, level]:
-            hashes = node.metadata[RAPTOR]["leaves"]  # of passages when they were summarised
+            hashes = node.metadata[RAPTOR]["leaves"]  # of passages when summarised; none above level 1
             members = [key for key in node.metadata["members"] if key in present]
             members = [key for key in members if hashes.get(key) in (None, self.items[key].hash)]
             if members:
