@@ -19,7 +19,7 @@ from rag_kit.errors import InvalidInputError, LockedError
 
 #: Seconds between two syncs of a log to the disk: a power cut loses what came since, a killed process nothing.
 _SYNC_SECONDS = 1.0
-#: Bytes of a line; no log has such a long one, and a file of somebody else's may.
+#: Most bytes of a line: no log has a longer one, but a file that is no log may.
 MAX_LINE = 2**28
 #: Seconds after which a draft that a killed process left behind is removed.
 _STALE_SECONDS = 3600.0
@@ -28,11 +28,11 @@ _MAX_PREFIX = 40
 
 
 class AppendLog(contextlib.AbstractContextManager["AppendLog"]):
-    """JSON objects, one a line, appended by one process at a time; its methods block, and any thread may call them.
+    """A log file of JSON objects, one a line, with a lock: one process appends at a time, from any of its threads.
 
-    The file is made by the first `append`, its folder at once; the lock file, by default beside it, stays.
-    Where another process, or another log of this one, holds the lock for more than ``wait`` seconds, a `LockedError` is
-    raised.
+    The folder is made at once, the file by the first `append`. The lock is a file, ``.NAME.lock`` beside the log unless
+    ``lock`` is another path; it is never removed. If another process, or another log object, still holds the lock
+    after ``wait`` seconds, a `LockedError` is raised. The methods block.
     """
 
     def __init__(self, path: Path, *, lock: Path | None = None, wait: float = 0) -> None:
@@ -55,7 +55,10 @@ class AppendLog(contextlib.AbstractContextManager["AppendLog"]):
             raise _cannot_write(path, error) from error
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Add a line for each record, or none if one of them is no JSON; a line that a kill cut off goes first."""
+        """Append one line for each record, or nothing if one cannot be written as JSON.
+
+        If the last line is cut off, as a killed process leaves it, that is removed before.
+        """
         unwritten = memoryview(b"".join(map(json_line, records)))
         with self._guard:
             try:
@@ -74,8 +77,8 @@ class AppendLog(contextlib.AbstractContextManager["AppendLog"]):
                 self._file = None  # so that the next append cuts the half line off
                 raise _cannot_write(self.path, error) from error
 
-    def release(self) -> None:
-        """Write the lines to the disk and close the file, so that it can be replaced; keep the lock."""
+    def close_file(self) -> None:
+        """Write the lines to the disk and close the file, so that it can be replaced; the lock is kept."""
         with self._guard:
             if self._file is not None:
                 os.fsync(self._file.fileno())
@@ -83,8 +86,8 @@ class AppendLog(contextlib.AbstractContextManager["AppendLog"]):
                 self._file = None
 
     def close(self) -> None:
-        """Bring the lines to the disk and let go of file and lock."""
-        self.release()
+        """Write the lines to the disk, close the file and release the lock."""
+        self.close_file()
         self._lock.release()
 
     def __exit__(self, *error: object) -> None:
@@ -92,13 +95,15 @@ class AppendLog(contextlib.AbstractContextManager["AppendLog"]):
 
 
 def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Yield number (from 1) and record of each line of a log, if there is one; ``None`` for a damaged line."""
+    """Yield number (from 1) and record of each line of a log, None for a damaged line; nothing if there is no file."""
     if path.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder, and no log; move it away")
     if not path.is_file():
         return
     with path.open("rb") as file:
-        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), start=1):
+        # one byte more than is allowed is read, to see that a line is too long
+        lines = iter(lambda: file.readline(MAX_LINE + 1), b"")
+        for number, line in enumerate(lines, start=1):
             if len(line) > MAX_LINE:
                 raise InvalidInputError(
                     f"{str(path)!r} has a line of more than {MAX_LINE:,} bytes; move it away"
@@ -126,11 +131,11 @@ def _cannot_write(path: Path, error: OSError) -> InvalidInputError:
 
 
 def _cut_half_line(path: Path) -> None:
-    """Remove a last line without its end, so that the next line does not run into it."""
+    """Remove the last line of a file if no line break ends it, so that the next line does not run into it."""
     with path.open("r+b") as file:
         if path.stat().st_size:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                end = content.rfind(b"\n") + 1
+                end = content.rfind(b"\n") + 1  # 0 if there is no whole line
             file.truncate(end)
 
 

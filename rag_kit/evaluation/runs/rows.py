@@ -171,7 +171,7 @@ class RunFolder:
             unused = {key: record for key, record in self._stored.items() if key not in used}
             # a kill while rows.jsonl is replaced must not lose what only that file holds
             self._log.append(record for key, record in unused.items() if key in self._keys_in_rows)
-            self._log.release()
+            self._log.close_file()
             _replace_lines(self.path / ROWS, lambda: map(Row.to_json, rows))
             self.write_manifest(manifest)
             _replace_lines(self.path / LOG, unused.values)

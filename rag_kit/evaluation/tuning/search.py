@@ -176,7 +176,7 @@ def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[li
 def _prepare_study(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:
     """Open or create the study in a folder whose ``log`` is locked; refuse one that has not the same header."""
     log.append([])  # appends nothing, but drops a last line that a kill has cut off
-    log.release()  # closes the file, which Optuna opens now, and keeps the lock
+    log.close_file()  # for Optuna, which opens the file now; the lock stays
     (folder / f"{FILE}.lock").unlink(missing_ok=True)  # of Optuna, left by a kill; nobody else writes
     study = open_study(folder / FILE, "maximize" if header["higher_is_better"] else "minimize")
     expected, stored = json.loads(json.dumps(header)), study.user_attrs.get("search")
