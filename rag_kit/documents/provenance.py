@@ -137,13 +137,21 @@ def strip_provenance(doc: Document) -> Document:
 def add_first_stage(
     hits: Iterable[tuple[Document, float]], stage: str, name: str, query: str, **extra: Any
 ) -> list[Document]:
-    """Start the provenance of scored documents, best first, in place: they are the retriever's own copies.
+    """Write into each document how it was found; return the documents, in the order given, which becomes their rank.
 
-    As ``with_provenance``, for documents without provenance; ``name`` is the retriever's.
+    The documents themselves are changed: they must be the retriever's own copies, and have no provenance yet.
+
+    Args:
+        hits: Documents and their scores, best first.
+        stage: What found them, such as ``"bm25"``.
+        name: Name of the retriever.
+        query: The query that they were found for.
+        **extra: More about the stage; turned into plain JSON.
     """
-    documents, is_nested = [], retriever_depth.get() > 0
+    documents, is_nested = [], retriever_depth.get() > 0  # nested: the retriever around this one adds stages
     shared = _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)
     for rank, (doc, score) in enumerate(hits, start=1):
+        # to_plain makes a Python float of numpy's, and None of NaN and infinities
         score = score if type(score) is float and isfinite(score) else to_plain(score)
         stages = [{**shared, "rank": rank, "score": score}]
         record = {"score": score, "rank": rank, "stages": stages, "notes": []}
@@ -168,7 +176,7 @@ def peek_score(doc: Document) -> float | None:
 
 
 def _copy_with_record(doc: Document, record: dict[str, Any]) -> Document:
-    """Copy a document with other provenance."""
+    """Copy a document with another provenance record: as a dictionary inside a retriever's call, else as a string."""
     metadata = copy_metadata(doc, without=PROVENANCE_KEY)
     metadata[PROVENANCE_KEY] = record if retriever_depth.get() else encode_provenance(record)
     return doc.model_copy(update={"metadata": metadata})
@@ -222,22 +230,23 @@ def _encode_stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             others["queries"] = [position(query) for query in queries]
         if others:
             row.append(others)
-        while row[-1] is None:
+        while row[-1] is None:  # numbers that are missing at the end are not written
             row.pop()
         rows.append(row)
     return {"texts": list(position_of), "stages": rows}
 
 
 def decode_provenance(text: str) -> dict[str, Any]:
-    """Decode a record; ``{}`` for a string that is none."""
+    """Decode a record from the string that `encode_provenance` made; return ``{}`` for any other string."""
     try:
         record: dict[str, Any] = json.loads(text)
         texts = record.pop("texts")
         stages: list[dict[str, Any]] = []
         for row in record["stages"]:
             padded = [*row, *[None] * 7][:7]  # three positions of texts, three numbers, other fields
-            values = [*(texts[position] for position in padded[:3]), *padded[3:6]]
-            stage = dict(zip(_TEXTS + _NUMBERS, values, strict=True)) | (padded[6] or {})
+            positions, numbers, others = padded[:3], padded[3:6], padded[6]
+            values = [*(texts[position] for position in positions), *numbers]
+            stage = dict(zip(_TEXTS + _NUMBERS, values, strict=True)) | (others or {})
             if "queries" in stage:
                 stage["queries"] = [texts[position] for position in stage["queries"]]
             stages.append(stage)
