@@ -50,11 +50,11 @@ class MetadataColumns:
         return MetadataColumns, (self._rows,)
 
     def mask(self, where: Filter | None) -> Mask:
-        """Return which rows pass a filter, one boolean a row, in an array that the caller may change."""
+        """Return one boolean for each row: whether it passes the filter. The caller may change the array."""
         import numpy as np
 
         def leaf(key: str, operator: str, operand: Any, negated: bool) -> Mask:
-            return self._column(key).mask(operator, operand) ^ negated
+            return self._column(key).mask(operator, operand) ^ negated  # XOR: turned over if negated
 
         def join(word: str, masks: list[Mask]) -> Mask:
             return reduce(np.logical_and if word == "and" else np.logical_or, masks)
@@ -79,39 +79,41 @@ class _Column:
     def __init__(self, cells: Sequence[Any]) -> None:
         import numpy as np
 
-        names = [_identity(cell) for cell in cells]
-        cell_of = dict(zip(names, cells, strict=True))
-        self.numbers: list[Any] = sorted(name for name in cell_of if isinstance(name, (int, float)))
-        self.strings = sorted(name for name in cell_of if isinstance(name, str))
-        other_names = [name for name in cell_of if isinstance(name, tuple)]
-        order = [*self.numbers, *self.strings, *other_names]
-        self.position_of = {name: position for position, name in enumerate(order)}
-        self.values = [*self.numbers, *self.strings, *(cell_of[name] for name in other_names)]
-        kind: Any = np.int16 if len(order) < 2**15 else np.int32
-        codes = (self.position_of[name] for name in names)
-        self.codes: NDArray[Any] = np.fromiter(codes, dtype=kind, count=len(names))
+        keys = [_identity(cell) for cell in cells]  # equal keys for cells that no filter can tell apart
+        cell_of = dict(zip(keys, cells, strict=True))
+        self.numbers: list[Any] = sorted(key for key in cell_of if isinstance(key, (int, float)))
+        self.strings = sorted(key for key in cell_of if isinstance(key, str))
+        other_keys = [key for key in cell_of if isinstance(key, tuple)]
+        order = [*self.numbers, *self.strings, *other_keys]
+        self.position_of = {key: position for position, key in enumerate(order)}
+        self.values = [*self.numbers, *self.strings, *(cell_of[key] for key in other_keys)]
+        # for each row the position of its value; few distinct values fit into two bytes
+        dtype: Any = np.int16 if len(order) < 2**15 else np.int32
+        codes = (self.position_of[key] for key in keys)
+        self.codes: NDArray[Any] = np.fromiter(codes, dtype=dtype, count=len(keys))
 
     def mask(self, operator: str, operand: Any) -> Mask:
-        """Return which rows pass a condition as `translate` gives it."""
+        """Return one boolean for each row: whether its value passes a condition, as `translate` states it."""
         import numpy as np
 
         if operator in ORDER:
             return self._compare_order(operator, operand)
-        table = np.zeros(len(self.position_of), dtype=np.bool_)
+        value_passes = np.zeros(len(self.position_of), dtype=np.bool_)  # for each distinct value
         if operator in ("$eq", "$in"):
-            names = map(equality_key, operand if operator == "$in" else [operand])
-            table[[self.position_of[name] for name in names if name in self.position_of]] = True
-        else:  # each distinct value is asked once
-            table[:] = list(map(value_test(operator, operand), self.values))
-        result: Mask = table[self.codes]
+            keys = map(equality_key, operand if operator == "$in" else [operand])
+            value_passes[[self.position_of[key] for key in keys if key in self.position_of]] = True
+        else:
+            value_passes[:] = list(map(value_test(operator, operand), self.values))
+        result: Mask = value_passes[self.codes]
         return result
 
     def _compare_order(self, operator: str, operand: Any) -> Mask:
-        """Return the rows whose number or string is on one side of the operand, found by bisection.
+        """Return one boolean for each row: whether its number or string is above or below the operand.
 
-        Codes are positions in sorted numbers, then sorted strings, then the rest: a range of values is one of codes.
+        Codes count the sorted numbers first, then the sorted strings: the values that pass have codes without a gap.
         """
         values, offset = (self.strings, len(self.numbers)) if isinstance(operand, str) else (self.numbers, 0)
+        # the position that divides the values that pass from the others; $gte and $lte let an equal value pass
         bound = (bisect_left if operator in ("$gte", "$lt") else bisect_right)(values, operand)
         low, high = (bound, len(values)) if operator in ("$gt", "$gte") else (0, bound)
         result: Mask = (self.codes >= offset + low) & (self.codes < offset + high)
@@ -119,7 +121,7 @@ class _Column:
 
 
 def _identity(cell: Any) -> Any:
-    """Return a key that is equal for two cells that no filter can tell apart."""
+    """Return a hashable key of a metadata value; two values have the same key if every filter treats them alike."""
     value = plain_scalar(cell)
     if isinstance(cell, LISTS):
         return ("list", frozenset(equality_key(plain_scalar(item)) for item in cell))

@@ -13,6 +13,7 @@ from rag_kit.errors import FilterError, MissingExtraError
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
 
+#: A filter for Chroma that no row passes.
 _IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$ne": 0}}]}
 _MAX_INTEGER = 2**63
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*", re.ASCII)
@@ -44,7 +45,7 @@ def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clau
     lacks_order = operator in ORDER and (negated or isinstance(operand, str))
     is_too_large = any(type(value) is int and abs(value) >= _MAX_INTEGER for value in values)
     if has_own_key or lacks_order or is_too_large or operator in ("$startswith", "$exists"):
-        raise _cannot_ask("Chroma", key, f"{'the negation of ' * negated}{operator}")
+        raise _cannot_ask("Chroma", key, f"the negation of {operator}" if negated else operator)
     if operator in ORDER:
         return _chroma_comparison(key, operator, operand)
     if operator == "$contains":
@@ -99,6 +100,7 @@ def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | 
     clause = translate(where, partial(_qdrant_clause, models, metadata_key), partial(_join_in_qdrant, models))
     if clause is True:
         return None
+    # False: a filter that nothing passes
     return clause or models.Filter(must=[models.HasIdCondition(has_id=[])])
 
 
@@ -143,7 +145,7 @@ def _cannot_ask(store: str, key: str, operator: str) -> FilterError:
 
 
 def made_by(store: VectorStore, package: str) -> bool:
-    """Tell whether a store's class, or a base of it, is of a package, without importing that."""
+    """Tell whether a store's class, or one of its base classes, comes from a package; the package is not imported."""
     return any(base.__module__.split(".")[0] == package for base in type(store).__mro__)
 
 
@@ -161,6 +163,6 @@ def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
 
 
 def _to_predicate(where: Filter) -> Callable[[Any], bool]:
-    """Make a function from a document to whether it passes."""
+    """Make a function that tells whether a document passes the filter."""
     passes = compile_filter(where)
     return lambda document: passes(document.metadata)

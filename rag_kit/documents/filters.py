@@ -59,11 +59,11 @@ def validate_filter(where: Filter | None) -> None:
         ...
         rag_kit.errors.FilterError: Unknown operator '$near' for 'year'. Allowed: $eq, $ne, $gt, ...
     """
-    translate(where, lambda *condition: True, lambda word, parts: True)
+    translate(where, lambda *condition: True, lambda word, parts: True)  # only for its checks
 
 
 def compile_filter(where: Filter | None) -> Predicate:
-    """Check a filter, and make a function from metadata to whether it passes, which never raises.
+    """Check a filter, and make a function that tells whether metadata pass it; the function never raises.
 
     Example:
         >>> recent = compile_filter({"year": {"$gte": 2020}})
@@ -126,12 +126,12 @@ def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
         >>> translate({"$not": {"a": 1, "b": {"$gt": 2}}}, leaf, lambda word, parts: f" {word} ".join(parts))
         'not a$eq1 or not b$gt2'
     """
-    values = 0
+    value_count = 0
 
     def leaf_within_bound(key: str, operator: str, operand: Any, negated: bool) -> Clause:
-        nonlocal values
-        values += len(operand) if isinstance(operand, list) else 1
-        if values > _MAX_VALUES:
+        nonlocal value_count
+        value_count += len(operand) if isinstance(operand, list) else 1
+        if value_count > _MAX_VALUES:
             raise FilterError(f"The filter compares with more than {_MAX_VALUES} values. Make it smaller.")
         return leaf(key, operator, operand, negated)
 
@@ -242,7 +242,7 @@ def equality_key(value: Any) -> Any:
 
 
 def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
-    """Make a function from a value (``None``: missing) to whether it passes a condition of `translate`."""
+    """Make a function that tells whether a value (``None``: missing) passes a condition, as `translate` states it."""
     if operator == "$exists":
         return lambda value: (value is not None) is operand
     if operator == "$startswith":
