@@ -40,8 +40,8 @@ class Table:
     """A table: a header and rows.
 
     ``None`` is a ``-``, floats get three decimals, and in HTML a list has a line for each item. Columns whose numbers
-    are in ``right`` are set flush right; a cell wider than ``width`` columns of a terminal is cut. ``more`` is said of
-    the rows beyond ``limit``, with their number.
+    are in ``right`` are set flush right; a cell wider than ``width`` columns of a terminal is cut. Rows beyond
+    ``limit`` are not shown; the line ``more`` tells their number.
 
     Example:
         >>> print(Table(["name", "mean"], [["bm25", 0.5], ["混合", None]], right=[1]).text())
@@ -126,7 +126,7 @@ def tables_html(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) 
 
 
 def one_line(value: Any) -> str:
-    """Write a value as one line in which nothing can steer or hide; three decimals of a float, ``-`` for ``None``."""
+    """Write a value as one line without control or invisible characters; floats get three decimals, None is ``-``."""
     if value is None:
         return "-"
     text = f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -23,7 +23,7 @@ CORRECTED = "corrected_by_hand"
 
 
 class _Row(NamedTuple):
-    """One document of an explanation; each text is a line in which nothing can steer or hide."""
+    """One document of an explanation; each text is one line without control or invisible characters."""
 
     rank: str
     score: str
@@ -92,7 +92,7 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
 
 
 def _explain_document(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
-    """Describe a document by its provenance record, without shared notes; ``position`` is its rank by default."""
+    """Describe a document by its provenance record, without shared notes; ``position`` is the rank if it has none."""
     stages = [_describe_stage(stage) for stage in record.get("stages", [])]
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
         stages.append(one_line(f'searched with "{sentence}"'))

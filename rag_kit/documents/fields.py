@@ -28,7 +28,9 @@ def fields_of_filter(where: Filter | None) -> set[str]:
         operators_of[key].add(operator)
         return True
 
-    translate(where, record, lambda word, parts: True)
+    translate(
+        where, record, lambda word, parts: True
+    )  # only for its calls of `record`, one for each condition
     needed = {key: operators for key, operators in operators_of.items() if "$exists" not in operators}
     return {f"{key}[]" if "$contains" in operators else key for key, operators in needed.items()}
 
@@ -46,9 +48,10 @@ def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[se
 
 
 def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = True) -> InvalidInputError:
-    """Make the error for a filter that no document can pass for its fields; it names fields, never values.
+    """Make the error for a filter on fields that no document has; it names fields, never values.
 
-    ``listed=False`` where the user may see only some of the documents: the fields that there are stay unnamed.
+    ``missing`` are fields of the filter, ``known`` those of all documents. With ``listed=False`` the known ones are not
+    named, for a user who may see only some of the documents.
     """
     name = min(missing).removesuffix("[]")
     names = sorted(clean_text(field)[:60] for field in known if not field.endswith("[]"))

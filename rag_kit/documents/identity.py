@@ -17,7 +17,7 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-
+# 32 hexadecimal digits, with all four hyphens ("123e4567-e89b-12d3-a456-426614174000") or with none
 _UUID = re.compile("[0-9a-fA-F]{8}(-?)[0-9a-fA-F]{4}(?:\\1[0-9a-fA-F]{4}){2}\\1[0-9a-fA-F]{12}")
 
 
@@ -82,7 +82,10 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
 
 
 def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
-    """Map the ids that stores made up for the same chunk to the id in the first store."""
+    """Map UUIDs, which stores make up, to the id that the first ranking with the same text and metadata has for it.
+
+    A text that one ranking has under several ids is left out: these are different chunks.
+    """
     repeated: set[str] = set()  # texts that one list has under several ids
     for ranking in rankings:
         texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
@@ -117,7 +120,7 @@ def copy_document(doc: Document) -> Document:
 
 
 def copy_metadata(doc: Document, *, without: str | None = None) -> dict[str, Any]:
-    """Copy metadata, to any depth, without the value of one key; InvalidInputError for a lock or an open file."""
+    """Copy metadata, to any depth, except for one key; a lock or an open file raises InvalidInputError."""
     copied = {}
     for key, value in doc.metadata.items():
         if key != without:
