@@ -26,7 +26,7 @@ TELEMETRY_OFF = {
 
 
 def _turn_telemetry_off() -> None:
-    """Set what is not set yet."""
+    """Set each variable of `TELEMETRY_OFF` that the environment does not set yet."""
     for name, value in TELEMETRY_OFF.items():
         os.environ.setdefault(name, value)
 

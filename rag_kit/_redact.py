@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 
+#: What to mask, and what takes its place. The comments show an example of each.
 _SECRETS = (
+    # "Bearer abcdef123456"
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), r"\1 ***"),
+    # "sk-abc12345", "hf_abc12345"
     (
         re.compile(
             r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|lsv2_pt|lsv2_sk|pat|key|token)[-_][A-Za-z0-9_*.-]{5,}[A-Za-z0-9_*]"
         ),
         "***",
     ),
+    # user and password in "https://me:pw@host"; also in "https:/me:pw@host", as a path makes of it
     (re.compile(r"(://|:/(?=[^\s/@]*:))[^\s/@]+@"), r"\1***@"),
+    # "api_key=abcd1234" and '"password": "abcd1234"', but not "id_key=abcd1234"
     (
         re.compile(
             # looks back for the beginning of the word: a chain of a-b-c-... must not be read again from each part
@@ -37,7 +42,7 @@ def redact(text: str) -> str:
 
 
 def error_text(error: BaseException, *, max_chars: int = 2000) -> str:
-    """Write class and text of an exception on one line, masked and cut.
+    """Return class and text of an exception as one line: secrets masked, at most ``max_chars`` of the text.
 
     Example:
         >>> error_text(ValueError("not  let in:\\napi_key=abcd1234"))
@@ -47,7 +52,7 @@ def error_text(error: BaseException, *, max_chars: int = 2000) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - a class of somebody's own may fail in __str__
         text = "(its text cannot be read)"
-    text = " ".join(text[: 2 * max_chars].split())
+    text = " ".join(text[: 2 * max_chars].split())  # a text may be of megabytes, and `redact` reads all of it
     text = redact(text)  # before it is cut, so that no half of a key is left
     text = text if len(text) <= max_chars else f"{text[:max_chars]} ..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

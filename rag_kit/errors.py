@@ -15,7 +15,7 @@ class RagKitError(RuntimeError):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle also the classes that are made from other arguments than their message."""
+        """Pickle without the class's ``__init__``, whose arguments may be others than the message."""
         return _unpickle, (type(self), self.args, self.__dict__)
 
 
@@ -65,7 +65,7 @@ class ContextLengthError(ModelError):
     """A prompt is longer than the context of its model.
 
     Attributes:
-        given: Tokens of the prompt, and `limit`, tokens of the context, as the endpoint said; else ``None``.
+        given, limit: Tokens of the prompt, and of the model's context, if the endpoint named them; else ``None``.
     """
 
     def __init__(self, message: str, given: int | None = None, limit: int | None = None) -> None:
