@@ -61,6 +61,15 @@ def test_nested_budgets_are_all_charged_or_none() -> None:
             assert inner.calls == 1
 
 
+def test_a_block_needs_a_budget() -> None:
+    """A block without a budget, which would cap nothing, is refused; the budgets around it stay."""
+    with use_budget(Budget(max_calls=1)) as outer:
+        with pytest.raises(InvalidInputError, match="given no budget"), use_budget():
+            pass
+        charge_call()
+    assert outer.calls == 1
+
+
 def test_outside_a_budget_everything_is_allowed() -> None:
     """Without an active budget the functions do nothing."""
     charge_call()
