@@ -75,7 +75,7 @@ def note_fallback(name: str, error: Exception, other: str = "a fallback") -> Non
     """Write a note that a fallback was asked after a failure, and log it once a minute: LangChain does neither."""
     text = f"degraded: {describe_failure(name, error)}; {other} was asked"
     outages.failed(logging.getLogger("rag_kit"), name, text)
-    outages.worked(name)
+    outages.worked(name)  # the fallback takes over: the next failure is logged as a new outage
     write_note(text)
 
 
@@ -118,7 +118,7 @@ def fan_out(
     """
     branches = _make_branches(tasks, max_concurrency, timeout, on_error, names)
     width = min(len(branches), max_concurrency or MAX_WIDTH)
-    if width <= 1 and time_limit(timeout)[0] is None:  # no thread is needed
+    if width <= 1 and time_limit(timeout)[0] is None:  # no other branch, no time limit: no thread
         return FanOut([copy_context().run(branch.call) for branch in branches])
     return FanOut(_call_on_threads(branches, width))
 
@@ -189,7 +189,7 @@ class _Branch(Generic[T]):
             return self.fail(error)
 
     async def acall(self: _Branch[Awaitable[S]], slot: AbstractAsyncContextManager[None]) -> Outcome[S]:
-        """Await the task in a slot, and return its outcome; cancelling the caller is not a failure of the task."""
+        """Await the task while holding a slot, and return its outcome; if the caller is cancelled, so is this call."""
         caller = cast("asyncio.Task[Any]", asyncio.current_task())
         cancelled_before = caller.cancelling()
         value, failure = None, None
@@ -203,7 +203,10 @@ class _Branch(Generic[T]):
         return Outcome(self.name, value) if failure is None else self.fail(failure)
 
     def fail(self, error: BaseException) -> Outcome[Any]:
-        """Return the outcome of a failure, or raise it: as a BranchError, or a time-out or used-up budget as it is."""
+        """Return the outcome of a failed task with ``on_error="skip"``, else raise its error.
+
+        A time-out and a used-up budget are raised as they are, other errors as the cause of a BranchError.
+        """
         if self.on_error == "skip":
             return Outcome(self.name, error=error)
         if isinstance(error, (BranchTimeoutError, BudgetExceededError)):

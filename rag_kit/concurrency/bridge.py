@@ -55,8 +55,8 @@ class PoolExecutor(ThreadPoolExecutor):
 class BridgeLoop(_Loop):
     """The event loop of one blocking call; it closes the connections opened on it before it ends.
 
-    The kit opens none here. A coroutine function of the user's may; a pool that finds its sockets closed opens new
-    ones, while sockets of a loop that is gone make requests fail.
+    The kit itself opens none on it, but a user's coroutine function may. A client that finds its connections closed
+    opens new ones; with connections of a loop that is gone its next requests would fail.
     """
 
     def __init__(self) -> None:
@@ -87,8 +87,8 @@ class BridgeLoop(_Loop):
 async def run_in_thread(func: Callable[..., T], *args: object) -> T:
     """Run a blocking function on a thread, in a copy of the caller's context.
 
-    An event loop has 256 of them at a time (asyncio's own pool has six on two cores, so fan-outs through it queue up).
-    If the caller is cancelled, the thread is abandoned; if too many hang so already, it raises BranchError.
+    An event loop uses at most 256 threads at a time (asyncio's own pool has six on two cores, so calls would queue up).
+    If the caller is cancelled, the thread is abandoned. BranchError is raised while too many abandoned ones hang.
     """
     async with _thread_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_WIDTH)):
         call = PooledCall(partial(func, *args))
@@ -103,7 +103,7 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
 
     Ctrl-C cancels it, and is raised when it has ended (after 30 seconds at the latest).
     """
-    tasks: list[asyncio.Task[Any] | None] = []  # that of the coroutine, once it runs
+    tasks: list[asyncio.Task[Any] | None] = []  # filled by `run_as_task`: the task that Ctrl-C cancels
 
     async def run_as_task() -> T:
         tasks.append(asyncio.current_task())
@@ -145,9 +145,8 @@ async def call_client(
 ) -> T:
     """Call a model, a retriever or a graph by its async function ``native``, or on a thread by the ``blocking`` one.
 
-    The blocking one is called on a `BridgeLoop`, and where one of the client's known ``connections`` belongs to another
-    loop that still runs, or that ended without closing it. A client without one gives None, or a function that raises
-    NotImplementedError.
+    The blocking function is called on a `BridgeLoop`, and also if one of the client's known ``connections`` belongs to
+    another event loop. It is None, or raises NotImplementedError, for a client that has only the async function.
     """
     if blocking is None:
         return await native()
@@ -161,9 +160,11 @@ async def call_client(
     except Exception as error:
         if not of_another_loop(error):
             raise
+    # their loop is unknown from now on, so later calls go to the blocking function at once
     for client in connections:
         if client in _owners:
-            _owners[client] = None, _owners[client][1]
+            _, closer = _owners[client]
+            _owners[client] = None, closer
     return await run_in_thread(blocking)
 
 
@@ -197,14 +198,14 @@ async def acall_function(func: Callable[..., Any], *args: object) -> Any:
 
 
 async def _claim_connections(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
-    """Make this loop the owner of connections that have none; tell whether it owns all that can have one."""
+    """Make this loop the owner of the connections that have no owner; return False if another loop owns one of them."""
     for client in connections:
         try:
             owner, _ = _owners[client]
         except KeyError:
             closer = _close_with_loop(ref(client))
             _owners[client] = ref(loop), closer
-            await anext(closer)
+            await anext(closer)  # starts it: from now on it ends with the loop
         except TypeError:
             continue  # its class has no weak references
         else:

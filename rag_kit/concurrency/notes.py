@@ -81,7 +81,7 @@ class Outages:
         with self._lock:
             begins = part not in self.failing
             warned_recently = now - self._warned.get(part, -_LOG_EVERY) < _LOG_EVERY
-            if len(self.failing) >= _MAX_PARTS or len(self._warned) >= _MAX_PARTS:
+            if len(self.failing) >= _MAX_PARTS or len(self._warned) >= _MAX_PARTS:  # bounds the memory
                 self.failing.clear()
                 self._warned.clear()
             self.failing.add(part)
@@ -92,7 +92,7 @@ class Outages:
         log.log(level, "%s: %s", part, text)
 
     def worked(self, part: str) -> None:
-        """Note that a part answered: its next failure is a new outage."""
+        """Record that a part works again: its next failure begins a new outage."""
         if part in self.failing:
             with self._lock:
                 self.failing.discard(part)

@@ -49,6 +49,7 @@ class PooledCall(Generic[T]):
 
     def __init__(self, func: Callable[[], T]) -> None:
         check_abandoned()
+        # counting takes a pass over all calls, so it is done only if enough of them run
         if len(_running) >= MAX_ABANDONED and (hung := count_abandoned()) >= MAX_ABANDONED:
             raise BranchError(
                 f"{hung} branches that were abandoned at their time-out still hang, which is the most that "
@@ -70,7 +71,7 @@ class PooledCall(Generic[T]):
         self.given_up.set()
 
     def run(self, inbox: SimpleQueue[PooledCall[Any]]) -> None:
-        """Call the function on the thread that owns the inbox, and settle the future."""
+        """Call the function on this thread, which gets its calls from ``inbox``; set the future's result or error."""
         try:
             settle = partial(self.future.set_result, self._context.run(self._func))
         except StopIteration as raised:
@@ -103,7 +104,7 @@ def is_full() -> bool:
 
 
 def _idle_inbox(call: PooledCall[Any]) -> SimpleQueue[PooledCall[Any]]:
-    """Return the inbox of an idle thread, or of a new one; ``call`` is forgotten if none can be started."""
+    """Return the inbox of an idle thread, or of a new one; if none can be started, ``call`` counts as not running."""
     try:
         return _idle.pop()
     except IndexError:
@@ -150,8 +151,12 @@ def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: in
 
 
 def draw_ahead(items: Iterable[T]) -> Generator[T]:
-    """Draw items on threads, one after the other, while the caller uses the ones before; close it as `map_ahead`."""
+    """Yield the items of a slow iterable: the next one is drawn on a thread while the caller uses the one before.
+
+    Close the generator as that of `map_ahead`.
+    """
     source = iter(items)
+    # each call of `map_ahead` draws one item; after the last one it draws _END
     with closing(map_ahead(lambda _: next(source, _END), repeat(None))) as results:
         yield from takewhile(lambda item: item is not _END, results)
 

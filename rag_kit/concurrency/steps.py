@@ -31,9 +31,9 @@ _GRACE_SECONDS = 1.0
 
 
 class Step(Generic[T]):
-    """One action, blocking and asynchronous; awaiting it gives its result, or raises what it raised.
+    """One action in two forms, blocking (`sync`) and asynchronous (`native`); awaiting it gives its result.
 
-    `sync` takes the context that was given to `run`, `native` that of `arun`; the name is for messages about a failure.
+    Either function takes the context that `run` or `arun` was given; the name is for messages about a failure.
     """
 
     __slots__ = ("name", "native", "sync")
@@ -62,7 +62,7 @@ def run(logic: Logic[T], context: Any = None) -> T:
         return step.sync(context)
 
     try:
-        _carry_out(logic, act).send(None)
+        _carry_out(logic, act).send(None)  # blocking steps never suspend, so it runs to its end
     except StopIteration as done:
         result: T = done.value
         return result
@@ -70,7 +70,7 @@ def run(logic: Logic[T], context: Any = None) -> T:
 
 
 def arun(logic: Logic[T], context: Any = None) -> Awaitable[T]:
-    """Carry out the logic as `run`, by the asynchronous form of each step; to be awaited."""
+    """Return an awaitable that carries out the logic on the event loop, by the asynchronous form of each step."""
     return _carry_out(logic, lambda step: step.native(context))
 
 
@@ -98,8 +98,9 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
 
 
 def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
-    """Return how long a call may take, by its time-out and the active budgets; ``name`` is for the error.
+    """Return the seconds that a call may take, and a function that makes the error for a call that takes longer.
 
+    It is the time-out or, if that is nearer, the deadline of an active budget; ``name`` names the call in the error.
     Raises BudgetExceededError after the deadline of an active budget, BranchTimeoutError in an abandoned branch.
     """
     if abandonments.get():
@@ -115,7 +116,7 @@ def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
 
 
 def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str = "It") -> T:
-    """Call a function with a time limit; its thread is abandoned when it is late. Without one, call it here.
+    """Call a function on a thread that is abandoned when it is late; without a time limit, on the caller's thread.
 
     Raises BranchTimeoutError after ``timeout`` seconds, BudgetExceededError if an active budget's deadline is first.
     """
@@ -124,7 +125,7 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str 
         return func()
     call = PooledCall(func)
     try:
-        call.future.exception(seconds)
+        call.future.exception(seconds)  # waits until it has ended, with a result or an error
     except TimeoutError:
         raise make_error() from None
     finally:  # late, or interrupted
