@@ -22,14 +22,14 @@ CHINESE: dict[str, str] = {}
 
 
 class Form(BaseModel):
-    """Base of the forms: immutable, no unknown fields, but those that a validator of its own reads."""
+    """Base of the forms: immutable; unknown fields are refused, unless a validator of the form reads them first."""
 
     reads_other_fields: ClassVar[bool] = False
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def ask_for(english: str, chinese: str) -> Any:
-    """Make a field with a description for the model in the language of the prompt."""
+    """Make a field whose description tells the model, in the language of the prompt, what to write into it."""
     CHINESE[english] = chinese
     return Field(description=english)
 
@@ -41,7 +41,7 @@ def text_type(limit: int, *, empty: bool = False) -> Any:
 
 
 def list_validator(max_items: int) -> Any:
-    """Make a validator of lists of at most so many entries of any kind."""
+    """Make a validator that accepts lists of at most ``max_items`` entries; it does not check the entries."""
 
     def check(value: Any) -> Any:
         """Return the list, if it has an allowed length."""
@@ -69,9 +69,9 @@ def split_lines(value: Any) -> Any:
 
 
 def rows_type(max_rows: int, **types: Any) -> Any:
-    """Make the type of at most ``max_rows`` objects with fields of some types (names of JSON types, or schemas).
+    """Make the type of a list of at most ``max_rows`` objects; ``types``: field -> name of a JSON type, or its schema.
 
-    The objects are judged by the caller, so that a bad one loses no other.
+    Only the model is told these types. The caller checks the objects, so that one bad object does not lose the others.
     """
     fields = {name: {"type": kind} if isinstance(kind, str) else kind for name, kind in types.items()}
     row = {"type": "object", "properties": fields, "required": list(types), "additionalProperties": False}
@@ -89,6 +89,7 @@ Line = Annotated[str, BeforeValidator(one_line), WithJsonSchema({"type": "string
 
 
 _ANSWER = {"en": "The answer.", "zh": "答案。"}
+# the beginning of what a docstring says to programmers: a doctest, or the heading of a section such as "Args:"
 _FOR_PROGRAMMERS = re.compile(
     r"^[ \t]*(?:>>>|(?:Args|Arguments|Attributes|Examples?|Notes?|Parameters|Raises|Returns|See Also|Yields):[ \t]*$)",
     re.MULTILINE,

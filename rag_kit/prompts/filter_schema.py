@@ -76,7 +76,7 @@ class SelfQuery(Form):
     @model_validator(mode="before")
     @classmethod
     def _accept_loose_fields(cls, data: Any) -> Any:
-        """Fields may be missing or of another type; the filter may have another name, and its join stand beside it."""
+        """Accept what models write instead: fields left out or of another type, the filter under another name."""
         if not isinstance(data, Mapping):
             return data
         if data and data.keys().isdisjoint((*cls.model_fields, *_FILTER)):
@@ -85,6 +85,7 @@ class SelfQuery(Form):
         if isinstance(limit, str) and limit.strip().isdecimal():
             limit = int(limit)
         where = next((data[name] for name in _FILTER if data.get(name)), None)
+        # a join or a negation that is written beside the conditions
         beside = {name: data[name] for name in LOGIC if join_of(data.get(name))}
         beside |= {name: data[name] for name in NOT if isinstance(data.get(name), bool)}
         return {
@@ -99,5 +100,5 @@ class SelfQuery(Form):
 
 
 def join_of(word: Any) -> str | None:
-    """Return the join that a word means: and, or, not; None if it means none."""
+    """Return the join that a word means: "and", "or" or "not" (``"并且" -> "and"``); None for another word."""
     return _JOINS.get(word.strip().lower().lstrip("$")) if isinstance(word, str) else None

@@ -23,8 +23,11 @@ DEFAULT_MAX_TOKENS = 4_096
 """Most tokens of a reply where a prompt does not say ``max_tokens``."""
 VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 """A variable in the text of a section; group 1 is its name."""
+# the front matter: two lines "---" and the YAML between them (group 1)
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+# anything in double or triple braces; if they are not closed, up to the end of the line
 _BRACES = re.compile(r"\{\{\{?.*?(?:\}\}|\n|\Z)")
+# {{role "system"}} or {{role 'system'}}; group 1 or group 2 is the role
 _ROLE = re.compile(r"""\{\{\s*role\s+(?:"([^"{}\n]*)"|'([^'{}\n]*)')\s*\}\}""")
 _ALLOWED = (
     'allowed in double braces: {{role "system"}}, {{role "user"}}, {{role "model"}} and {{variable}}; blocks, partials '
@@ -105,7 +108,7 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
         report(1, "the file must begin with the front matter, between two lines '---'")
     if problems or head is None:
         raise PromptFileError(*problems[:1])
-    front, lines = parse_front_matter(head[1], 2, report)
+    front, lines = parse_front_matter(head[1], 2, report)  # it begins in line 2, after the first "---"
     if front is not None and front.name != name:
         report(lines["name"], f"name is {front.name!r}, but the file name says {name!r}; make them equal")
     body_line = text.count("\n", 0, head.end()) + 1
@@ -134,17 +137,18 @@ def _decode(data: bytes, report: Report) -> str:
 
 
 def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]:
-    """Split the body at its role markers: system at most once and first, nothing empty, the user last."""
+    """Split the body into sections at its role markers; report unknown roles, a wrong order and empty sections."""
     heads = list(_ROLE.finditer(body))
     before = body[: heads[0].start()] if heads else body
     if before.strip() or not heads:
-        blank = len(before) - len(before.lstrip())
+        blank = len(before) - len(before.lstrip())  # characters before the text that should not be there
         line = first_line + before.count("\n", 0, blank if before.strip() else 0)
         report(line, 'the body must begin with a role: {{role "system"}} or {{role "user"}}')
     sections: list[PromptSection] = []
     ends = [*(head.start() for head in heads[1:]), len(body)]
     for head, end in zip(heads, ends, strict=False):
-        role, line = head[1] or head[2], first_line + body.count("\n", 0, head.start())
+        double_quoted, single_quoted = head.groups()
+        role, line = double_quoted or single_quoted, first_line + body.count("\n", 0, head.start())
         text = VARIABLE.sub(r"{{\1}}", body[head.end() : end].strip())
         if role not in ROLES:
             report(line, f"unknown role {role!r}; allowed: {', '.join(ROLES)}")
@@ -159,7 +163,7 @@ def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]
 
 
 def _check_variables(text: str, start: int, front: FrontMatter | None, lines: Lines, report: Report) -> None:
-    """Check the braces from a position of a text: each variable is declared in the front matter, each input used."""
+    """Report braces after ``start`` that hold no declared variable, and declared inputs that no braces hold."""
     used: set[str] = set()
     for braces in _BRACES.finditer(text, start):
         line = text.count("\n", 0, braces.start()) + 1

@@ -55,8 +55,8 @@ def schema_problem(schema: Any) -> str | None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         return f"at {'.'.join(map(str, error.absolute_path))}: {error.message}"
-    if reference := re.search(r'"\$ref": "(?!#/)[^"]*', text):
-        return f"$ref must point into the same schema ('#/$defs/...'), not to {reference[0][9:]!r}"
+    if reference := re.search(r'"\$ref": "((?!#/)[^"]*)', text):
+        return f"$ref must point into the same schema ('#/$defs/...'), not to {reference[1]!r}"
     return None
 
 
@@ -80,7 +80,7 @@ def _read_version(value: Any) -> Any:
 
 
 def _read_inputs(value: Any) -> Any:
-    """Read inputs also under ``input.schema``, as dotprompt has them."""
+    """Return the inputs declared under ``input``, or under ``input.schema``, as dotprompt writes them."""
     is_nested = isinstance(value, dict) and value.keys() == {"schema"} and isinstance(value["schema"], dict)
     return value["schema"] if is_nested else value
 
@@ -134,7 +134,10 @@ class FrontMatter(_Strict):
 
 
 def parse_front_matter(text: str, first_line: int, report: Report) -> tuple[FrontMatter | None, Lines]:
-    """Read and check the YAML between the two ``---`` lines; return its declarations, None where one is wrong."""
+    """Read the YAML between the two ``---`` lines; return its declarations and the line of each key.
+
+    If a declaration is wrong, that is reported, and None takes their place.
+    """
     try:
         for event in yaml.parse(text, _LOADER):
             if isinstance(event, yaml.AliasEvent):  # a few nested ones would expand to gigabytes
@@ -169,8 +172,8 @@ def _report_problem(error: Any, lines: Lines, first_line: int, report: Report) -
         message += f"; allowed keys: {', '.join(['schema'] if '.' in path else FrontMatter.model_fields)}"
     value = error["input"]
     text = str(value) if isinstance(value, str | int | float) else reprlib.repr(value)
-    is_value = "" if error["type"] == "missing" else f" is {text[:60]!r}"
-    report(lines.get(known, first_line), f"{path or 'the front matter'}{is_value}: {message}")
+    given = "" if error["type"] == "missing" else f" is {text[:60]!r}"
+    report(lines.get(known, first_line), f"{path or 'the front matter'}{given}: {message}")
 
 
 def _key_lines(node: Any, prefix: str, first_line: int) -> list[tuple[str, int]]:

@@ -91,8 +91,9 @@ class PromptLibrary:
         return prompt
 
     def misnamed(self) -> list[Problem]:
-        """List own files that end in ``.prompt`` or have a packaged name, but replace no packaged prompt."""
+        """List problems of own files: a packaged name without the ending ``.prompt``, or a new prompt that is wrong."""
         problems: list[Problem] = []
+        # no hidden files, and no backups that an editor names with "~"
         for path in sorted((self.folder or self.packaged).glob("[!.]*[!~]")):
             name, language = split_name(path.with_suffix(SUFFIX))
             is_prompt_name = NAME.fullmatch(name) and language in LANGUAGES

@@ -115,9 +115,9 @@ def _attribute(value: Any) -> str:
 
 
 def first_passages(passages: str, max_chars: int) -> tuple[Markup, int]:
-    """Return the first of rendered passages, within so many characters, and the number of the others.
+    """Cut rendered passages to the first ones, of at most ``max_chars``; return these and the number of the others.
 
-    A first passage that is too long by itself is cut; nothing is left where there is no room for a part of it.
+    A first passage that is too long by itself is cut; if not even a part of it fits, "" is returned.
     """
     closing = "</passage>"
     kept = passages[: max(0, max_chars)]
@@ -126,15 +126,15 @@ def first_passages(passages: str, max_chars: int) -> tuple[Markup, int]:
         kept = kept[: end + len(closing)]
     else:
         kept = kept[: -len(closing)]
-        has_text = ">" in kept[:-1]  # behind the opening tag
+        has_text = ">" in kept[:-1]  # something follows the opening tag
         kept = f"{kept}{closing}" if has_text else ""
     return Markup(kept), passages.count(closing) - kept.count(closing)
 
 
 def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) -> list[str]:
-    """Escape and close blocks (opening tag, text), as many as fit into `limit` characters; the one that crosses is cut.
+    """Write blocks (opening tag, text) as lines, with the tags in the texts escaped.
 
-    A line end between two of them counts.
+    All lines together, with the line ends between them, have at most ``limit`` characters: the last one is cut to fit.
     """
     if limit is not None and (type(limit) is not int or limit < 1):
         allowed = "a whole number from 1, or None for no bound"
@@ -186,7 +186,9 @@ class Markup(str):
 def _patterns(names: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the pattern to escape and the one to unescape, for a set of tag names."""
     tag = rf"{_GAP}(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})(?![\w-])"
+    # the "<" of "<task" or "</task", and the "&" of "&lt;task" or "&amp;lt;task": they become "&lt;" and "&amp;"
     escape = re.compile(rf"<(?={tag})|&(?=(?:amp;)*lt;{tag})", re.IGNORECASE)
+    # the reverse: the "&lt;" of "&lt;task", and the first "&amp;" of "&amp;lt;task"
     unescape = re.compile(rf"&lt;(?={tag})|&amp;(?=(?:amp;)*lt;{tag})", re.IGNORECASE)
     return escape, unescape
 

@@ -97,6 +97,7 @@ class RelatedQuestions(Form):
 
 def _without_fence(value: str) -> str:
     """Remove a Markdown code fence around a statement."""
+    # the first line is the opening fence, such as "```sql"
     return value.strip("`").partition("\n")[2] if value.startswith("```") else value
 
 
@@ -209,7 +210,7 @@ class RouteChoice(Form):
 
 
 def _choices(value: Any) -> Any:
-    """Accept names alone, one name, or a mapping of name to reason; the caller checks the names."""
+    """Return a list of dicts with name and reason; a model may give names alone, one name, or name -> reason."""
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
     choices = []

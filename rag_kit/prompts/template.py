@@ -184,6 +184,7 @@ class PromptTemplate(ChatPromptTemplate):
         return self.format_messages(**kwargs)
 
     def _validate_input(self, inner_input: Any) -> dict[str, Any]:
+        """Return the values by name; the value of a single variable may come without its name."""
         if not isinstance(inner_input, dict) and len(self.input_variables) != 1:
             raise InvalidInputError(
                 f"The prompt {self.title!r} takes a dict of values ({self._variable_names()}), "
@@ -194,6 +195,7 @@ class PromptTemplate(ChatPromptTemplate):
         return values
 
     def _check_values(self, values: dict[str, Any]) -> None:
+        """Raise InvalidInputError if a variable has no value, or a value is for no variable."""
         missing = [name for name in self.input_variables if name not in values]
         extra = [str(name) for name in values if name not in {*self.input_variables, *self.partial_variables}]
         if not missing and not extra:
@@ -215,7 +217,7 @@ class PromptTemplate(ChatPromptTemplate):
 
 def _string_template(text: str, tags: frozenset[str]) -> TaggedTemplate:
     """Make a string template of a section; braces around no variable are doubled."""
-    parts = VARIABLE.split(text)  # literal text and names of variables in turn
+    parts = VARIABLE.split(text)  # literal texts at even positions, names of variables at odd ones
     parts[::2] = [_escape_braces(part) for part in parts[::2]]
     names = sorted(set(parts[1::2]))
     parts[1::2] = [f"{{{name}}}" for name in parts[1::2]]
