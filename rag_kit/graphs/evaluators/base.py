@@ -39,8 +39,8 @@ class Thresholds:
     upper: float
 
     def __post_init__(self) -> None:
-        numbers = all(isinstance(limit, (int, float)) for limit in (self.lower, self.upper))
-        if not numbers or not -1 <= self.lower <= self.upper <= 1:
+        are_numbers = all(isinstance(limit, (int, float)) for limit in (self.lower, self.upper))
+        if not are_numbers or not -1 <= self.lower <= self.upper <= 1:
             raise InvalidInputError(
                 f"lower={self.lower!r} and upper={self.upper!r} were given; give numbers from -1 to 1, "
                 "lower not above upper."
@@ -84,18 +84,24 @@ class Evaluator(ABC):
 
     @abstractmethod
     def grade(self, question: str, passages: Sequence[Document], language: str) -> Logic[list[Grading]]:
-        """Judge passages: a coroutine that awaits steps, or a plain function where it calls nothing.
+        """Return one grading for each passage, in the order of the passages.
 
-        The question is complete in itself, the passages are in the retriever's order and not to be changed, `language`
-        (``"en"`` or ``"zh"``) is that of the prompts. Each passage gets one grading, in order, also one that could not
-        be judged (``ungraded``).
+        Write it as ``async def`` if it calls a model or a service: by awaiting steps alone
+        (`rag_kit.concurrency.steps.Step`), so that graphs can run it blocking or on an event loop. Otherwise a plain
+        ``def`` that returns the list does.
+
+        Args:
+            question: The question, complete in itself.
+            passages: Passages in the retriever's order, not to be changed; `ungraded` for one that cannot be judged.
+            language: Language of the prompts, ``"en"`` or ``"zh"``.
         """
 
     def ungraded(self, error: BaseException | str) -> Grading:
-        """Make the grading of a passage that could not be judged: ambiguous; an error that ends the run is raised."""
+        """Make the grading of a passage that could not be judged; an error that ends the run is raised instead."""
         if isinstance(error, (BudgetExceededError, GraphBubbleUp)):
             raise error
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        # between the thresholds, so that it counts as ambiguous
         score = min(max(0.0, self.thresholds.lower), self.thresholds.upper)
         return Grading(score, UNGRADED + " ".join(redact(text).split())[:MAX_REASON])
 
@@ -122,8 +128,8 @@ async def judge_passages(
     gradings: Any = evaluator.grade(question, passages, language, **more)
     if inspect.isawaitable(gradings):
         gradings = await gradings
-    listed = isinstance(gradings, (list, tuple)) and len(gradings) == len(passages)
-    if not listed or not all(map(_is_grading, gradings)):
+    has_one_each = isinstance(gradings, (list, tuple)) and len(gradings) == len(passages)
+    if not has_one_each or not all(map(_is_grading, gradings)):
         raise InvalidInputError(
             f"the evaluator {evaluator.name} gave {gradings!r:.100}; its grade must give a list of "
             f"{len(passages)} Grading(score, reason), one for each passage and each score from -1 to 1, or be a "
@@ -133,5 +139,5 @@ async def judge_passages(
 
 
 def _is_grading(value: Any) -> bool:
-    number = isinstance(value, Grading) and isinstance(value.score, (int, float))
-    return number and -1 <= value.score <= 1  # NaN fails the comparison too
+    has_number = isinstance(value, Grading) and isinstance(value.score, (int, float))
+    return has_number and -1 <= value.score <= 1  # NaN fails the comparison too
