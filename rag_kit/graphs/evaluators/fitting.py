@@ -81,7 +81,7 @@ def fit_thresholds(
     if upper is None:
         upper = 1.0
         notes.append(f"{problem} above it: nothing is 'correct'")
-    # the same with all signs turned
+    # with all signs turned and labels exchanged, the lower threshold is the upper one
     negative_lower = _lowest_upper(-values, ~truth, precision)
     if negative_lower is None:
         negative_lower = 1.0
@@ -93,9 +93,10 @@ def fit_thresholds(
     cut = float(cuts[best[len(best) // 2]])  # of equal ones the middle one
     if recall is not None:
         relevant_values = sorted(values[truth])
-        lost_count = int((1 - recall) * len(relevant_values) + 1e-9)  # that may lie below the lower threshold
+        # how many may lie below the lower threshold; 1e-9, since (1 - 0.9) * 10 is a little less than 1
+        lost_count = int((1 - recall) * len(relevant_values) + 1e-9)
         lower = min(lower, float(relevant_values[lost_count]))
-    if lower > upper:
+    if lower > upper:  # they would cross: both become the cut, or the nearest to it between them
         lower = upper = min(max(cut, upper), lower)
     accuracy, auc = float(((values > cut) == truth).mean()), roc_auc(values, truth)
     return Fitted(Thresholds(lower, upper), cut, auc, accuracy, int(truth.size), tuple(notes))
@@ -104,8 +105,8 @@ def fit_thresholds(
 async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[float | None], list[bool]]:
     """Judge each pair: its confidence (None if it could not be judged) and its label."""
     for pair in pairs:
-        listed = isinstance(pair, (tuple, list)) and len(pair) == 3
-        if not listed or not isinstance(pair[0], str) or not isinstance(pair[1], (str, Document)):
+        is_triple = isinstance(pair, (tuple, list)) and len(pair) == 3
+        if not is_triple or not isinstance(pair[0], str) or not isinstance(pair[1], (str, Document)):
             raise InvalidInputError(
                 f"A pair is {pair!r:.60}; give (question, passage, relevant), the passage as a text or a Document."
             )
@@ -145,14 +146,15 @@ def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
     """Return how often a relevant confidence is above an irrelevant one; ties count half."""
     negatives = np.sort(scores[~truth])
     positives = scores[truth]
+    # for each relevant confidence the number of irrelevant ones below it, and of those not above it
     below = np.searchsorted(negatives, positives, "left")
     below_or_equal = np.searchsorted(negatives, positives, "right")
-    return float((below + below_or_equal).mean() / 2 / negatives.size)
+    return float((below + below_or_equal).mean() / 2 / negatives.size)  # the mean of both counts a tie half
 
 
 def _candidate_cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return possible thresholds, and for each the number of pairs above it, and of relevant ones among these."""
-    distinct = np.unique(scores)
+    distinct = np.unique(scores)  # the cuts lie half-way between neighbours
     cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])
     not_above = np.searchsorted(np.sort(scores), cuts, side="right")
     relevant_not_above = np.searchsorted(np.sort(scores[truth]), cuts, side="right")
@@ -160,7 +162,7 @@ def _candidate_cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _lowest_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:
-    """Return the lowest threshold above which at least that share is relevant; None if there is none."""
+    """Return the lowest threshold above which a share of at least ``precision`` is relevant; None without one."""
     cuts, above, relevant_above = _candidate_cuts(scores, truth)
     precise = ((above > 0) & (relevant_above >= precision * above)).nonzero()[0]
     return float(cuts[precise[0]]) if precise.size else None

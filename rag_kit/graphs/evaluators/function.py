@@ -82,7 +82,7 @@ class FunctionEvaluator(Evaluator):
         self.thresholds = thresholds or self.thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
-        """Judge passages; see ``Evaluator.grade``."""
+        """Return a grading for each passage, in order (see ``Evaluator.grade``)."""
         copies = [passage.model_copy(deep=True) for passage in passages]
         if self.takes == "passages":
             values = await attempt(call_user_function(self.name, self.func, question, copies), Exception)
@@ -109,8 +109,8 @@ class FunctionEvaluator(Evaluator):
         values = {"question": question, "passage": text, "document": text, "context": text}
         return Step(
             self.name,
-            lambda config: self.func.invoke(values, config),
-            lambda config: acall_runnable(self.func, values, config),
+            sync=lambda config: self.func.invoke(values, config),
+            native=lambda config: acall_runnable(self.func, values, config),
         )
 
     def _grading_or_error(self, value: Any) -> Grading | Exception:
@@ -151,7 +151,7 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     number = float(score)
     if not math.isfinite(number):
         raise ValueError(f"it returned {number}")
-    if relevant is not None:
+    if relevant is not None:  # grade_score moves the score to the verdict's side of one half
         number, scale = grade_score({"relevant": relevant, "score": number}) or number, "share"
     lowest = 0 if scale == "share" else -1
     if not lowest <= number <= 1:
@@ -186,7 +186,7 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
     except (TypeError, ValueError):
         return "passages"
     try:
-        names = list(signature.bind("question", []).arguments)
+        names = list(signature.bind("question", []).arguments)  # the parameters that two arguments go to
     except TypeError:
         raise InvalidInputError(
             f"{name}{signature} cannot be an evaluator; give a function of two arguments: the question, and one "

@@ -57,7 +57,7 @@ class LexicalEvaluator(Evaluator):
         self.thresholds = thresholds or self.thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
-        """Judge passages; see ``Evaluator.grade``."""
+        """Return a grading for each passage, in order (see ``Evaluator.grade``)."""
         cosines, failure = None, ""
         if self.embeddings is not None and reads(self.embeddings, question):
             try:
@@ -71,11 +71,17 @@ class LexicalEvaluator(Evaluator):
     async def _cosines(self, question: str, texts: list[str]) -> list[float]:
         """Return the cosine of the question and each passage; 0 beside a zero vector."""
         model: Any = self.embeddings
-        query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
-        texts_step = Step(
-            "texts", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts)
+        query_step = Step(
+            "query",
+            sync=lambda _: embed_query(model, question),
+            native=lambda _: aembed_query(model, question),
         )
-        vector, text_vectors = await values_side_by_side([query, texts_step])
+        texts_step = Step(
+            "texts",
+            sync=lambda _: embed_documents(model, texts),
+            native=lambda _: aembed_documents(model, texts),
+        )
+        vector, text_vectors = await values_side_by_side([query_step, texts_step])
         vectors = unit(checked_vectors([vector, *text_vectors], len(texts) + 1, model))
         return [float(cosine) for cosine in vectors[1:] @ vectors[0]]
 

@@ -74,7 +74,7 @@ class LLMEvaluator(Evaluator):
     async def grade(
         self, question: str, passages: Sequence[Document], language: str, *, instructions: str | None = None
     ) -> list[Grading]:
-        """Judge passages; see ``Evaluator.grade``. ``instructions`` go in place of the prompt file's own."""
+        """Return a grading for each passage, in order; ``instructions`` replace those of the prompt file."""
         prompt = self._prompts["zh" if language == "zh" else "en"]
         prompt = prompt.with_instructions(instructions) if instructions and instructions.strip() else prompt
         batches = self._batches(passages)
@@ -112,7 +112,7 @@ class LLMEvaluator(Evaluator):
         if self.batch_size == 1:
             return [self._read_grade(answer)]
         gradings = [self.ungraded("the model left it out")] * count
-        for item in reversed(field_of(answer, "grades")):
+        for item in reversed(field_of(answer, "grades")):  # so that the first entry of an id is written last
             if isinstance(item, dict):
                 for position in read_numbers([item], count).positions:
                     gradings[position] = self._read_grade(item)
@@ -129,9 +129,9 @@ class LLMEvaluator(Evaluator):
 
 
 def without_extractive(model: Any) -> Any:
-    """Leave out stand-bys that are extractive: on a model's scale their scores would put every passage aside.
+    """Remove the extractive model from a model's fallbacks: on a language model's scale it rejects every passage.
 
-    Where such a one would have answered, the call fails, and its passages stay as those that could not be judged.
+    Where it would have answered, the call fails instead, and its passages count as not judged.
     """
     if isinstance(model, RunnableBindingBase):
         return model.model_copy(update={"bound": without_extractive(model.bound)})
@@ -175,13 +175,14 @@ class CrossEncoderEvaluator(Evaluator):
         self.model, self.scale, self.thresholds = model, scale, thresholds or self.thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
-        """Judge passages; see ``Evaluator.grade``."""
+        """Return a grading for each passage, in order (see ``Evaluator.grade``)."""
         scores = await attempt(self._score(question, passages), Exception)
         if isinstance(scores, Exception):
             return [self.ungraded(scores) for _ in passages]
         return [self._read_score(score) for score in scores]
 
     async def _score(self, question: str, passages: Sequence[Document]) -> Sequence[float | None]:
+        """Return the model's score of each passage; None for one that is no finite number."""
         pairs = [(question, passage.page_content) for passage in passages]
         return check_scores(await call_user_function(self.name, self.model.score, pairs), len(passages))
 
