@@ -60,7 +60,7 @@ _FINAL = (
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Tell whether another attempt may help after an error; a branch's error counts as its cause."""
+    """Tell whether another attempt may help after an error; a BranchError is judged by its cause."""
     while isinstance(error, BranchError) and error.__cause__ is not None:
         error = error.__cause__
     return isinstance(error, Exception) and not isinstance(error, _FINAL)
@@ -118,9 +118,10 @@ class Node(Runnable[Any, Any]):
 
     @contextmanager
     def _config(self, config: RunnableConfig | None) -> Iterator[tuple[RunnableConfig, RagContext]]:
-        """Set the config of all that the node calls (it streams without thoughts, or nothing); give the settings too.
+        """Set the config of everything that the node calls; yield it and the run's settings.
 
-        As LangChain's current config it reaches functions of a user's that are given none.
+        By it models stream their tokens without thoughts, or not at all. It is LangChain's current config too, so that
+        it reaches functions of a user's that are given none.
         """
         config = config or get_config()
         context = run_context(self.schema, config)
@@ -250,8 +251,8 @@ def ask(
     """
     return Step(
         prompt.title,
-        lambda config: structured_call(llm, prompt, values, fallback=fallback, config=config),
-        lambda config: astructured_call(llm, prompt, values, fallback=fallback, config=config),
+        sync=lambda config: structured_call(llm, prompt, values, fallback=fallback, config=config),
+        native=lambda config: astructured_call(llm, prompt, values, fallback=fallback, config=config),
     )
 
 
@@ -268,36 +269,36 @@ def write(
     """Make the step that asks a model for text; its tokens are streamed if the node streams."""
     return Step(
         prompt.title,
-        lambda config: ModelCall(llm, prompt, values, config=config).run(ask_for_reply),
-        lambda config: ModelCall(llm, prompt, values, config=config).arun(ask_for_reply),
+        sync=lambda config: ModelCall(llm, prompt, values, config=config).run(ask_for_reply),
+        native=lambda config: ModelCall(llm, prompt, values, config=config).arun(ask_for_reply),
     )
 
 
 def call_within_deadline(
     name: str, sync: Callable[..., Any], native: Callable[..., Any], *, timeout: float | None = None
 ) -> Step[Any]:
-    """Call a function of others (with ``config=``) in a step that ends at its time-out or the run's deadline."""
+    """Make the step that calls foreign code, with ``config=``, until its time-out or the run's deadline."""
     return Step(
         name,
-        lambda config: call_in_time(partial(sync, config=config), timeout),
-        lambda config: acall_in_time(partial(native, config=config), timeout),
+        sync=lambda config: call_in_time(partial(sync, config=config), timeout),
+        native=lambda config: acall_in_time(partial(native, config=config), timeout),
     )
 
 
 def call_user_function(
     name: str, func: Callable[..., Any], *arguments: Any, with_config: bool = False
 ) -> Step[Any]:
-    """Call a user's function, which may be asynchronous, until the run's deadline; under ``ainvoke`` on a thread."""
+    """Make the step that calls a user's function, blocking or async, until the run's deadline."""
     return call_within_deadline(
         name,
-        lambda config: call_function(func, *arguments, *([config] if with_config else [])),
-        lambda config: acall_function(func, *arguments, *([config] if with_config else [])),
+        sync=lambda config: call_function(func, *arguments, *([config] if with_config else [])),
+        native=lambda config: acall_function(func, *arguments, *([config] if with_config else [])),
     )
 
 
 def compute(work: Callable[[], Any]) -> Step[Any]:
-    """Call a function that takes long and has no asynchronous form; under ``ainvoke`` on a thread."""
-    return Step("compute", lambda config: work(), lambda config: run_in_thread(work))
+    """Make the step that calls a slow function without an async form; under ``ainvoke`` it runs on a thread."""
+    return Step("compute", sync=lambda config: work(), native=lambda config: run_in_thread(work))
 
 
 def can_wait() -> bool:
@@ -306,9 +307,9 @@ def can_wait() -> bool:
 
 
 def graph_node(graph: Any, logic: Callable[[Any, Any], Logic[Any]]) -> RunnableLambda[Any, Any]:
-    """Make a node of logic that runs a compiled graph; it is given the state and the graph, and awaits `run_graph`.
+    """Make a node of a coroutine function that is given the state and a compiled graph, and awaits `run_graph`.
 
-    LangGraph finds the graph in the two functions: it is drawn (``xray``), and gives its state.
+    LangGraph finds the graph in the closures of the two functions, to draw it (``xray``) and to read its state.
     """
 
     def sync(state: Any, config: RunnableConfig) -> Any:
@@ -325,28 +326,28 @@ def run_graph(graph: Any, given: Any, context: RagContext, *callbacks: Any) -> S
     more: RunnableConfig = {"callbacks": list(callbacks)}
     return Step(
         "graph",
-        lambda config: graph.invoke(given, merge_configs(config, more), context=context),
-        lambda config: graph.ainvoke(given, merge_configs(config, more), context=context),
+        sync=lambda config: graph.invoke(given, merge_configs(config, more), context=context),
+        native=lambda config: graph.ainvoke(given, merge_configs(config, more), context=context),
     )
 
 
 def branch(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:
-    """Make one step of logic that awaits several, to be run beside others."""
-    return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
+    """Make one step of a coroutine that awaits several steps, so that it can run side by side with others."""
+    return Step(name, sync=lambda config: run(make(), config), native=lambda config: arun(make(), config))
 
 
 def run_side_by_side(branches: Sequence[Step[Any]]) -> Step[FanOut[Any]]:
-    """Do several jobs side by side; return their ``FanOut`` in order, failed ones with their errors."""
+    """Make the step that carries out several steps side by side; its ``FanOut`` has values or errors in order."""
     options: Any = {"names": [branch.name for branch in branches], "on_error": "skip"}
     return Step(
         "beside",
-        lambda config: fan_out([partial(branch.sync, config) for branch in branches], **options),
-        lambda config: afan_out([partial(branch.native, config) for branch in branches], **options),
+        sync=lambda config: fan_out([partial(branch.sync, config) for branch in branches], **options),
+        native=lambda config: afan_out([partial(branch.native, config) for branch in branches], **options),
     )
 
 
 async def values_side_by_side(branches: Sequence[Step[Any]]) -> list[Any]:
-    """Do several jobs side by side; return their values, or raise the error of the first that failed."""
+    """Carry out several steps side by side; return their values, or raise the error of the first that failed."""
     if len(branches) == 1:
         return [await branches[0]]
     fan = await run_side_by_side(branches)

@@ -214,7 +214,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             self.edges.add((name, neighbour))
 
     def remove_node(self, *names: str) -> None:
-        """Remove nodes with their edges; if one other node is left to follow, it always does.
+        """Remove nodes with their edges; where one alone is left to choose, its edge is always taken.
 
         Raises:
             InvalidInputError: There is no node of that name.
@@ -284,8 +284,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         runnable = spec.runnable
 
         async def body(state: Any, context: RagContext) -> Update:
-            calls = partial(runnable.invoke, state), partial(runnable.ainvoke, state)
-            update: Update = await call_within_deadline(name, *calls)
+            sync, native = partial(runnable.invoke, state), partial(runnable.ainvoke, state)
+            update: Update = await call_within_deadline(name, sync, native)
             return update
 
         needs = partial(_check_keys, name, self._gives.get(name, ()))
@@ -331,9 +331,8 @@ def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
     if not isinstance(written, Mapping | None):
         return  # a list of updates, or an object of a state: LangGraph reads them
     for key in keys:
-        goes_on = (
-            key == "status" and isinstance(update, Command) and update.goto
-        )  # such as back to another try
+        # a command may go to another node instead, such as back to another try
+        goes_on = key == "status" and isinstance(update, Command) and update.goto
         if key not in (written or {}) and not goes_on:
             raise InvalidInputError(
                 f"the node {name!r} gave no {key!r}, which is read after it; it gave "
