@@ -126,8 +126,8 @@ def as_chat(
     The last human message is the question. The answer is appended as an ``AIMessage`` whose ``additional_kwargs`` hold
     ``status``, ``citations`` and ``notes``; it has the id of the chunks in which it was streamed. Earlier messages are
     the history, so it does not matter whether the front end sends all of them each time or the checkpointer keeps
-    them. A turn that a guard refused is left out of it. A
-    question back (``clarify``) is a message like any other, unless the run's context has ``clarify=True``.
+    them; turns that a guard refused are left out. A question back (``clarify``) is a message like any other, unless the
+    run's context has ``clarify=True``.
 
     Args:
         graph: What a builder of this kit gave; its checkpointer and store are those of the chat.
@@ -195,13 +195,13 @@ def _question_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
 
 
 def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:
-    """Return the answer as a message, under the id of its stream, so that a front end shows it once."""
+    """Return the answer as a message with the id of the ``streamed`` one, so that a front end shows it once."""
     about = {key: result.get(key) for key in ("status", "citations", "notes")}
     answer, message_id = result["answer"], getattr(streamed, "id", None)
     if message_id in {message.id for message in messages}:
         message_id = None  # a model that gives each message the same id; it would replace an earlier one
     usage = getattr(streamed, "usage_metadata", None)
-    if usage is None:  # the model does not say what its answer took
+    if usage is None:  # the model does not give the tokens of its answer, so these are estimated
         tokens = result["usage"]["tokens"]
         written = min(tokens, estimate_tokens(answer))
         usage = UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)

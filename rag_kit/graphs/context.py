@@ -26,9 +26,9 @@ _default_texts: set[str] = set()
 
 
 def instructions_field(prompt: str, *nodes: str) -> Any:
-    """Make a setting for other instructions (the system message) in a prompt; Studio shows the file's own.
+    """Make a setting by which a run replaces the instructions (the system message) of a prompt.
 
-    Given back unchanged, they mean the file's own, in the language of the run.
+    Studio shows the file's own in English; if a run gives these unchanged, the file's own in its language are used.
     """
     system: Any = load_prompt(prompt, language="en").messages[0]
     text = system.format().text.partition("\n")[2].strip()  # without the line that names the task
@@ -41,12 +41,15 @@ def instructions_field(prompt: str, *nodes: str) -> Any:
     )
 
 
-#: Settings that an empty one does not undo: forms such as Studio's give all of them at their defaults.
+#: Settings that an empty value in a later call does not undo: forms such as Studio's send all at their defaults.
 _HELD = ("filter", "index", "model", "approve_web", "single")
 
 
 def _merge_settings(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the settings given over those kept; those of `_HELD` are not emptied, and both filters hold."""
+    """Merge the settings of a call (``given``) into those with which the turn began (``kept``).
+
+    A given value replaces the kept one, except that none of `_HELD` is emptied, and that both filters must hold.
+    """
     merged = {**kept, **{name: value for name, value in given.items() if value or name not in _HELD}}
     if kept.get("filter") and given.get("filter"):
         merged["filter"] = both_filters(kept["filter"], given["filter"])
@@ -119,6 +122,7 @@ class RagContext(BaseModel):
 
     def __init__(self, **values: Any) -> None:
         for name, value in values.items():
+            # the file's own text in English, as Studio's form sends it, means: no other instructions
             if name.endswith("_instructions") and isinstance(value, str) and value.strip() in _default_texts:
                 values[name] = None
         try:
@@ -151,9 +155,9 @@ class RagContext(BaseModel):
             ) from None
 
     def continued(self, kept: Mapping[str, Any]) -> Self:
-        """Add the settings with which the turn began: those that this call names go before them, but both filters hold.
+        """Return these settings over those with which the turn began (``kept``).
 
-        What says where is searched and what may leave is not undone by its default.
+        Both filters hold, and a default does not undo what limits where is searched and what may leave (`_HELD`).
         """
         return type(self)(**_merge_settings(kept, self.named())) if kept else self
 

@@ -84,8 +84,8 @@ class Guards:
         for guard in self.passages:
             name = _name_of(guard)
             documents = await call_user_function(name, guard, list(documents), with_config=True)
-            listed = isinstance(documents, Sequence)
-            if not listed or not all(isinstance(item, Document) for item in documents):
+            is_sequence = isinstance(documents, Sequence)
+            if not is_sequence or not all(isinstance(item, Document) for item in documents):
                 raise InvalidInputError(
                     f"the guard {name} gave {type(documents).__name__}; it must give a list of Documents."
                 )

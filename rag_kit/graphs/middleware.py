@@ -52,7 +52,7 @@ class CitationState(AgentState[Any]):
 class _Checked(NamedTuple):
     """A response of the model, and the update of the state that its check gave; None if it is no answer.
 
-    ``rank`` compares two answers; one that says nothing counts as that, also where not all could be searched.
+    ``rank`` is the place of the answer in `_BEST_FIRST`; it does not count whether all could be searched.
     """
 
     response: Any
@@ -135,10 +135,10 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
             return _with_unsearched(await handler(request), notes.unsearched)
 
     async def _answer(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
-        """Return the answer to keep, with its check."""
+        """Ask the model and check its answer; if that fails, ask once more. Return the better answer with its check."""
 
         async def ask(changed: ModelRequest[Any]) -> _Checked:
-            response = await Step("model", lambda _: handler(changed), lambda _: handler(changed))
+            response = await Step("model", sync=lambda _: handler(changed), native=lambda _: handler(changed))
             return self._check(request, response)
 
         numbered = self._with_numbered_passages(request)
@@ -177,6 +177,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         for message in request.messages:
             texts = []
             for passage in self._passages_of(message):
+                # rendered alone it has the number 1; it gets the one that it has in the conversation
                 tag = f'<passage id="{numbers[digest_of(passage)]}"'
                 texts.append(render_passages([passage]).replace('<passage id="1"', tag, 1))
             messages.append(message.model_copy(update={"content": "\n".join(texts)}) if texts else message)
@@ -185,7 +186,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return request.override(messages=messages, system_message=system_message)
 
     def _check(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> _Checked:
-        """Check what the model wrote, if it is an answer."""
+        """Check the citations of the model's last message, unless it calls a tool or gives a structured response."""
         last = next((item for item in reversed(response.result) if isinstance(item, AIMessage)), None)
         if last is None or last.tool_calls or response.structured_response is not None:
             return _Checked(response, None)
@@ -220,6 +221,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return request.override(messages=[*request.messages, *answers, complaint])
 
     def _prompt_messages(self, request: ModelRequest[Any], problems: str) -> list[Any]:
+        """Return two messages in the language of the request: the rules for citing, and the problems to mend."""
         return self._prompts[_language_of(request)].format_messages(problems=problems)
 
 

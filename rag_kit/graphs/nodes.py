@@ -125,12 +125,12 @@ class RagNodes:
     def ask(
         self, name: str, state: Values, context: RagContext, values: Values, fallback: Any = None
     ) -> Step[Any]:
-        """Ask the model for an object; if the call fails, its error is returned, or what the fallback makes of it."""
+        """Make the step that asks the model for an object; a failed call gives its error, or ``fallback(error)``."""
         prompt = self.prompt(name, state, context)
         return ask(self.model(context), prompt, values, fallback=fallback or (lambda error: error))
 
     def write(self, name: str, state: Values, context: RagContext, values: Values) -> Step[TextReply]:
-        """Ask the model for text."""
+        """Make the step that asks the model for text by the prompt ``name``."""
         return write(self.model(context), self.prompt(name, state, context), values)
 
     async def write_answer(
@@ -186,9 +186,9 @@ class RagNodes:
         return {"search_query": question}
 
     def fetch(self, query: str, context: RagContext) -> Step[Any]:
-        """Call the retriever; a call that hangs is abandoned at the run's deadline."""
+        """Make the step that calls the retriever; a call that hangs is abandoned at the run's deadline."""
         options: Any = {"k": context.k, "filter": context.filter}
-        if query == "":  # by whoever edited the state
+        if query == "":  # somebody edited the state
             write_note("retrieve: the query is empty, so nothing was searched", unsearched=True)
         retriever = self.retriever_of(context)
         sync = partial(call_retriever, retriever, query, **options)
@@ -283,7 +283,7 @@ class RagNodes:
         return {**checked, "status": status, "answer": answer, "notes": notes, "history": [turn]}
 
     def judge_decline(self, state: Any, answer: str) -> tuple[AnswerStatus, str]:
-        """Return status and text of an answer that declines: not all may have been searched, or read."""
+        """Return status and text of an answer that declines; ``incomplete`` if not all was searched or read."""
         language = state["language"]
         if state.get("unsearched"):
             own_words = f"{answer}\n\n{NOT_ALL_SEARCHED[language]}"

@@ -94,7 +94,7 @@ def _validate(kind: Any, value: Any, expected: str) -> Any:
 
 
 def check_types(kind: type[Any], state: Any) -> None:
-    """Refuse a state in which a key holds what it cannot, as after an edit, and name the key."""
+    """Raise InvalidInputError, which names the key, if a value of the state has a wrong type, as after an edit."""
     for key, hint in get_type_hints(kind).items():
         value = field_of(state, key) or None  # empty: not written yet
         expected = getattr(hint, "__name__", hint)
@@ -284,7 +284,11 @@ def check_answer(
     language: str | None = None,
     judged: Mapping[str, Literal["supported", "unsupported"]] | None = None,
 ) -> Update:
-    """Check the answer's citations against the documents, numbered from 1."""
+    """Check the citations of an answer against the documents, numbered from 1.
+
+    ``judged`` has a model's verdict by statement; without one the words decide. Returns a part of the state:
+    ``citations``, ``uncited`` and ``status``.
+    """
     report = check_citations(answer, documents, language=language, judged=judged)
     citations: list[dict[str, Any]] = []
     for item in report.citations:

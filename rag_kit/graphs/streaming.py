@@ -18,7 +18,7 @@ from rag_kit.models.replies import without_thinking
 _NAMES = ("think", "thinking", "thought", "reasoning")
 _TAGS = [f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")]
 _TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
-# the end of a statement as the prompts ask for it, with its citation
+# the end of a statement with its citation, as the prompts ask for it: ".[1]" or " [1]."
 _CITED = re.compile(r"[.!?。！？] ?[\[［【]\d{1,4}[\]］】]|[\[［【]\d{1,4}[\]］】] ?[.!?。！？]")
 
 
@@ -81,6 +81,7 @@ def _without_thoughts(handler: Any, habits: Habits, untagged: bool | None) -> An
                 is_list = isinstance(message.content, list)
                 added: Any = [{"type": "text", "text": held_back}] if is_list else held_back
                 message = message.model_copy(update={"content": message.content + added})
+            # a closing tag alone shows that the model opens none; an answer without one counts at its end
             if thoughts.untagged or (is_last and len(habits) < _MAX_HABITS):
                 habits[model] = thoughts.untagged or habits.get(model, False)
         elif isinstance(message, BaseMessage):  # and no event of LangGraph's newer protocol
