@@ -31,6 +31,7 @@ FAILED = "failed"
 WEIGHTS = (1.0, 1.0, 0.5)
 
 _NOT_WORD = re.compile(r"\W+")
+# the stop of a sentence at the end of a text, also before closing quotes and brackets: 'so.")'
 _ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
 _END = re.compile(r"^\W*END\W*$")
 
@@ -50,7 +51,7 @@ def sequence_probability(logprobs: Sequence[float]) -> float:
 
 
 def segment_score(parts: Mapping[str, float], weights: Sequence[float] = WEIGHTS) -> float:
-    """``f = p(y) + w_rel s_rel + w_sup s_sup + w_use s_use``."""
+    """Return the paper's score of a segment: ``f = p(y) + w_rel s_rel + w_sup s_sup + w_use s_use``."""
     return parts["p"] + sum(weight * parts[name] for weight, name in zip(weights, CRITIQUES, strict=True))
 
 
@@ -79,7 +80,8 @@ def rank(
     """Score the candidates of a segment; return the best beams, best first, and the candidates with their scores.
 
     A beam for which some candidate had nothing to add competes as it stands, too; one that got no candidate at all
-    has ended. Equal scores: the longer answer, then the order given.
+    has ended. Equal scores: the longer answer, then the order given. With ``hard``, candidates that are irrelevant or
+    unsupported are left out.
     """
     judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
     competitors = _select_competitors(judged, beams, hard)
@@ -108,7 +110,7 @@ def rank(
 
 
 def _extend(beam: Beam, candidate: Continuation) -> Beam:
-    """Make the beam that a scored candidate makes of the one that it continues."""
+    """Return the beam with a scored candidate as one more segment."""
     segment = AnswerSegment(
         text=candidate["text"], beam=candidate["beam"], passage=candidate["passage"], f=candidate["f"] or 0.0
     )
@@ -131,7 +133,7 @@ def without_punctuation(text: str) -> str:
 
 
 def _score(candidate: Continuation, beam: Beam, weights: Sequence[float]) -> Continuation:
-    """Add ``f`` and the score of its beam to a candidate; one that was not judged stays as it is."""
+    """Copy a candidate, with its ``f`` and the score of the beam that it would make if it was judged."""
     if not candidate["parts"]:
         return {**candidate}
     f = segment_score(candidate["parts"], weights)
@@ -156,6 +158,7 @@ def _select_competitors(
         elif drop_unsupported and candidate["labels"].get("support") == "none":
             candidate["reason"] = "the passage does not support it (hard constraint)"
         elif by_text.setdefault(path, candidate) is not candidate:
+            # setdefault returned the candidate that came first with this text
             candidate["reason"] = "another candidate has the same text, and no lower score"
     return list(by_text.values())
 

@@ -18,6 +18,7 @@ from rag_kit.models.runnables import without_retries
 #: Alternatives asked for at each token. Five labels are the most; the rest is room for capitals and quotes.
 TOP_LOGPROBS = 10
 _MAX_TOKENS = 20_000
+# the id of an object in JSON, such as "id": 3; group 1 is the number
 _ID = re.compile(r"\bid\b\W{1,12}(\d{1,4})\b")
 
 
@@ -45,7 +46,7 @@ def with_logprobs(llm: Any, catcher: MessageCatcher) -> Runnable[Any, Any]:
 
 
 def read_tokens(message: Any) -> list[AnswerToken]:
-    """Read the tokens in the metadata of an OpenAI-compatible answer; none if it has none, or malformed ones."""
+    """Read the tokens with log-probabilities in the metadata of an OpenAI-compatible answer; else an empty list."""
     try:
         entries = message.response_metadata["logprobs"]["content"]
         return [_read_token(entry) for entry in entries[:_MAX_TOKENS]]
@@ -60,30 +61,36 @@ def _read_token(entry: Mapping[str, Any]) -> AnswerToken:
         # a log-probability above 0 or NaN is none; minus infinity is a probability of 0
         if not isinstance(text, str) or isinstance(value, bool) or not value <= 1e-6:
             raise ValueError("no token with a log-probability")
-    return AnswerToken(*pairs[0], tuple(pairs[1:]))
+    (chosen_text, chosen_logprob), *alternatives = pairs
+    return AnswerToken(chosen_text, chosen_logprob, tuple(alternatives))
 
 
 def tokens_of_entry(tokens: Sequence[AnswerToken], number: int) -> list[AnswerToken]:
-    """Return the tokens of the list entry with this ``id``; none if the answer has no such entry."""
+    """Return the tokens of one object in a JSON list that a model wrote: that with the ``id`` given as ``number``.
+
+    They begin with its id and end before the next id; the list is empty if no object has the id.
+    """
     text = "".join(token.text for token in tokens)
     ends = list(accumulate(len(token.text) for token in tokens))  # offset in the text where each token ends
     ids = list(_ID.finditer(text))
-    starts = [bisect_right(ends, id.start(1)) for id in ids] + [len(tokens)]  # the token that holds each id
-    for position, id in enumerate(ids):
-        if int(id[1]) == number:
-            return list(tokens[starts[position] : starts[position + 1]])
+    # for each id the position of its token: the first one that ends after the id begins
+    starts = [bisect_right(ends, match.start(1)) for match in ids]
+    for match, start, next_start in zip(ids, starts, [*starts[1:], len(tokens)], strict=False):
+        if int(match[1]) == number:
+            return list(tokens[start:next_start])
     return []
 
 
 def label_probabilities(
     tokens: Sequence[AnswerToken], name: str, label: str, labels: Collection[str]
 ) -> dict[str, float] | None:
-    """Return the probabilities of a field's labels, read where the model wrote the one it chose."""
+    """Return the probability of each label of a field, from the token that begins the ``label`` the model chose."""
     text = "".join(token.text for token in tokens)
     ends = list(accumulate(len(token.text) for token in tokens))  # offset in the text where each token ends
+    # with support and full it matches '"support": "' in '"support": "full"', up to the label
     field_with_label = rf"\b{re.escape(name)}\b\W{{1,12}}(?={re.escape(label)}\b)"
     for match in re.finditer(field_with_label, text, re.IGNORECASE):
-        token = tokens[bisect_right(ends, match.end())]  # that the label begins in
+        token = tokens[bisect_right(ends, match.end())]  # the one in which the label begins
         probabilities = _sum_by_label([*token.top, (token.text, token.logprob)], labels)
         if probabilities[label] > 0:
             return probabilities

@@ -147,6 +147,7 @@ class Paper(SegmentWriter):
             note = "finish: no passage gave a part of an answer"
             return {"answer": DECLINED[state["language"]], "notes": [note]}
         self._send_decided([best], state["streamed"], len(segments))
+        # by these a segment of the answer is found again among the candidates of the trace
         identity = itemgetter("segment", "beam", "text", "passage")
         of_answer = [identity({"segment": number, **part}) for number, part in enumerate(segments, start=1)]
         trace = [{**entry, "won": entry["kept"] and identity(entry) in of_answer} for entry in state["trace"]]
@@ -180,7 +181,7 @@ def wants_passages(state: Mapping[str, Any]) -> str:
 
 
 def _lacks_support(candidate: Mapping[str, Any]) -> bool:
-    """Tell whether the critique found a part of the answer without support; no verdict counts as none."""
+    """Tell whether the critique found a part of the answer without support; False if it gave no verdict on it."""
     labels = candidate["labels"]
     unsupported = labels.get("support") == "none" or labels.get("relevance") == "irrelevant"
     return unsupported and "critique" not in labels
@@ -190,14 +191,14 @@ def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
     """Note what the critique has against the parts of the answer."""
     count, notes = len(winners), []
     judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
-    for name, labels, what in (
+    for name, labels, problem in (
         ("relevance", ("irrelevant",), "rest on a passage that is irrelevant"),
         ("support", ("none",), "are not supported by their passage"),
         ("support", ("partial",), "are supported in part"),
         ("usefulness", ("1", "2"), "may not answer the question"),
     ):
         if found := sum(entry.get(name) in labels for entry in judged):
-            notes.append(f"critique: {found} of {count} parts of the answer {what}")
+            notes.append(f"critique: {found} of {count} parts of the answer {problem}")
     return notes
 
 

@@ -110,10 +110,8 @@ class Reflect(SelfRagNodes):
         notes: list[str] = []
         if grade is None:
             status = check_answer(draft["answer"], state["documents"], language=state["language"])["status"]
-            supported, reason = (
-                status in ("grounded", "undecided"),
-                f"by its citations the answer is {status}",
-            )
+            supported = status in ("grounded", "undecided")
+            reason = f"by its citations the answer is {status}"
             notes = ["grade_support: no usable verdict; the check of the citations decided"]
         else:
             supported, reason = grade.relevant, grade.reason
@@ -182,14 +180,14 @@ def _best_draft(drafts: Sequence[Draft]) -> Draft | None:
     return min(drafts, key=lambda draft: (rank[draft["supported"]], rank[draft["useful"]]), default=None)
 
 
-def _grade_update(state: ReflectState, of: str, good: bool, reason: str, **verdict: bool) -> Update:
-    """Add a verdict to the last draft and to the trace."""
+def _grade_update(state: ReflectState, quality: str, is_good: bool, reason: str, **verdict: bool) -> Update:
+    """Make the update that adds a verdict on a quality (``"support"``) to the last draft and to the trace."""
     draft = {**state["drafts"][-1], **verdict, "reason": reason}
-    entry = _trace_entry(state, of, good, reason, answer=draft["answer"])
+    entry = _trace_entry(state, quality, is_good, reason, answer=draft["answer"])
     return {"drafts": [*state["drafts"][:-1], draft], "trace": [entry]}
 
 
-def _trace_entry(state: ReflectState, of: str, good: bool, reason: str, **more: Any) -> dict[str, Any]:
-    """Make an entry of the trace: what was judged, in which round, and how."""
+def _trace_entry(state: ReflectState, quality: str, kept: bool, reason: str, **more: Any) -> dict[str, Any]:
+    """Make an entry of the trace: which quality was judged, in which round, and how."""
     progress = {"round": state["round"], "generation": state["generations"]}
-    return {**progress, "verdict": of, "kept": good, "reason": reason, **more}
+    return {**progress, "verdict": quality, "kept": kept, "reason": reason, **more}

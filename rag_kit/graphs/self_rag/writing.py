@@ -134,12 +134,13 @@ class SegmentWriter(SelfRagNodes):
         steps = [branch(f"passage {passage}", partial(write, passage)) for passage in passages]
         outcomes: Any = (await run_side_by_side(steps)).outcomes
         errors = [outcome.error for outcome in outcomes]
-        candidates: list[Continuation] = []
+        candidates, probabilities = list[Continuation](), list[float]()
         to_judge: list[int] = []
         for number, outcome in enumerate(outcomes):
-            failed = _new_candidate(state, beam, passages[number])
-            candidate = outcome.value[0] if outcome.ok else failed
+            failed = _new_candidate(state, beam, passages[number]), 0.0
+            candidate, probability = outcome.value if outcome.ok else failed
             candidates.append(candidate)
+            probabilities.append(probability)
             if candidate["text"] and not candidate["reason"]:
                 to_judge.append(number)
         if to_judge:
@@ -148,7 +149,7 @@ class SegmentWriter(SelfRagNodes):
             for number in to_judge:
                 errors[number] = error
                 if error is None:
-                    candidates[number]["parts"]["p"] = outcomes[number].value[1]
+                    candidates[number]["parts"]["p"] = probabilities[number]
         return list(zip(candidates, errors, strict=True))
 
     async def _write_candidate(
@@ -184,6 +185,7 @@ class SegmentWriter(SelfRagNodes):
             reply = await ask_model("critique_usefulness", state, context, values)
             _put_labels(candidates[0], reply.value, reply.tokens, ["usefulness"])
             return
+        # "or 0" is for the type checker alone: here each candidate has a passage
         documents = [state["documents"][candidate["passage"] or 0] for candidate in candidates]
         limit = self.max_passage_chars if len(documents) == 1 else None  # several fit, or they were no group
         values["passages"] = render_passages(documents, max_chars=limit)
