@@ -100,9 +100,6 @@ def fan_out(
         on_error: ``"raise"`` the first failure at once, or ``"skip"`` failed branches and report them.
         names: One name a branch, for the report.
 
-    Returns:
-        Outcomes in the order of the tasks.
-
     Raises:
         BranchError: A branch failed and ``on_error="raise"``; its own error is the ``__cause__``.
         BranchTimeoutError: The same for one that was too slow.
@@ -203,10 +200,7 @@ class _Branch(Generic[T]):
         return Outcome(self.name, value) if failure is None else self.fail(failure)
 
     def fail(self, error: BaseException) -> Outcome[Any]:
-        """Return the outcome of a failed task with ``on_error="skip"``, else raise its error.
-
-        A time-out and a used-up budget are raised as they are, other errors as the cause of a BranchError.
-        """
+        """Return the outcome of a failed task, or raise: a time-out or used-up budget as it is, else BranchError."""
         if self.on_error == "skip":
             return Outcome(self.name, error=error)
         if isinstance(error, (BranchTimeoutError, BudgetExceededError)):

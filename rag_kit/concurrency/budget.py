@@ -88,9 +88,6 @@ class Budget:
 def use_budget(*budgets: Budget) -> Iterator[Budget]:
     """Charge these budgets, and those of blocks around this one, for everything done in the block; yield the last.
 
-    Raises:
-        InvalidInputError: No budget is given.
-
     Example:
         >>> with use_budget(Budget(max_calls=5)) as budget:
         ...     charge_call()
@@ -98,9 +95,7 @@ def use_budget(*budgets: Budget) -> Iterator[Budget]:
         1
     """
     if not budgets:
-        raise InvalidInputError(
-            "use_budget() was given no budget; give one or more, e.g. Budget(max_calls=5)."
-        )
+        raise InvalidInputError("use_budget() was given no budget; give one, e.g. Budget(max_calls=5).")
     token = active_budgets.set(active_budgets.get() + budgets)
     try:
         yield budgets[-1]

@@ -49,7 +49,6 @@ class PooledCall(Generic[T]):
 
     def __init__(self, func: Callable[[], T]) -> None:
         check_abandoned()
-        # counting takes a pass over all calls, so it is done only if enough of them run
         if len(_running) >= MAX_ABANDONED and (hung := count_abandoned()) >= MAX_ABANDONED:
             raise BranchError(
                 f"{hung} branches that were abandoned at their time-out still hang, which is the most that "
@@ -151,10 +150,7 @@ def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: in
 
 
 def draw_ahead(items: Iterable[T]) -> Generator[T]:
-    """Yield the items of a slow iterable: the next one is drawn on a thread while the caller uses the one before.
-
-    Close the generator as that of `map_ahead`.
-    """
+    """Yield items; the next one is drawn on a thread while the caller uses the one before; close it as `map_ahead`."""
     source = iter(items)
     # each call of `map_ahead` draws one item; after the last one it draws _END
     with closing(map_ahead(lambda _: next(source, _END), repeat(None))) as results:
