@@ -46,10 +46,7 @@ _HELD = ("filter", "index", "model", "approve_web", "single")
 
 
 def _merge_settings(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the settings of a call (``given``) into those with which the turn began (``kept``).
-
-    A given value replaces the kept one, except that none of `_HELD` is emptied, and that both filters must hold.
-    """
+    """Merge the settings of a call into those kept of its turn; none of `_HELD` is emptied, both filters hold."""
     merged = {**kept, **{name: value for name, value in given.items() if value or name not in _HELD}}
     if kept.get("filter") and given.get("filter"):
         merged["filter"] = both_filters(kept["filter"], given["filter"])

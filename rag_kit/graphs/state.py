@@ -284,11 +284,7 @@ def check_answer(
     language: str | None = None,
     judged: Mapping[str, Literal["supported", "unsupported"]] | None = None,
 ) -> Update:
-    """Check the citations of an answer against the documents, numbered from 1.
-
-    ``judged`` has a model's verdict by statement; without one the words decide. Returns a part of the state:
-    ``citations``, ``uncited`` and ``status``.
-    """
+    """Check an answer's citations against documents numbered from 1; ``judged``: statement -> a model's verdict."""
     report = check_citations(answer, documents, language=language, judged=judged)
     citations: list[dict[str, Any]] = []
     for item in report.citations:

@@ -74,10 +74,7 @@ def run_context(schema: type[ContextT], config: RunnableConfig | None = None) ->
 
 
 def keep_settings(context: RagContext, question: str | None = None) -> Update:
-    """Return the update that keeps these settings for the turn of a question; empty if they are kept already.
-
-    A question that came by an edit of the state, or comes by a node's update (``question``), has none kept yet.
-    """
+    """Return the update that keeps these settings for the turn of a question; empty if the state has them already."""
     asked = _hash_question(get_config()) if question is None else content_hash(str(clean_texts(question)))
     is_kept = (read_state("turn_settings") or {}).get("question") == asked
     return {} if is_kept else {"turn_settings": {**context.named(), "question": asked}}

@@ -129,15 +129,15 @@ def single_or(following: str) -> Route:
 def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:
     """Make a node that runs CRAG on the question, within what is left of the caps.
 
-    It is called, and not added as it stands, since its settings are another class and its first node would forget
-    the usage so far.
+    A node calls CRAG, instead of CRAG being the node: its settings are of another class, and its first node would
+    forget the usage so far.
     """
 
     async def answer(state: AdaptiveState, graph: Any) -> Update:
         context = run_context(AdaptiveContext)
         with name_caps(context):
             left = remaining_caps(state.get("usage"), context)
-            if left["max_tokens"] == 0:
+            if left["max_tokens"] == 0:  # which CRAG's settings do not allow
                 raise BudgetExceededError("tokens", 0)
             common = ("model", "index", "k", "filter", "citation_check", "answer_instructions")
             single = context.single or {}

@@ -100,7 +100,7 @@ class AdaptiveNodes(RagNodes):
     async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Ask the user a question back; if nobody can reply within this run, it is the answer.
 
-        A node of its own: the one that waits runs anew, and must not write another question.
+        LangGraph runs the node that waits, `clarify`, anew once the reply is there; so the question is written here.
         """
         values = {"question": state["search_query"], "reason": state["reason"]}
         written = await self.ask("clarify_question", state, context, values)
@@ -170,7 +170,7 @@ class AdaptiveNodes(RagNodes):
         return {"documents": list((earlier | found).values()), "hops": [*state["hops"], hop]}
 
     async def answer_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Note what the passages say to the sub-question, for the next steps, not for the user."""
+        """Answer the sub-question from its passages, for the prompts of the next steps; the user does not see it."""
         *earlier, hop = state["hops"]
         documents = _documents_of_last_hop(state)
         written = await self.answer_from(hop["question"], documents, state, context)
@@ -255,6 +255,7 @@ def _go_to(route: Route, classified: Update, problem: str = "") -> Update:
 def _conclude(state: AdaptiveState, *notes: str) -> Update:
     """Make the update that ends the search: with the passages of all steps, the best of each first."""
     by_digest = {digest_of(document): document for document in state["documents"]}
+    # the best passage of each step, then the second of each; None where a step has no more, which is no digest
     best_first = chain.from_iterable(zip_longest(*(hop["found"] for hop in state["hops"])))
     documents = {digest: by_digest[digest] for digest in best_first if digest in by_digest} | by_digest
     return {"sub_question": "", "documents": list(documents.values()), "notes": list(notes)}

@@ -54,7 +54,7 @@ async def read(store: BaseStore, user_id: str) -> list[str]:
 
 
 def write(store: BaseStore, user_id: str, facts: Sequence[str] | None) -> Step[Any]:
-    """Replace the facts about a user; None deletes them."""
+    """Make the step that replaces the facts about a user; None deletes them."""
     if not isinstance(store, BaseStore):
         raise InvalidInputError(
             f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."
@@ -96,7 +96,7 @@ def merge_facts(stored_facts: Sequence[str], new: Iterable[str], message: str, m
 
 def clean_fact(fact: str) -> str:
     """Clean a fact: one line, bounded, without invisible characters; "" if nothing is left."""
-    line = _INVISIBLE.sub(" ", fact[: 4 * MAX_FACT_CHARS]).strip()
+    line = _INVISIBLE.sub(" ", fact[: 4 * MAX_FACT_CHARS]).strip()  # more is not looked at
     return line if len(line) <= MAX_FACT_CHARS else line[: MAX_FACT_CHARS - 1].rstrip() + "…"
 
 
@@ -118,4 +118,4 @@ def _store_step(store: BaseStore, operation: Any) -> Step[Any]:
         except NotImplementedError:  # a store that only blocks, as SqliteStore
             return (await run_in_thread(store.batch, [operation]))[0]
 
-    return Step("store", lambda config: store.batch([operation])[0], native)
+    return Step("store", sync=lambda config: store.batch([operation])[0], native=native)

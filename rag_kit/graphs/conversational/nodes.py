@@ -86,7 +86,7 @@ class ConversationalNodes(RagNodes):
         self.max_facts = max_facts
 
     async def begin(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """See whether the question may be asked, read what is known about the user; no model is called."""
+        """Check the question, read what is known about the user, choose the next node; no model is called."""
         update = await self.first_update(state, context)
         if is_refused(update):
             return update
@@ -102,7 +102,7 @@ class ConversationalNodes(RagNodes):
         return {**update, "choices": {"begin": follows}}
 
     async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
-        """Return the facts known about the user, and notes."""
+        """Return the facts known about the user, and notes that say why there are none."""
         store = get_runtime().store
         if not self.max_facts:
             return [], ["memory: this graph was built without remember=True; user_id is not used"]
@@ -131,7 +131,7 @@ class ConversationalNodes(RagNodes):
         }
 
     async def condense(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """Complete the question from the conversation, without knowing who asks."""
+        """Complete the question from the conversation and, if there are some, the facts about the user."""
         history, summary = state.get("history") or [], state.get("summary") or ""
         name = "condense_for_user" if state["facts"] else "condense"
         conversation = render_conversation(history, summary, context.max_history_chars)
@@ -200,7 +200,7 @@ class ConversationalNodes(RagNodes):
 
 
 def note_when_capped(left_out: str) -> OnCap:
-    """Handle a cap reached after the answer: keep the answer, note what was left out."""
+    """Make a node's update at a cap that is reached after the answer: this is kept, a note says what was left out."""
 
     def capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
         return {"notes": [f"{left_out}: left out, a cap of the run was reached ({error.what})"]}

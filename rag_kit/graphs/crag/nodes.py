@@ -84,7 +84,7 @@ class CragNodes(RagNodes):
         return await self._select_strips(state, context, inside=False)
 
     async def _select_strips(self, state: CragState, context: CragContext, *, inside: bool) -> Update:
-        """Keep the strips that help of passages (``inside``) or of web results; note how many are kept."""
+        """Select the strips that help from the passages (``inside``) or the web results; note how many are kept."""
         key, node, noun = "web_documents", "select_external", "strips of the web"
         gradings: dict[str, Grading] = {}
         if inside:

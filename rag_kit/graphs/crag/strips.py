@@ -25,7 +25,7 @@ MAX_JUDGED = 200
 
 
 class Selection(NamedTuple):
-    """The strips selected; `left_out` were not judged, `rescued`: the best one is kept below the threshold."""
+    """Selected strips; `left_out` more were not judged; `rescued`: the best one is kept though below the threshold."""
 
     documents: list[Document]
     strips: list[Strip]
@@ -34,7 +34,7 @@ class Selection(NamedTuple):
 
 
 def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
-    """Cut a passage into strips of a few sentences."""
+    """Cut a text into strips of ``size`` sentences, a short one into one strip; return where each starts and ends."""
     parts = sentences(text)
     if not parts:
         return []
@@ -60,8 +60,8 @@ async def select_strips(
 ) -> Selection:
     """Cut passages into strips, grade these, and join those that are good enough, in the order of the passages.
 
-    By `known_gradings`, those of whole passages by their digests, one that is a single strip is not judged twice. With
-    `keep_one` the best strip is kept where none reaches the threshold.
+    `known_gradings` are those of whole passages (digest -> grading): a passage that is a single strip is not judged
+    again. With `keep_one` the best strip is kept where none reaches the threshold.
     """
     strips: list[Strip] = []
     for number, passage in enumerate(passages):
@@ -77,7 +77,7 @@ async def select_strips(
         known = (known_gradings or {}).get(digest_of(passage))
         # an evaluator that is not selective weighs strips against each other, so it judges all of them anew
         if known and evaluator.selective and strip["text"] == passage.page_content.strip():
-            strip.update(vars(known))  # type: ignore[typeddict-item]
+            strip.update(vars(known))  # type: ignore[typeddict-item] # score and reason
         else:
             ungraded.append(strip)
     spans = [_cut_span(passages[strip["passage"]], strip["start"], strip["end"]) for strip in ungraded]

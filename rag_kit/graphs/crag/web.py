@@ -66,9 +66,9 @@ class WebSearch:
         # the one place where anything leaves: who runs the graph can see what did
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
         tool_input = self._tool_input(query)
-        calls = partial(self._search, tool_input), partial(self._asearch, tool_input)
+        sync, native = partial(self._search, tool_input), partial(self._asearch, tool_input)
         try:
-            reply = _results_of(await call_within_deadline("web search", *calls, timeout=timeout))
+            reply = _results_of(await call_within_deadline("web search", sync, native, timeout=timeout))
             documents = web_documents(
                 reply, max_results=max_results, max_chars=max_chars, query=query, tool=self.name
             )
@@ -128,7 +128,7 @@ def _results_of(value: Any) -> Any:
 
 
 def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, tool: str) -> list[Document]:
-    """Turn what a search tool gave into documents that say where they are from."""
+    """Turn a search tool's results into documents with their source, without repeats and within the bounds."""
     by_text: dict[str, Document] = {}
     for document in documents_in(value):
         text = clean_text(document.page_content[:max_chars]).strip()[:max_chars]
@@ -226,6 +226,7 @@ def read_approval(reply: Any) -> tuple[str | None, str]:
         reply = True if parsed is None else parsed
     if isinstance(reply, Mapping) and {"approved", "query"} & {*reply}:
         query = reply.get("query")
+        # a query alone approves itself
         reply = reply.get("approved", bool(query)) is True and isinstance(query, str | None)
         if reply and query:
             return query, ""

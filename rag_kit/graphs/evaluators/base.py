@@ -86,14 +86,10 @@ class Evaluator(ABC):
     def grade(self, question: str, passages: Sequence[Document], language: str) -> Logic[list[Grading]]:
         """Return one grading for each passage, in the order of the passages.
 
-        Write it as ``async def`` if it calls a model or a service: by awaiting steps alone
-        (`rag_kit.concurrency.steps.Step`), so that graphs can run it blocking or on an event loop. Otherwise a plain
-        ``def`` that returns the list does.
-
-        Args:
-            question: The question, complete in itself.
-            passages: Passages in the retriever's order, not to be changed; `ungraded` for one that cannot be judged.
-            language: Language of the prompts, ``"en"`` or ``"zh"``.
+        The question is complete in itself; the passages are in the retriever's order and must not be changed; a passage
+        that cannot be judged gets `ungraded`; ``language`` (``"en"`` or ``"zh"``) is that of the prompts. Write it as
+        ``async def`` if it calls a model or a service, and await nothing but `rag_kit.concurrency.steps.Step` in it, so
+        that graphs can also run it blocking. Otherwise a plain ``def`` that returns the list is enough.
         """
 
     def ungraded(self, error: BaseException | str) -> Grading:

@@ -39,7 +39,7 @@ def fit_thresholds(
     recall: float | None = None,
     language: str = "en",
 ) -> Fitted:
-    """Find the thresholds of an evaluator on labelled pairs.
+    """Find the thresholds of an evaluator on labelled pairs, with its AUC and accuracy on them.
 
     ``upper`` is the lowest confidence above which the share of relevant passages is at least ``precision``;
     ``lower`` the highest below which the share of passages that are not is at least that. Where an evaluator separates
@@ -53,9 +53,6 @@ def fit_thresholds(
         recall: Share of relevant pairs that must not lie below ``lower``, which is lowered where more would; None
             for no such rule. Where "incorrect" means to decline, this is the share of answers that are kept.
         language: Language of an evaluator's prompts.
-
-    Returns:
-        The thresholds, with AUC and accuracy.
 
     Raises:
         InvalidInputError: The lengths differ, a confidence is not a finite number, all labels are the same, a setting

@@ -71,17 +71,12 @@ class LexicalEvaluator(Evaluator):
     async def _cosines(self, question: str, texts: list[str]) -> list[float]:
         """Return the cosine of the question and each passage; 0 beside a zero vector."""
         model: Any = self.embeddings
-        query_step = Step(
-            "query",
-            sync=lambda _: embed_query(model, question),
-            native=lambda _: aembed_query(model, question),
-        )
+        # each step has a blocking and an async function
+        query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
         texts_step = Step(
-            "texts",
-            sync=lambda _: embed_documents(model, texts),
-            native=lambda _: aembed_documents(model, texts),
+            "texts", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts)
         )
-        vector, text_vectors = await values_side_by_side([query_step, texts_step])
+        vector, text_vectors = await values_side_by_side([query, texts_step])
         vectors = unit(checked_vectors([vector, *text_vectors], len(texts) + 1, model))
         return [float(cosine) for cosine in vectors[1:] @ vectors[0]]
 
