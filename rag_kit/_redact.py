@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-#: What to mask, and what takes its place. The comments show an example of each.
 _SECRETS = (
     # "Bearer abcdef123456"
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), r"\1 ***"),

@@ -50,8 +50,7 @@ def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[se
 def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = True) -> InvalidInputError:
     """Make the error for a filter on fields that no document has; it names fields, never values.
 
-    ``missing`` are fields of the filter, ``known`` those of all documents. With ``listed=False`` the known ones are not
-    named, for a user who may see only some of the documents.
+    With ``listed=False``, for a user who may see only some of the documents, it does not name the ``known`` fields.
     """
     name = min(missing).removesuffix("[]")
     names = sorted(clean_text(field)[:60] for field in known if not field.endswith("[]"))

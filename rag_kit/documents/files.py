@@ -55,10 +55,7 @@ class AppendLog(contextlib.AbstractContextManager["AppendLog"]):
             raise _cannot_write(path, error) from error
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Append one line for each record, or nothing if one cannot be written as JSON.
-
-        If the last line is cut off, as a killed process leaves it, that is removed before.
-        """
+        """Append one line for each record, or nothing if one is no JSON; a cut-off last line is removed before."""
         unwritten = memoryview(b"".join(map(json_line, records)))
         with self._guard:
             try:

@@ -100,8 +100,7 @@ def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | 
     clause = translate(where, partial(_qdrant_clause, models, metadata_key), partial(_join_in_qdrant, models))
     if clause is True:
         return None
-    # False: a filter that nothing passes
-    return clause or models.Filter(must=[models.HasIdCondition(has_id=[])])
+    return clause or models.Filter(must=[models.HasIdCondition(has_id=[])])  # no document passes
 
 
 def _join_in_qdrant(models: Any, word: str, clauses: list[Any]) -> Any:

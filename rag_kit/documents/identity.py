@@ -82,10 +82,7 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
 
 
 def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
-    """Map UUIDs, which stores make up, to the id that the first ranking with the same text and metadata has for it.
-
-    A text that one ranking has under several ids is left out: these are different chunks.
-    """
+    """Map UUIDs, which stores make up, to the first id of the same chunk: same text, metadata that agree."""
     repeated: set[str] = set()  # texts that one list has under several ids
     for ranking in rankings:
         texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})

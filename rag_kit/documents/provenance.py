@@ -26,11 +26,9 @@ retriever_depth: ContextVar[int] = ContextVar("rag_kit_retriever_depth", default
 
 
 def get_provenance(doc: Document) -> dict[str, Any]:
-    """Read a document's provenance, as a copy.
+    """Return a copy of a document's provenance, ``{"score", "rank", "stages", "notes"}``; ``{}`` if it has none.
 
-    Returns:
-        ``{"score", "rank", "stages", "notes"}``, or ``{}`` where there is none, or something else sits under
-        the key (a document may come from anywhere).
+    Whatever else a document holds under the key (it may come from anywhere) counts as none.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -137,16 +135,10 @@ def strip_provenance(doc: Document) -> Document:
 def add_first_stage(
     hits: Iterable[tuple[Document, float]], stage: str, name: str, query: str, **extra: Any
 ) -> list[Document]:
-    """Write into each document how it was found; return the documents, in the order given, which becomes their rank.
+    """Write into each document how it was found; return the documents in the order given, best first.
 
     The documents themselves are changed: they must be the retriever's own copies, and have no provenance yet.
-
-    Args:
-        hits: Documents and their scores, best first.
-        stage: What found them, such as ``"bm25"``.
-        name: Name of the retriever.
-        query: The query that they were found for.
-        **extra: More about the stage; turned into plain JSON.
+    ``stage`` is what found them, such as ``"bm25"``; ``name`` is the retriever's; ``extra`` is more about the stage.
     """
     documents, is_nested = [], retriever_depth.get() > 0  # nested: the retriever around this one adds stages
     shared = _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)

@@ -134,10 +134,7 @@ class FrontMatter(_Strict):
 
 
 def parse_front_matter(text: str, first_line: int, report: Report) -> tuple[FrontMatter | None, Lines]:
-    """Read the YAML between the two ``---`` lines; return its declarations and the line of each key.
-
-    If a declaration is wrong, that is reported, and None takes their place.
-    """
+    """Read the YAML between two ``---`` lines: its declarations (None if one is wrong), and the line of each key."""
     try:
         for event in yaml.parse(text, _LOADER):
             if isinstance(event, yaml.AliasEvent):  # a few nested ones would expand to gigabytes
