@@ -128,7 +128,7 @@ async def afan_out(
     on_error: OnError = "raise",
     names: Sequence[str] | None = None,
 ) -> FanOut[T]:
-    """Run coroutine functions side by side, with the arguments of `fan_out`.
+    """Run coroutine functions side by side on the event loop; arguments, result and errors are those of `fan_out`.
 
     Nothing outlives the call: branches that are late, or not needed any more because one failed or the caller
     was cancelled, are cancelled and waited for (one second at most, should one refuse to end).

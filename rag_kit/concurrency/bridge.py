@@ -130,7 +130,7 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
 
 
 def blocking(function: Callable[P, Coroutine[Any, Any, T]], name: str) -> Callable[P, T]:
-    """Make the blocking form of a coroutine function: another name, the same arguments and documentation."""
+    """Make the blocking form of a coroutine function; it has another name, the same arguments and documentation."""
 
     @wraps(function)
     def call(*args: P.args, **settings: P.kwargs) -> T:
@@ -169,7 +169,7 @@ async def call_client(
 
 
 def of_another_loop(error: BaseException) -> bool:
-    """Tell whether a call failed because a connection or lock belongs to another, or a closed, event loop."""
+    """Tell whether a call failed because a connection or lock belongs to another event loop, or a closed one."""
     pending: list[BaseException | None] = [error]
     seen_ids: set[int] = set()
     while pending:

@@ -147,7 +147,7 @@ def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
 
 
 def check_seconds(name: str, value: Any, *, zero: bool = False) -> float | None:
-    """Return a time-out as a float; raise InvalidInputError unless it is positive, 0 if ``zero``, or ``None``."""
+    """Return a time-out as a float, None as None; refuse all but positive numbers (and 0 if ``zero``)."""
     if value is None:
         return None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -117,7 +117,7 @@ def _idle_inbox(call: PooledCall[Any]) -> SimpleQueue[PooledCall[Any]]:
 
 
 def _work(inbox: SimpleQueue[PooledCall[Any]]) -> None:
-    """Take calls from an inbox until none came for a while: the life of a thread."""
+    """Carry out the calls that come into an inbox, until none came for a while: the life of a thread."""
     while True:
         try:
             inbox.get(timeout=_IDLE_SECONDS).run(inbox)
@@ -130,7 +130,7 @@ def _work(inbox: SimpleQueue[PooledCall[Any]]) -> None:
 
 
 def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: int = 1) -> Generator[T]:
-    """Apply a function to items on threads while the caller uses the results before; results come in order.
+    """Yield ``func(item)`` for each item, in order; the next ones are computed on threads while the caller uses one.
 
     Items, which may be endless, are drawn on the caller's thread, at most ``max_concurrency`` ahead of the caller. An
     error of the function is raised after all results before it. Close the generator (``contextlib.closing``) to abandon

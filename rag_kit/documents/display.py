@@ -87,7 +87,7 @@ class Table:
         return [self.more.format(hidden)] if hidden > 0 else []
 
     def _row(self, cells: Sequence[Any], first_tag: str, tag: str) -> str:
-        """Write a row as an HTML element; a tag, of the first cell and of the others, may have attributes."""
+        """Write a row as an HTML element; ``first_tag`` opens its first cell, ``tag`` the others, with attributes."""
         elements = []
         for number, cell in enumerate(cells):
             side = "right" if number in self.right else "left"

@@ -114,7 +114,7 @@ def _describe_source(doc: Document) -> str:
 
 
 def _describe_stage(stage: dict[str, Any]) -> str:
-    """Write one stage of a provenance as a line."""
+    """Write one stage of a provenance as a line: ``bm25 · keyword · rank 1 · score 2.5``."""
     # a retriever whose name is that of its stage is written once
     parts = list(dict.fromkeys(str(stage.get(key, "?")) for key in ("stage", "retriever")))
     numbers = [key for key in ("rank", "score", "weight") if stage.get(key) is not None]

@@ -175,7 +175,7 @@ def _remove_stale(folder: Path, prefix: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the file's new name to the disk, where the system can."""
+    """Write a folder's list of names to the disk, where the system can: only then a renamed file is safe."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -39,7 +39,7 @@ def get_provenance(doc: Document) -> dict[str, Any]:
 
 
 def peek_provenance(doc: Document) -> Mapping[str, Any]:
-    """Read a document's provenance without a copy: never change it."""
+    """Return a document's provenance, ``{}`` if it has none; it is not a copy, so never change it."""
     record = doc.metadata.get(PROVENANCE_KEY)
     if isinstance(record, str):
         record = decode_provenance(record)
