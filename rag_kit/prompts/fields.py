@@ -98,9 +98,9 @@ _FOR_PROGRAMMERS = re.compile(
 
 @lru_cache(maxsize=256)
 def for_model(schema: type[BaseModel], language: str, description: str = "") -> type[BaseModel]:
-    """Make a subclass whose JSON schema is in a language; `description` replaces the docstring of a class of the kit.
+    """Make a subclass of a form whose JSON schema tells the model, in a language, what the form and its fields are.
 
-    The docstrings of classes inside one of the kit are left out.
+    For a form of this kit ``description`` replaces the docstring, and docstrings of forms inside it are left out.
     """
     json_schema = schema.model_json_schema()
     is_ours = schema.__module__.partition(".")[0] == "rag_kit"

@@ -75,7 +75,7 @@ class PromptLibrary:
         return PromptTemplate.from_file(self.read(name, language))
 
     def read(self, name: str, language: str = "en") -> PromptFile:
-        """Read a prompt file without making a LangChain object; raises as `load` does."""
+        """Read a prompt file, an own one before the packaged one; InvalidInputError if it is missing or wrong."""
         if language not in LANGUAGES:
             raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
         if not isinstance(name, str) or not NAME.fullmatch(name):  # it becomes part of a path
@@ -149,7 +149,7 @@ def _prompt_path(folder: Path, name: str, language: str) -> Path | None:
 
 
 def _read_file(path: Path) -> PromptFile:
-    """Read a file, but no pipe, which would wait for ever."""
+    """Read and parse a prompt file; a pipe is refused, since reading it would wait for ever."""
     name, language = split_name(path)
     try:
         if path.exists() and not path.is_file():
@@ -161,7 +161,7 @@ def _read_file(path: Path) -> PromptFile:
 
 
 def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Problem]:
-    """Find where a prompt's inputs and output schema differ from another file of its name; code relies on them."""
+    """List differences of inputs and output schema, which code relies on, from another file of the same prompt."""
     problems = []
     if set(prompt.inputs) != set(other.inputs):
         inputs, other_inputs = (", ".join(sorted(file.inputs)) or "none" for file in (prompt, other))
@@ -216,7 +216,7 @@ def prompt_from_text(text: str, *, name: str, language: str = "en") -> PromptTem
 
 
 def check_library(library: PromptLibrary, language: str | None = None) -> list[Problem]:
-    """List the problems of all prompts, or of one language's, by file and line, and between languages."""
+    """List the problems of all prompts, or of those in one language, sorted by file and line."""
     if language is not None and language not in LANGUAGES:
         raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
     problems = {problem for name in library.names() for problem in _check_name(library, name)}
@@ -254,7 +254,7 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
 
 
 def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem]:
-    """Require the task line, by which the extractive model knows what is asked of it."""
+    """List a missing line ``<task>NAME</task>``, by which the extractive model knows what is asked of it."""
     first = prompt.sections[0]
     task = f"<task>{prompt.name}</task>"
     needs_task = original is not None and "system" in (first.role, original.sections[0].role)
@@ -264,7 +264,7 @@ def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem
 
 
 def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
-    """List what differs between two languages of a prompt and must not."""
+    """List the differences between two languages of a prompt that are not allowed."""
     problems = mismatches(second, first, first.language)
     if first.sections[0].role != second.sections[0].role:
         message = f"only one of {first.language} and {second.language} has a system section; make them equal"

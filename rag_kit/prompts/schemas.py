@@ -164,7 +164,7 @@ _CHOICES: Any = ask_for(
 
 
 def _choice(*names: str) -> Any:
-    """Make a type for one text of a list; another text of the model is left for the caller to judge."""
+    """Make a text type whose JSON schema allows ``names`` alone; other texts pass, for the caller to judge."""
     return Annotated[
         str,
         BeforeValidator(lambda value: one_line(value).lower()),

@@ -48,7 +48,7 @@ class TaggedTemplate(StringTemplate):
         return self.template.format_map(escaped)
 
     def _escape(self, name: str, value: Any) -> str:
-        """Write a value as text, with the prompt's tags escaped; in `Markup` only those of this file."""
+        """Write a value as text and escape this file's own tags in it; unless it is `Markup`, the reserved ones too."""
         if isinstance(value, Markup):
             return escape_tags(value, self.own_tags) if self.own_tags else str(value)
         if isinstance(value, str):
@@ -180,7 +180,7 @@ class PromptTemplate(ChatPromptTemplate):
         return super().format_messages(**kwargs)
 
     async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
-        """As `format_messages`; there is nothing to wait for."""
+        """Fill in the values as `format_messages` does; there is nothing to wait for."""
         return self.format_messages(**kwargs)
 
     def _validate_input(self, inner_input: Any) -> dict[str, Any]:
