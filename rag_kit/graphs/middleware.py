@@ -99,7 +99,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         self._prompts = {name: load_prompt("agent_citations", language=name) for name in ("en", "zh")}
 
     def passages(self, messages: Sequence[AnyMessage]) -> list[Document]:
-        """The distinct passages that a conversation's tools found; citation n means the n-th."""
+        """Return the distinct passages that a conversation's tools found; citation n means the n-th."""
         by_digest: dict[str, Document] = {}
         for message in messages:
             for document in self._passages_of(message):
@@ -121,7 +121,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Any:
-        """As `wrap_model_call`."""
+        """Do what `wrap_model_call` does, on an event loop."""
         return await arun(self._answer(request, handler))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -130,7 +130,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
             return _with_unsearched(handler(request), notes.unsearched)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """As `wrap_tool_call`."""
+        """Do what `wrap_tool_call` does, on an event loop."""
         with use_notes() as notes:
             return _with_unsearched(await handler(request), notes.unsearched)
 
@@ -156,7 +156,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return _with_update(best._replace(update={**update, "citation_notes": notes}))
 
     def _passages_of(self, message: AnyMessage) -> Iterator[Document]:
-        """Yield the passages in the message of a tool; none of other messages."""
+        """Yield the passages in the message of a tool; none in other messages and failed calls."""
         if not isinstance(message, ToolMessage) or message.status == "error":
             return
         documents = list(_documents_of(message.artifact))[:_MAX_PASSAGES]
@@ -232,7 +232,7 @@ def _with_update(checked: _Checked) -> Any:
 
 
 def _with_unsearched(result: Any, notes: list[str]) -> Any:
-    """Put notes into the metadata of a tool's result, which no model reads; also where a command holds it."""
+    """Put notes into the metadata, which no model reads, of a tool's message, or of those in a tool's command."""
     if notes and isinstance(result, Command) and isinstance(result.update, Mapping):
         messages = result.update.get("messages")
         if isinstance(messages, list):

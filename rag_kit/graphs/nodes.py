@@ -136,7 +136,7 @@ class RagNodes:
     async def write_answer(
         self, name: str, state: Values, context: RagContext, values: Values, documents: Sequence[Document]
     ) -> TextReply:
-        """Ask the model for an answer, with the passages' pictures if it is to see them."""
+        """Ask the model for an answer, with the passages' pictures if the graph was built with a folder of them."""
         if self._pictures is None or is_extractive(self.model(context)):
             return await self.write(name, state, context, values)
         prompt = self.prompt(name, state, context)
@@ -146,7 +146,7 @@ class RagNodes:
         )
 
     async def first_update(self, state: Values, context: RagContext) -> Update:
-        """Make the update of a first node; if a guard refuses the question, its ``status`` is ``refused``."""
+        """Check the question, choose the language, ask the guards; a question that they refuse ends the run."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
         if context.model or context.index:  # made on a thread now, so that this blocks no event loop later
             await compute(lambda: (self.model(context), self.retriever_of(context)))
@@ -169,7 +169,7 @@ class RagNodes:
     async def complete_question(
         self, state: Values, context: RagContext, history: Markup, name: str = "condense", **more: Any
     ) -> Update:
-        """Make the question complete by the prompt `name`; the guards may refuse the result."""
+        """Ask the model, by the prompt ``name``, for the question in a form without history; guards may refuse it."""
         values = {"question": state["asked"], "history": history, **more}
         query = await self.ask(name, state, context, values)
         if isinstance(query, Exception):
@@ -202,7 +202,7 @@ class RagNodes:
         return allowed
 
     async def visible_passages(self, documents: Sequence[Document]) -> list[Document]:
-        """Return the passages that the guards leave, as a checkpointer takes them."""
+        """Return the passages that the guards let through, with metadata that a checkpointer can store."""
         if self.guards.passages:
             documents = await self.guards.check_passages(documents)
         for note in passage_notes(documents):
@@ -369,7 +369,7 @@ MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are c
 async def check_answer_by_model(
     llm: Any, prompt: PromptTemplate, question: str, answer: str, documents: Sequence[Document], language: str
 ) -> Update:
-    """Check an answer as `check_answer` does, by the verdicts of a language model.
+    """Check an answer by a language model's verdicts on its statements; return what `check_answer` does, and notes.
 
     A statement without a verdict keeps the status that comparing words gave it, and ``notes`` say so. A statement that
     its passage supports in part counts as not supported.

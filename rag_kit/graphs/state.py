@@ -86,7 +86,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _validate(kind: Any, value: Any, expected: str) -> Any:
-    """Check a value that a node, or an editor of a thread, writes to the state; ``expected`` says what is allowed."""
+    """Return a value for the state as the type ``kind``; refuse others, and say in the error what is ``expected``."""
     try:
         return _adapter(kind).validate_python(value)
     except (ValidationError, TypeError):  # a Document that lacks its text raises the latter
@@ -111,7 +111,7 @@ def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
 
 
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
-    """Add up what nodes used, side by side too."""
+    """Add what a node used to the usage so far; nodes that ran side by side are added one by one."""
     added = _validate(Usage, new, "a dict with calls, tokens and seconds (numbers)")
     usage = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
     sums: Any = {name: usage[name] + value for name, value in added.items()}
@@ -129,7 +129,7 @@ def add_notes(old: Sequence[str], new: Sequence[str]) -> list[str]:
 
 
 def merge_choices(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge what nodes chose to follow them; each writes its own key."""
+    """Merge the nodes' choices of the next node; each node writes under its own name."""
     return {
         **old,
         **_validate(
@@ -315,7 +315,7 @@ def empty_state(state: type[Any]) -> Update:
 
 
 def _empty_value(hint: Any) -> Any:
-    """Return the empty value of a type; one that a reducer would append to overwrites the old value."""
+    """Return the value that empties a key of a type; an ``Overwrite`` where the key's reducer would append."""
     if get_origin(hint) is not Annotated:
         make = get_origin(hint) or hint
         return make() if make in (str, list, int, bool) else None

@@ -146,7 +146,7 @@ class ThoughtFilter:
         return self._show(self._text)
 
     def _show(self, text: str) -> str:
-        """Return the part of the answer in a text that was not shown yet."""
+        """Remove the thoughts from the text so far; return what is left and was not shown yet."""
         answer = without_thinking(text)
         shown = self._shown if answer.startswith(self._shown) else ""
         self._shown = answer

@@ -177,7 +177,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         Args:
             name: The new node's name.
             action: An ordinary LangGraph node.
-            after: The node that comes before it; or else
+            after: The node that comes before it; give this one or ``before``.
             before: The node that comes after it.
             **options: Those of ``add_node``.
 
@@ -299,7 +299,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:
-    """Make the route that follows a node's own choice, as it wrote it into the state; without one, the default."""
+    """Make the route to the node that ``name`` chose in the state's ``choices``; without a choice, the default."""
 
     def route(state: Mapping[str, Any]) -> str | Sequence[str]:
         chosen: str | Sequence[str] = (state.get("choices") or {}).get(name, "")
@@ -309,7 +309,7 @@ def choice_of(name: str, default: str | Route = "") -> Route:
 
 
 def _follow(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
-    """Make the function of a node's conditional edges: from the state to the labels of the edges that are taken."""
+    """Make the function of a node's conditional edges, which returns the labels of the edges to take."""
 
     def follow(state: Any) -> list[str]:
         chosen = route(state if isinstance(state, Mapping) else vars(state))

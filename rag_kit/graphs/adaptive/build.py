@@ -150,7 +150,7 @@ def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[
 
 
 def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:
-    """Make an update of the inner run's result; its usage is added once, also after an interrupt."""
+    """Make the update that takes over the result of CRAG; if it was refused, the rest of the state is emptied."""
     notes = list(result.get("notes") or [])
     update: Update = {"notes": notes, **{key: result[key] for key in _KEYS if key in result}}
     if result.get("status") == "refused":  # nothing of the run so far may tell what was refused

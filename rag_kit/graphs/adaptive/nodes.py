@@ -84,7 +84,7 @@ class AdaptiveNodes(RagNodes):
         return _go_to("single", classified, problem)
 
     async def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Answer without a search; a model that cannot hands over to the search."""
+        """Answer without a search; if the model cannot, or declines, choose the single step instead."""
         text, cut_off = "", ""
         if not is_extractive(self.model(context)):
             history = render_turns(state.get("history"), MAX_HISTORY)
@@ -138,7 +138,7 @@ class AdaptiveNodes(RagNodes):
         return {"asked": checked, "search_query": checked, "clarifications": clarifications}
 
     async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Ask for the next fact, given those found so far; or go on to the answer."""
+        """Ask the model for the next sub-question, given the answers so far; without one, go on to the answer."""
         hops, max_calls, question = state["hops"], context.max_calls, state["search_query"]
         hops_left = context.max_hops - len(hops)
         if hops_left <= 0:
@@ -180,7 +180,7 @@ class AdaptiveNodes(RagNodes):
         return {"hops": [*earlier, Hop({**hop, "answer": text})]}
 
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Answer from the passages of all steps; the notes on the way are no sources."""
+        """Answer from the passages of all steps; the answers to sub-questions help the model, but cannot be cited."""
         question, hops = state["search_query"], _render_hops(state)
         if not state["hops"]:  # whoever edited the state wanted none
             write_note("hops: there was no sub-question, so nothing was searched", unsearched=True)
@@ -224,7 +224,7 @@ def classify_by_rule(question: str, earlier: Sequence[str] = ()) -> Classificati
 
 
 async def call_classifier(classifier: Classifier, question: str, earlier: Sequence[str]) -> Classification:
-    """Call a classifier; a route that it names becomes a classification."""
+    """Call a user's classifier; return its Classification, or one made of the name of a route that it gave."""
     verdict: Any = await call_user_function("classify", classifier, question, earlier)
     if isinstance(verdict, Classification):
         return verdict

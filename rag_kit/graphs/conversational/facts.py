@@ -22,7 +22,7 @@ _INVISIBLE = re.compile(r"[\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2028-\u202e\u2
 
 
 def check_user_id(user_id: Any) -> str:
-    """Check that a text names one user and nothing else."""
+    """Return a user's id; refuse what is none: 1 to 128 letters, digits and a few signs."""
     if not isinstance(user_id, str) or not _USER_ID.fullmatch(user_id):
         raise InvalidInputError(
             f"user_id={user_id!r:.60} is no user id; allowed: 1 to 128 letters, digits and @ + : = . _ -"
@@ -77,7 +77,7 @@ def forget_facts(store: BaseStore, user_id: str) -> None:
 
 
 async def aforget_facts(store: BaseStore, user_id: str) -> None:
-    """As `forget_facts`, without blocking the event loop."""
+    """Delete all that is remembered about a user, without blocking the event loop."""
     await write(store, user_id, None).native(None)
 
 

@@ -181,7 +181,7 @@ def documents_in(value: Any, depth: int = 0) -> Iterator[Document]:
 
 
 def _parse_json(text: str) -> list[Any] | dict[str, Any] | None:
-    """Parse a text as a JSON list or object."""
+    """Parse a text as a JSON list or object; return None for any other text."""
     if text.lstrip()[:1] not in ("[", "{") or len(text) > _MAX_JSON:
         return None
     try:
@@ -197,7 +197,7 @@ def _first_text(item: Mapping[Any, Any], names: Sequence[str]) -> str:
 
 
 def _web_address(metadata: Mapping[str, Any]) -> str:
-    """Return the address of a page; others than of the web (``javascript:`` and the like) are dropped."""
+    """Return the first http or https address in a result's metadata; "" if there is none."""
     for value in (metadata.get(name) for name in _LINKS):
         link = clean_text(value).strip()[:_MAX_LINK] if isinstance(value, str) else ""
         try:

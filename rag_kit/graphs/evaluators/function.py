@@ -167,7 +167,7 @@ def _read_truth(value: Any) -> bool | None:
 
 
 def _list_values(values: Any, count: int) -> list[Any]:
-    """Return one value a passage of the list that a grader returned; an error for each if it is no such list."""
+    """Return a grader's values, one for each passage; if it did not return such a list, an error for each."""
     values = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(values, (list, tuple)) and len(values) == count:
         return list(values)

@@ -91,7 +91,7 @@ class LLMEvaluator(Evaluator):
         return gradings
 
     def _batches(self, passages: Sequence[Document]) -> list[list[Document]]:
-        """Group shortened passages for one call each, bounded in number and in text."""
+        """Shorten passages and group them, a group for each call: ``batch_size`` passages, 4 ``max_chars`` characters."""
         batches: list[list[Document]] = []
         room = 0
         for passage in passages:

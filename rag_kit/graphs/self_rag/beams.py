@@ -37,7 +37,7 @@ _END = re.compile(r"^\W*END\W*$")
 
 
 def critique_score(name: str, probabilities: Mapping[str, float]) -> float:
-    """Return the expected value of a critique's labels by their probabilities; 0 without any."""
+    """Return the expected worth (`WORTH`) of a critique's label, given each label's probability; 0 without any."""
     worth = WORTH[name]
     total = sum(probabilities.get(label, 0.0) for label in worth)
     if total <= 0:

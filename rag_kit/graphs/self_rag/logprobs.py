@@ -36,7 +36,7 @@ def may_have_logprobs(llm: Any) -> bool:
 
 
 def with_logprobs(llm: Any, catcher: MessageCatcher) -> Runnable[Any, Any]:
-    """Bind a model so that it gives a message with log-probabilities to the catcher, and labels in plain text.
+    """Bind a model to give log-probabilities, on the message that the catcher gets, and labels in plain text.
 
     Where an endpoint holds its output to a schema, the probabilities would be the grammar's and not the model's own.
     """

@@ -167,7 +167,7 @@ class Paper(SegmentWriter):
         }
 
     def _send_decided(self, beams: Sequence[Beam], sent_count: int, decided_count: int) -> int:
-        """Send the decided segments that were not sent yet, and return how many were; none with an answer guard."""
+        """Send the decided segments not sent yet, unless a guard must see the answer; return how many are done with."""
         if decided_count > sent_count and not self.guards.answer:
             for text in cite_segments(beams[0]["segments"])[sent_count:decided_count]:
                 report("segment", text=text)

@@ -78,7 +78,7 @@ class Reflect(SelfRagNodes):
         return {"search_query": query.query}
 
     async def generate(self, state: ReflectState, context: SelfRagContext) -> Update:
-        """Answer from the passages kept; after a rejected answer, without its unsupported parts."""
+        """Answer from the passages kept; the model is shown a rejected answer, if there is one, and why it was."""
         rejected: dict[str, Any] = {}
         if state["generations"]:
             last = state["drafts"][-1]

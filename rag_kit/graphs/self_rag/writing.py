@@ -213,7 +213,7 @@ def _groups_within(groups: Sequence[Group], calls: int) -> list[Group]:
 
 
 def _passages_for(beam: Beam, state: PaperState) -> list[int]:
-    """Return the passages that a beam may go on from: found by its search, or put into the state since."""
+    """Return the indices of the passages for a beam: those that its search found, or that were put in since."""
     count = len(state["documents"])
     count_then = state.get("known", count)  # after the search; a thread of an earlier version has none
     found = [index for index in beam["found"] if index < count]
@@ -233,7 +233,7 @@ def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Contin
 def _put_labels(
     candidate: Continuation, verdict: Any, tokens: Sequence[logprobs.AnswerToken], critiques: Sequence[str]
 ) -> None:
-    """Put a verdict's labels into a candidate, with probabilities and scores; the lowest labels without a verdict."""
+    """Put a verdict's labels into a candidate, with probabilities and scores; None counts as the lowest labels."""
     for name in critiques:
         label = _WORST[name] if verdict is None else str(getattr(verdict, name))
         candidate["labels"][name] = label
