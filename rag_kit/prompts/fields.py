@@ -71,7 +71,7 @@ def split_lines(value: Any) -> Any:
 def rows_type(max_rows: int, **types: Any) -> Any:
     """Make the type of a list of at most ``max_rows`` objects; ``types``: field -> name of a JSON type, or its schema.
 
-    Only the model is told these types. The caller checks the objects, so that one bad object does not lose the others.
+    Only the schema for the model has these types. The caller checks the objects, so that a bad one loses no other.
     """
     fields = {name: {"type": kind} if isinstance(kind, str) else kind for name, kind in types.items()}
     row = {"type": "object", "properties": fields, "required": list(types), "additionalProperties": False}

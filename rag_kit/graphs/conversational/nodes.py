@@ -155,7 +155,7 @@ class ConversationalNodes(RagNodes):
         return {**update, "choices": {"cite": extras or END}}
 
     async def remember(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """Keep facts that the user states about themselves; the model finds them in the question, and sees no passage."""
+        """Keep facts that users state about themselves; the model finds them in the question, and sees no passage."""
         values = {"question": state["asked"], "facts": user_facts.render_facts(state["facts"])}
         reply = await attempt(self.ask("remember_facts", state, context, values, RAISE))
         if isinstance(reply, Exception):

@@ -91,7 +91,7 @@ class LLMEvaluator(Evaluator):
         return gradings
 
     def _batches(self, passages: Sequence[Document]) -> list[list[Document]]:
-        """Shorten passages and group them, a group for each call: ``batch_size`` passages, 4 ``max_chars`` characters."""
+        """Shorten passages and group them for calls: ``batch_size`` passages and 4 ``max_chars`` characters at most."""
         batches: list[list[Document]] = []
         room = 0
         for passage in passages:
