@@ -28,9 +28,7 @@ def fields_of_filter(where: Filter | None) -> set[str]:
         operators_of[key].add(operator)
         return True
 
-    translate(
-        where, record, lambda word, parts: True
-    )  # only for its calls of `record`, one for each condition
+    translate(where, record, lambda word, parts: True)  # calls `record` with each condition
     needed = {key: operators for key, operators in operators_of.items() if "$exists" not in operators}
     return {f"{key}[]" if "$contains" in operators else key for key, operators in needed.items()}
 

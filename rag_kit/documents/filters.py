@@ -87,7 +87,7 @@ def matches(where: Filter | None, metadata: Mapping[str, Any]) -> bool:
 
 
 def combine_filters(*filters: Filter | None) -> Filter | None:
-    """AND several filters, each checked as by ``validate_filter``; ``None`` and ``{}`` add nothing.
+    """Return a filter that passes what all of these pass; each is checked; ``None`` and ``{}`` add nothing.
 
     Example:
         >>> combine_filters({"tenant": "a"}, None, {"year": 2020})
@@ -139,7 +139,7 @@ def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
 
 
 def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0) -> Clause:
-    """Check and translate one level of a filter, or its negation."""
+    """Check and translate a filter, or its negation (``negate``); ``depth`` counts the filters around it."""
     if not isinstance(where, Mapping):
         raise FilterError(
             f"A filter must be a mapping such as {{'year': 2020}}, not {type(where).__name__} {to_plain(where)!r:.80}."

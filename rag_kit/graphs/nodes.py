@@ -95,7 +95,7 @@ class RagNodes:
         return {END: "refused"} if self.guards.question else {}
 
     def model(self, context: RagContext) -> Any:
-        """The model of the run: the graph's own, or the one that the context names."""
+        """Return the model of the run: the graph's own, or the one that the context names."""
         return self.llm if context.model is None else _named_model(context.model)
 
     def retriever_of(self, context: RagContext) -> Any:

@@ -32,7 +32,7 @@ class MessageCatcher(BaseCallbackHandler):
         self.streamed = streamed
 
     def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
-        """Called with each answer, streamed or not."""
+        """Keep the message of an answer, streamed or not."""
         if not self.streamed or TAG_NOSTREAM not in (tags or ()):
             self.message = getattr(response.generations[0][0], "message", None)
 

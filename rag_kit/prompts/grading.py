@@ -151,7 +151,7 @@ class Critique(Form):
 
 
 def _usable_critiques(value: Any) -> Any:
-    """Drop bad entries; if all are bad, keep them to be refused, so that the model is asked again."""
+    """Return the usable entries; if none is, all of them: they are refused, so that the model is asked again."""
     entries = list_validator(MAX_LABELS)(value)
     usable = []
     for entry in entries:

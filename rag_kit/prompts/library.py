@@ -49,16 +49,16 @@ class PromptLibrary:
             )
 
     def files(self) -> list[Path]:
-        """All prompt files, packaged and own, sorted."""
+        """Return all prompt files, packaged and own, sorted."""
         folders = [folder for folder in (self.packaged, self.folder) if folder is not None]
         return sorted(path for folder in folders for path in folder.glob(f"[!.]*{SUFFIX}"))
 
     def names(self) -> list[str]:
-        """Names of all prompts, packaged and own, sorted."""
+        """Return the names of all prompts, packaged and own, sorted."""
         return sorted({name for name, _ in self.entries()})
 
     def entries(self) -> list[tuple[str, str]]:
-        """(name, language) of all prompts, packaged and own, sorted; files with impossible names left out."""
+        """Return (name, language) of all prompts, packaged and own, sorted; files with impossible names are left out."""
         entries = set(map(split_name, self.files()))
         return sorted(entry for entry in entries if NAME.fullmatch(entry[0]) and entry[1] in LANGUAGES)
 

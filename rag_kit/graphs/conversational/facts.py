@@ -22,7 +22,7 @@ _INVISIBLE = re.compile(r"[\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2028-\u202e\u2
 
 
 def check_user_id(user_id: Any) -> str:
-    """Return a user's id; refuse what is none: 1 to 128 letters, digits and a few signs."""
+    """Return a user's id; refuse all but 1 to 128 letters, digits and a few signs."""
     if not isinstance(user_id, str) or not _USER_ID.fullmatch(user_id):
         raise InvalidInputError(
             f"user_id={user_id!r:.60} is no user id; allowed: 1 to 128 letters, digits and @ + : = . _ -"

@@ -200,7 +200,7 @@ class ConversationalNodes(RagNodes):
 
 
 def note_when_capped(left_out: str) -> OnCap:
-    """Make a node's update at a cap that is reached after the answer: this is kept, a note says what was left out."""
+    """Make the ``on_cap`` of a node after the answer: at a cap its update is a note that says what was left out."""
 
     def capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
         return {"notes": [f"{left_out}: left out, a cap of the run was reached ({error.what})"]}

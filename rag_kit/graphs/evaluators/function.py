@@ -207,7 +207,7 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
 def as_evaluator(value: Any = None, llm: Any = None, prompts: Path | None = None) -> Evaluator:
     """Make an evaluator of a chat model, a cross-encoder, embeddings, a function or a chain.
 
-    None: one that asks ``llm``, a graph's model; by words without one, and beside ``extractive``.
+    Without one of these it asks ``llm``, a graph's model, or, if that is no language model, compares words.
     """
     if value is None:
         by_words = llm is None or is_extractive(llm)
