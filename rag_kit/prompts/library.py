@@ -58,7 +58,7 @@ class PromptLibrary:
         return sorted({name for name, _ in self.entries()})
 
     def entries(self) -> list[tuple[str, str]]:
-        """Return (name, language) of all prompts, packaged and own, sorted; files with impossible names are left out."""
+        """Return (name, language) of all prompts, packaged and own, sorted, without files of impossible names."""
         entries = set(map(split_name, self.files()))
         return sorted(entry for entry in entries if NAME.fullmatch(entry[0]) and entry[1] in LANGUAGES)
 

@@ -41,7 +41,7 @@ _GENERAL_QUESTION = {
 
 
 class AdaptiveNodes(RagNodes):
-    """The nodes."""
+    """Nodes of the adaptive graph; each reads the state and returns an update of it."""
 
     files = (
         "condense", "classify_question", "clarify_question", "direct_answer", "next_hop", "answer",

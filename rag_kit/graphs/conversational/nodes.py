@@ -73,7 +73,7 @@ class ConversationalState(RagState, total=False):
 
 
 class ConversationalNodes(RagNodes):
-    """The nodes."""
+    """Nodes of the conversational graph; each reads the state and returns an update of it."""
 
     files = (
         "summarise_history", "condense", "condense_for_user", "answer", "answer_for_user", "remember_facts",

@@ -37,7 +37,7 @@ _OUT_OF_REACH = (ModelUnreachableError, ModelUnauthorizedError)
 
 
 class Paper(SegmentWriter):
-    """The nodes of mode ``paper``."""
+    """Nodes of mode ``paper``; each reads the state and returns an update of it."""
 
     files = (
         "condense", "retrieve_needed", "continue_answer", "continue_unaided", "critique", "critique_usefulness",

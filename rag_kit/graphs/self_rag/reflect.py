@@ -22,7 +22,7 @@ from rag_kit.text.citations.decline import DECLINED, is_declined
 
 
 class Reflect(SelfRagNodes):
-    """The nodes of mode ``reflect``."""
+    """Nodes of mode ``reflect``; each reads the state and returns an update of it."""
 
     files = ("condense", "answer", "answer_again", "grade_support", "grade_usefulness", "rewrite_query")
     mode = "reflect"

@@ -40,7 +40,7 @@ class Reply(NamedTuple):
 
 
 class SegmentWriter(SelfRagNodes):
-    """The node that writes the candidates of a segment, and has them judged."""
+    """Base with the node that writes the candidates of a segment and has a model judge them."""
 
     async def _ask_scored(
         self, name: str, state: PaperState, context: SelfRagContext, values: Any, **fallback: Any
