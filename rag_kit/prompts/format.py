@@ -115,7 +115,7 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
     sections = _sections(text[head.end() :], body_line, report)
     _check_variables(text, head.end(), front, lines, report)
     if problems or front is None:
-        raise PromptFileError(*sorted(problems, key=lambda p: p.line))
+        raise PromptFileError(*sorted(problems, key=lambda problem: problem.line))
     digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
     max_tokens = front.max_tokens or DEFAULT_MAX_TOKENS
     return PromptFile(

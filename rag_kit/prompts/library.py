@@ -222,7 +222,7 @@ def check_library(library: PromptLibrary, language: str | None = None) -> list[P
     problems = {problem for name in library.names() for problem in _check_name(library, name)}
     if language is not None:
         problems = {problem for problem in problems if split_name(Path(problem.file))[1] == language}
-    return sorted(problems.union(library.misnamed()), key=lambda p: (p.file, p.line, p.message))
+    return sorted(problems.union(library.misnamed()), key=lambda each: (each.file, each.line, each.message))
 
 
 def _check_name(library: PromptLibrary, name: str) -> list[Problem]:

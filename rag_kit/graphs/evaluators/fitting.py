@@ -86,7 +86,7 @@ def fit_thresholds(
     lower = -negative_lower
     cuts, above, relevant_above = _candidate_cuts(values, truth)
     gains = 2 * relevant_above - above  # pairs rightly above a cut, less those wrongly above
-    best = (gains == gains.max()).nonzero()[0]
+    best = np.flatnonzero(gains == gains.max())
     cut = float(cuts[best[len(best) // 2]])  # of equal ones the middle one
     if recall is not None:
         relevant_values = sorted(values[truth])
@@ -161,5 +161,5 @@ def _candidate_cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, 
 def _lowest_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:
     """Return the lowest threshold above which a share of at least ``precision`` is relevant; None without one."""
     cuts, above, relevant_above = _candidate_cuts(scores, truth)
-    precise = ((above > 0) & (relevant_above >= precision * above)).nonzero()[0]
+    precise = np.flatnonzero((above > 0) & (relevant_above >= precision * above))
     return float(cuts[precise[0]]) if precise.size else None
