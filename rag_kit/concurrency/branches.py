@@ -100,6 +100,9 @@ def fan_out(
         on_error: ``"raise"`` the first failure at once, or ``"skip"`` failed branches and report them.
         names: One name a branch, for the report.
 
+    Returns:
+        Outcomes in the order of the tasks.
+
     Raises:
         BranchError: A branch failed and ``on_error="raise"``; its own error is the ``__cause__``.
         BranchTimeoutError: The same for one that was too slow.

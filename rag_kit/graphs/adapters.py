@@ -57,6 +57,9 @@ def as_tool(
             used. A graph that may ask back (``clarify``) does not wait for a reply inside a tool, unless
             ``{"clarify": True}`` is given: its question is the tool's answer.
 
+    Returns:
+        A structured tool, for ``invoke`` and ``ainvoke`` alike.
+
     Raises:
         InvalidInputError: A setting is not allowed, or the graph is none of this package's.
 

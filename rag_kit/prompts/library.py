@@ -193,6 +193,9 @@ def load_prompt(name: str, *, language: str = "en", folder: Path | str | None = 
         folder: A folder whose files win over the packaged ones; None: the environment variable
             ``RAG_KIT_PROMPTS``, if it is set.
 
+    Returns:
+        A new ``PromptTemplate``.
+
     Raises:
         InvalidInputError: There is no such prompt or folder, or the file is wrong (file, line, what is allowed).
 

@@ -54,6 +54,9 @@ def fit_thresholds(
             for no such rule. Where "incorrect" means to decline, this is the share of answers that are kept.
         language: Language of an evaluator's prompts.
 
+    Returns:
+        The thresholds, with AUC and accuracy.
+
     Raises:
         InvalidInputError: The lengths differ, a confidence is not a finite number, all labels are the same, a setting
             is out of range, or no pair could be judged.
