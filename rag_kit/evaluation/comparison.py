@@ -22,7 +22,7 @@ from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Sli
 from rag_kit.evaluation.runs.labels import caveats
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.statistics import bootstrap_intervals, check_level
-from rag_kit.evaluation.wording import in_language, main_language
+from rag_kit.evaluation.wording import check_language, in_language, main_language
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ class Comparison(TabularResult):
 
     def in_language(self, language: Literal["en", "zh"]) -> Comparison:
         """Copy this comparison with its texts in another language."""
-        return replace(self, language=language)
+        return replace(self, language=check_language(language))
 
     @cached_property
     def complementarity(self) -> dict[str, Complementarity]:

@@ -14,7 +14,7 @@ from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first
 from rag_kit.evaluation.remedies import CASES, TABLE, CaseName, Cause, Level, Text, case_of, text_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
-from rag_kit.evaluation.wording import in_chinese, main_language
+from rag_kit.evaluation.wording import check_language, in_chinese, main_language
 
 Role = Literal["answer", "recall", "precision"]
 
@@ -88,7 +88,7 @@ class Diagnosis(TabularResult):
 
     def in_language(self, language: Literal["en", "zh"]) -> Diagnosis:
         """Copy this diagnosis with its texts in another language."""
-        return replace(self, language=_check_language(language))
+        return replace(self, language=check_language(language))
 
     def to_json(self) -> dict[str, Any]:
         """Return the diagnosis as plain JSON, the texts in its language."""
@@ -217,7 +217,7 @@ def diagnose(
     limits = _read_thresholds(thresholds)
     rows = [_diagnose_row(row, metrics, limits) for row in run.rows]
     outcomes = count_outcomes(run, metrics["answer"], limits["answer"])
-    shown = _check_language(
+    shown = check_language(
         main_language(row.example.question for row in run.rows) if language == "auto" else language
     )
     return Diagnosis(run.name, rows, limits, metrics, shown, outcomes)
@@ -289,10 +289,3 @@ def _read_thresholds(thresholds: Any) -> dict[Role, float]:
             f"thresholds is {thresholds!r:.120}; give a number, or one for each of {', '.join(ROLES)}"
         )
     return limits
-
-
-def _check_language(language: Any) -> str:
-    """Return the language; refuse one in which there are no texts."""
-    if language not in ("en", "zh"):
-        raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en, zh")
-    return str(language)

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from rag_kit.errors import InvalidInputError
 from rag_kit.text.language import detect_language
 
 _PLACE = re.compile(r"\{(\w+)\}")  # "{name}"
@@ -38,6 +39,13 @@ def main_language(questions: Iterable[str]) -> Literal["en", "zh"]:
     """Return the language of most questions."""
     is_chinese = [detect_language(question) == "zh" for question in questions]
     return "zh" if 2 * sum(is_chinese) > len(is_chinese) else "en"
+
+
+def check_language(language: Any) -> Literal["en", "zh"]:
+    """Return the language; refuse one in which there are no texts."""
+    if language not in ("en", "zh"):
+        raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en, zh")
+    return cast('Literal["en", "zh"]', language)
 
 
 def in_language(text: str, language: str) -> str:

@@ -142,7 +142,7 @@ class TuningResult(TabularResult):
 
     def _say(self, text: str) -> str:
         """Put a text into the language of most questions."""
-        return in_language(text, self.setup["language"])
+        return in_language(text, self.setup.get("language", "en"))  # earlier searches kept none
 
     def _english_verdict(self) -> str:
         metric = self.setup["metric"]

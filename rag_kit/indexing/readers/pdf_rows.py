@@ -48,13 +48,14 @@ def join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
     cells = list(chain.from_iterable(rows))
     begun = {cell: above for cell in cells if (above := begun_above(cell, cells))}  # a line -> the one above
     pitches = [upper[0].bottom - row[0].bottom for upper, row in pairwise(rows)]
+    nearer = _TIGHT * max(pitches, default=0.0)
     groups: list[list[Word]] = []
     for row, pitch in zip(rows, [0.0, *pitches], strict=True):
         above = next((begun[cell] for cell in row if cell in begun), None)
         # the row would be one with all groups from that of the cell above on
         start = next((n for n, group in enumerate(groups) if above in group), len(groups))
         joined = [*chain.from_iterable(groups[start:]), *row]
-        is_part = pitch < _TIGHT * max(pitches)  # else the line may as well be a row of its own
+        is_part = pitch < nearer  # else the line may as well be a row of its own
         first_lines = set(joined) - begun.keys()
         has_room = not any(_is_below(cell, other) for cell, other in product(first_lines, joined))
         if start == len(groups) or not is_part or not has_room:

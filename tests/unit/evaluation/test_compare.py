@@ -195,6 +195,8 @@ def test_a_comparison_of_chinese_questions_is_printed_in_chinese() -> None:
     assert "pipelines" not in found._repr_html_()
     assert found.in_language("en").slices_table().header[2] == "metric"
     assert str(found.in_language("en")).startswith("2 pipelines on 12 questions, against 乙")
+    with pytest.raises(InvalidInputError, match="language is 'de'"):
+        found.in_language("de")  # type: ignore[arg-type]
 
 
 def test_slices_by_language_type_and_tag() -> None:

@@ -73,6 +73,8 @@ def test_the_winner_is_the_best_of_those_finished_and_beats_the_default(found):
     shown = str(turned)
     assert "结束原因：n_trials=20；20 个设置" in shown and "状态" in shown and "提前放弃" in shown
     assert not re.search(r"[a-z]{3,} [a-z]{3,}", shown)
+    vars(turned)["setup"] = {name: value for name, value in result.setup.items() if name != "language"}
+    assert "n_trials=20; 20 settings" in str(turned)  # a search of before keeps no language
 
 
 def test_bad_settings_are_given_up_early_and_good_ones_are_not(found):
