@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain, groupby, pairwise
 from statistics import median
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 from rag_kit.indexing.readers.pdf_layout import Layout
-from rag_kit.indexing.readers.pdf_lines import Line, Sheet, read_sheets
+from rag_kit.indexing.readers.pdf_lines import Line, Sheet, Word, read_sheets
 from rag_kit.indexing.readers.pdf_tables import join_torn_rows, with_tables
 from rag_kit.indexing.readers.tables import split_runs
 
@@ -45,6 +46,8 @@ _IDENTIFIER = re.compile(
 _EDGE = 0.09  # of a page's height: a line there may be a running one
 _MARGIN = 0.15  # where a number apart from the text may be that of the page
 _TOP = 0.75  # of the page's height; below it the order of the file is kept
+_GUTTER = 3  # sizes of type between two columns, at least
+_HEAD_ABOVE = 3  # sizes of type from a head to the lines of its column in which these are looked for
 _WATERMARK = "/"  # begins the key of a line that runs aslant
 _MAX_RUNNING = 150  # characters of a running line; a longer one is text
 _SAME_HEIGHT = 0.3  # sizes of type between the pieces of one line of code, at most
@@ -74,7 +77,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     sheets = [sheet for page in pages for sheet in page.sheets]
     mono_characters = sum(len(line.text) for sheet in sheets for line in sheet.lines if line.mono)
     for sheet in sheets:
-        sheet.lines = with_tables(_letterhead_first(sheet.lines), sheet.rules)
+        sheet.lines = _with_cut_heads(with_tables(_letterhead_first(sheet.lines), sheet.rules))
         # where most of a document is set in a font of fixed width, that is not a sign of code
         if mono_characters < 0.9 * characters:
             sheet.lines = _with_code(sheet.lines)
@@ -226,6 +229,39 @@ def _heads_column(last_line: Line, later: Sequence[Sequence[Line]], before: Sequ
         if is_beside and is_below:
             return True
     return False
+
+
+def _with_cut_heads(lines: Sequence[Line]) -> list[Line]:
+    """Cut a line that holds the heads of two columns; that of the right column goes before its first line."""
+    page = list(lines)
+    number = 0
+    while number < len(page):  # the list grows, and a head that was cut off may be one of two again
+        if cut := _column_below(page[number], page[number + 1 :]):
+            page[number], head, first = cut
+            page.insert(page.index(first), head)
+        number += 1
+    return page
+
+
+def _column_below(line: Line, later: Sequence[Line]) -> tuple[Line, Line, Line] | None:
+    """Cut a line at a gutter, with columns of text on both sides below; also return the first line of the right one."""
+    for number, (word, after) in enumerate(pairwise(line.words), 1):
+        if after.left - word.right < _GUTTER * line.size:
+            continue
+        below = [other for other in later if 0 < line.bottom - other.bottom < _HEAD_ABOVE * line.size]
+        left = [other for other in below if other.right < after.left and other.left < word.right]
+        right = [
+            other for other in below if other.left > word.right and abs(other.left - after.left) < line.size
+        ]
+        if left and right and len(left) + len(right) == len(below) and not any(one.block for one in below):
+            return _of_words(line, line.words[:number]), _of_words(line, line.words[number:]), right[0]
+    return None
+
+
+def _of_words(line: Line, words: list[Word]) -> Line:
+    """Return a line with some of its words."""
+    text = " ".join(word.text for word in words)
+    return replace(line, text=text, words=words, left=words[0].left, right=words[-1].right)
 
 
 def _with_code(lines: Sequence[Line]) -> list[Line]:

@@ -298,7 +298,10 @@ def _table_parts(table: Rows) -> Iterator[Part]:
     titles = ([text for text in line if not isinstance(text, _Repeat)] for line in lines[:first_header])
     head = "".join(f"{' '.join(filter(None, title))}\n" for title in titles if any(title))
     head += "\n" if head else ""
-    header, *body = join_header(lines[first_header:])
+    columns = [
+        column for column in zip(*lines[first_header:], strict=True) if any(column)
+    ]  # titles may span more
+    header, *body = join_header(list(zip(*columns, strict=True)))
     numbers = numbers[-len(body) - 1 :]  # of the header's last row and the rows below
     for text, start, end in table_groups(header, body):
         yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})

@@ -17,6 +17,7 @@ _GROUP_CHARACTERS = 900  # below the splitter's default chunk_size, so that a gr
 _MAX_SPAN = 1000  # columns of a table in which the text of a merged cell is repeated
 _MAX_REPEATS = 100_000  # cells of a table that repeat the text of a merged one
 _VALUE = re.compile(r"\W*\d[\d\s.,:/+\-–年月日]*\W*[A-Za-z]{0,3}\W*")
+_PAIR = re.compile(r"[^:：]{1,20}[:：]\s*\S")  # a name and its value, as in "Date: 3 May"
 _FEW_ROWS = 3  # a title, a header and a row
 HEAD_ROWS = 30  # rows in which a header is looked for
 
@@ -99,10 +100,12 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
         if is_wide and not is_merged:
             candidates.append(row)
     for row, after in pairwise(candidates):
-        # a line of text with separators in it, above the names of columns, may be as wide as they are
+        # above the names of columns, a line of text with separators in it, or of remarks, may be as wide as they are
         names_follow = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
         values_follow = names_follow and any(map(is_value, texts[after + 1]))
-        is_odd = filled[row][-1] > usual_end or any(map(is_value, texts[row]))
+        is_odd = filled[row][-1] > usual_end or any(
+            is_value(text) or _PAIR.match(text) for text in texts[row]
+        )
         has_repeats = len(set(texts[row])) < len(texts[row])
         if not (is_odd and values_follow) or has_repeats:
             return row

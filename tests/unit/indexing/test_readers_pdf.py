@@ -135,6 +135,13 @@ def test_the_head_of_a_second_column_is_read_after_the_first(page_text):
     assert text.index("the anchor.") < text.index("The drift")
 
 
+@pytest.mark.parametrize("heads", [("How it began", "Noise and roses"), ("起源", "噪声与玫瑰")])
+def test_heads_of_columns_on_one_line_are_parted(page_text, heads):
+    """Each head goes above its own column, also where the file draws both before the columns."""
+    lines = [(50.0, 765.0, 14.0, heads[0]), (310.0, 765.0, 14.0, heads[1]), *columns_of(_LEFT, _RIGHT)]
+    assert page_text(lines).split("\n\n") == [f"# {heads[0]}", _LEFT, f"# {heads[1]}", _RIGHT]
+
+
 def test_a_ruled_table_keeps_wrapped_and_merged_cells(page_text):
     """Lines within a ruled cell are one cell; the text of a merged cell stands in each place that it covers."""
     lines = cells([("Berth", "What it offers")], (65.0, 165.0), 705.0, 0) + column("B01", x=65.0, top=680.0)

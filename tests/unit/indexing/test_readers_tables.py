@@ -121,6 +121,10 @@ def test_merged_titles_are_no_header(tmp_path, reader):
     rows = [["Item", "2025", None], [None, "Q1", "Q2"], ["A", 1, 2], ["B", 3, 4]]
     (part,) = _sheet(reader, tmp_path, rows, "B1:C1")
     assert part == make.table(("Item", "2025 Q1", "2025 Q2"), ("A", "1", "2"), ("B", "3", "4"))
+    # a title over blank columns does not make columns of them
+    rows = [["支出表", None, None], ["月份", None, "费用"], ["一月", None, 120], ["二月", None, 118]]
+    (part,) = _sheet(reader, tmp_path, rows, "A1:C1")
+    assert part == "支出表\n\n" + make.table(("月份", "费用"), ("一月", "120"), ("二月", "118"))
 
 
 @pytest.mark.parametrize(
@@ -356,6 +360,11 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
             "销售报表, 2026\n\n" + make.table(("城市", "数量"), ("北京", "10"), ("上海", "20")),
         ),
         (
+            "差旅汇总,,\n编制单位：华东,,日期：4月2日\n部门,人数,金额\n销售,12,864\n技术,7,312\n",
+            "差旅汇总\n编制单位：华东, 日期：4月2日\n\n"
+            + make.table(("部门", "人数", "金额"), ("销售", "12", "864"), ("技术", "7", "312")),
+        ),
+        (
             "Item,2024,2025\nA,1,2\nB,3,4\n",
             make.table(("Item", "2024", "2025"), ("A", "1", "2"), ("B", "3", "4")),
         ),
@@ -374,6 +383,7 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
         "padded",
         "commas above",
         "value above",
+        "remarks above",
         "years",
         "short rows",
         "one row",
