@@ -85,6 +85,8 @@ def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
     for a, b in permutations(old.keys() & new.keys(), 2):
         if b in old[a] and a not in strict:
             continue  # members of an enumeration, a word and its attribute
+        if old[a] == new[a] or old[b] == new[b]:
+            continue  # it has not moved, but a word that occurs twice is beside it
         has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
         (left, _), (old_left, _) = new[b], old[a]
         if has_neighbour_of_b and left and left == old_left:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import dropwhile, islice, pairwise, product
 
-from rag_kit.text.citations.placing import kind_of, says
+from rag_kit.text.citations.placing import CellTokens, kind_of, says
 from rag_kit.text.citations.source import PassageSource
 from rag_kit.text.citations.tokens import (
     Token,
+    are_alike,
     are_equal,
     are_opposites,
     content_keys,
@@ -28,9 +29,14 @@ _MAX_DENIED = 2
 _WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
 # words that deny something, as a negation does
 _DENYING = word_set(
-    "exempt free prohibit forbid forbidden refus fail exclud prevent"
-    " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除外 停止 禁用 取消"
+    "exempt free prohibit forbid forbidden refus fail exclud prevent except"
+    " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除 除了 除外 停止 禁用 取消"
 )
+_EXCEPTS, _BESIDES = (
+    word_set("except but exclud not no 除 除了 除外 不 无 没有 未"),
+    word_set("还 也 另 另外 also 仍"),
+)
+_EXCEPTED_WITHIN = 4  # tokens after "except" in which what is excepted is looked for
 _MODALS = word_set("may can must shall 可 可以 能够 有权 应 应当 须 必须 务必")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
 _LIMITS = word_set(
@@ -49,6 +55,7 @@ class Pair:
     clause: Sequence[Token] = ()  # of that sentence the best one, where the statement has a single clause
     # each clause of the statement, with the best clause of the sentence for it
     clauses: Sequence[tuple[Sequence[Token], Sequence[Token]]] = ()
+    cells: Sequence[CellTokens] = ()  # of the row of a table that is the span
 
 
 def with_keys_of(source: PassageSource, stated: Sequence[Token]) -> list[Token]:
@@ -144,8 +151,11 @@ def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
     said = {place.value.dimension for place in source.places} if dimensions else set()
     if any(dimension not in _WEAK or dimension in said for dimension in dimensions):
         return "number"
-    if any(token.name for token in unknown):
-        return "name"
+    if names := {token.key for token in unknown if token.name}:
+        in_prose = (
+            names <= source.all_keys - source.row_keys
+        )  # of a table, the text around it may be of the row
+        return "paraphrase" if source.rows and in_prose else "name"
     elsewhere = (source.row_keys or source.all_keys) - source.context_keys
     if source.rows:
         return "changed" if any(_is_or_contains(token.key, elsewhere) for token in unknown) else ""
@@ -165,16 +175,55 @@ def _opposite_or_negation(pair: Pair) -> str:
         is_said_otherwise = is_bound or (word in denied) != (lost in denied_there)
         if are_opposites(word, lost) and not is_said_otherwise:
             return "opposite"
-    if _widens(pair):
+    if _widens(pair) or _includes_exception(pair):
         return "changed"
-    for part, clause in pair.clauses or [(pair.stated, ())]:
+    if any(_contradicts_cell(part, cell) for part, _ in pair.clauses for cell in pair.cells):
+        return "negation"
+    clauses = [(pair.stated, ())] if pair.cells or not pair.clauses else pair.clauses
+    for part, clause in clauses:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
         if is_of_clause and _changes_modal(part, clause):
             return "opposite"
-        if reason := _reason_of_negation(part, clause if is_of_clause else pair.quoted):
+        said_there = clause if is_of_clause else pair.quoted
+        if reason := _reason_of_negation(part, said_there, pair.cells):
             return reason
     return ""
+
+
+def _contradicts_cell(part: Sequence[Token], cell: CellTokens) -> bool:
+    """Tell whether a part of a statement denies what a cell says of the column's header, or says what the cell denies.
+
+    "Commercial use is permitted" contradicts "not permitted" and "no" under the header "Commercial use".
+    """
+    keys, header, text = content_keys(part), _words_of_header(cell), content_keys(cell.text)
+    if not header or not all(_has_form(word, keys) for word in header):
+        return False
+    denied = {words[0] for words in _denied_by_cell(cell)}
+    about = denied or (header if cell.holds else text)
+    is_stated = any(_has_form(word, keys) for word in about)
+    is_denied = any(_has_form(word, words) for word in about for words in _denied(part))
+    says_otherwise = bool({token.key for token in part} & _DENYING)  # "exempt" denies as well
+    return is_stated and is_denied != bool(denied) and not says_otherwise
+
+
+def _has_form(word: str, others: Iterable[str]) -> bool:
+    """Tell whether a word is among others or has a form among them; 退票 is no form of the single character 票."""
+    return any(
+        word == other or (min(len(word), len(other)) > 1 and are_alike(word, other)) for other in others
+    )
+
+
+def _denied_by_cell(cell: CellTokens) -> list[list[str]]:
+    """Return the words that a cell denies; "no" denies the column's header."""
+    if cell.holds is False:
+        return [_words_of_header(cell)]
+    return list(_denied(cell.text))
+
+
+def _words_of_header(cell: CellTokens) -> list[str]:
+    """Return the content words of a cell's header but for modal verbs: 可退票 and 不可退票 differ by one."""
+    return [token.key for token in cell.header if token.content and token.key not in _MODALS]
 
 
 def _widens(pair: Pair) -> bool:
@@ -183,6 +232,20 @@ def _widens(pair: Pair) -> bool:
     onward = dropwhile(lambda tokens_of: tokens_of is not pair.sentence, pair.source.tokens)  # begins with it
     said = sentence.union(*({token.key for token in tokens_of} for tokens_of in islice(onward, 1, 3)))
     return bool((stated - said) & _OF_ALL) and bool((said - stated) & _LIMITS)
+
+
+def _includes_exception(pair: Pair) -> bool:
+    """Tell whether a statement is about what its sentence excepts: 5号房有浴缸 beside 除5号房外，都有浴缸."""
+    stated = content_keys(pair.stated)
+    for position, token in enumerate(pair.sentence):
+        if token.key in ("except", "除", "除了") and not _EXCEPTS.intersection(t.key for t in pair.stated):
+            following = pair.sentence[position + 1 : position + 1 + _EXCEPTED_WITHIN]
+            excepted = [t.key for t in following if t.content][:1]
+            rest = [t.key for t in pair.sentence if t.content and t not in following]
+            has_rest = bool(stated.intersection(rest))
+            if excepted and excepted[0] in stated and excepted[0] not in rest and has_rest:
+                return not _BESIDES.intersection(t.key for t in pair.sentence)
+    return False
 
 
 def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
@@ -198,31 +261,40 @@ def _words_before_bounds(text: Sequence[Token]) -> set[str]:
     return {before.key for before, token in pairwise(text) if token.value and token.value.bound}
 
 
-def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
+def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], cells: Sequence[CellTokens]) -> str:
     """Return "negation" if one text denies a word that the other has and does not deny, else "".
+
+    A quote that is a row of a table is given with its cells: none denies a word of the next one.
 
     "paraphrase" if words do not tell: the statement has more negations, or a word such as "exempt" denies as well.
     """
-    for text, other in ((stated, quoted), (quoted, stated)):
-        keys, denied_there = content_keys(other), [word for words in _denied(other) for word in words]
-        denials = list(_denied(text))
+    in_stated = list(_denied(stated))
+    texts: list[Sequence[Token]] = [cell.text for cell in cells] or [quoted]
+    in_quoted = [words for text in texts for words in _denied(text)]
+    by_cells = [words for cell in cells for words in _denied_by_cell(cell)]
+    for text, denied, other, denied_by_other in (
+        (stated, in_stated, quoted, by_cells or in_quoted),
+        (quoted, in_quoted, stated, in_stated),
+    ):
+        keys, denied_there = content_keys(other), [word for words in denied_by_other for word in words]
         count = Counter(token.key for token in text)
-        denied_count = Counter(words[0] for words in denials)
-        for words in denials:
+        denied_count = Counter(words[0] for words in denied)
+        for words in denied:
             is_always_denied = count[words[0]] == denied_count[words[0]]
             is_denied_there = any(has_alike(word, denied_there) for word in words)
             if is_always_denied and has_alike(words[0], keys) and not is_denied_there:
                 # "exempt from" is "do not have to"
                 return "paraphrase" if {token.key for token in (*text, *other)} & _DENYING else "negation"
-    if sum(is_negation(token.key) for token in stated) > sum(is_negation(token.key) for token in quoted):
+    negations = sum(is_negation(token.key) for token in stated)
+    if negations > max(len(by_cells), sum(is_negation(token.key) for token in quoted)):
         return "paraphrase"
     return ""
 
 
 def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
     """Yield the words that each negation denies: the first two content words after it, or the last one before it."""
-    for position, token in enumerate(text):
-        if is_negation(token.key):
+    for position, (token, after_it) in enumerate(pairwise([*text, Token("")])):
+        if is_negation(token.key) or (token.key == "fail" and after_it.key == "to"):
             following = text[position + 1 : position + 1 + _DENIED_WITHIN]
             after = [word.key for word in following if word.content][:_MAX_DENIED]
             before = [word.key for word in text[:position] if word.content][-1:]

@@ -26,9 +26,9 @@ _DEPENDENT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CLAUSE = re.compile(
-    rf"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s)|(?<=[{HAN}%])[,;:](?=[{HAN}\d])|\s(?=(?:but|while|whereas|aber)\s)"
+    rf"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s(?!respectively))|(?<=[{HAN}%])[,;:](?=[{HAN}\d])|\s(?=(?:but|while|whereas|aber)\s)"
 )
-_LABEL = re.compile(r"[^，；,;：:]{1,16}(?::\s|：)")
+_LABEL = re.compile(r"(?:^|(?<=[，；,;。.]))[^，；,;:：。]{1,16}(?::\s|：)")
 _AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 
 Clause = list[Token]
@@ -70,8 +70,7 @@ def clauses(text: str) -> list[Clause]:
     value_spans = [(token.value.start, token.value.end) for _, token in placed if token.value]
     ends = {match.start() for match in _CLAUSE.finditer(text)}
     for label in _LABEL.finditer(text):
-        if not any(label.start() <= start < label.end() for start, _ in value_spans):
-            ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
+        ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
     ends = {end for end in ends if not any(first <= end < last for first, last in value_spans)}
     joints = [match.start() for match in _AND.finditer(text)]
     cuts = sorted([*((end, False) for end in ends), *((joint, True) for joint in joints)])
@@ -85,19 +84,32 @@ def clauses(text: str) -> list[Clause]:
     return _join_parts(parts)
 
 
+def has_own_subject(clause: Clause) -> bool:
+    """Tell whether a clause begins with a name and says something of it, as "and Ben rang the bell" does."""
+    content = [token for token in clause if token.content]
+    is_first = bool(content) and content[0].name and clause[0].key not in _RELATIVE
+    return is_first and any(not token.name and not token.value for token in content)
+
+
+_RELATIVE = ("which", "who", "whom", "whose", "that", "where", "when")
 _JOINTS = ("and", "und", "but", "aber", "而", "但")
 
 
 def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
-    """Join a part that "and" begins to the one before it, unless both have a value."""
+    """Join a part that "and" begins to the one before it, unless both have a value, or it says something of a name."""
     joined: list[Clause] = []
+    before: Clause = [Token("")]
     for begins_with_and, part in parts:
+        is_after_comma, before = not before, part  # between a comma and the "and" behind it is nothing
+        if begins_with_and and is_after_comma and joined and has_own_subject(part):
+            joined.append(part)
+            continue
         has_value = any(token.value for token in part)
         is_own_clause = has_value and bool(joined) and any(token.value for token in joined[-1])
         if is_own_clause and part[0].value:  # "and 4:15 p.m." is one more value of the clause before
             is_own_clause = False
         if begins_with_and and joined and not is_own_clause:
-            joined[-1] += part
+            joined[-1] += [Token("and"), *part]
         elif part:
             joined.append(part)
     return joined or [[]]

@@ -12,8 +12,8 @@ from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
 from rag_kit.text.citations.placing import Placement, place_values
 from rag_kit.text.citations.source import PassageSource, holds, letters_of
-from rag_kit.text.citations.swaps import swaps_roles, turns_order
-from rag_kit.text.citations.tokens import Token, are_alike, content_keys, has_alike, tokens
+from rag_kit.text.citations.swaps import names_of_another_part, swaps_roles, turns_order
+from rag_kit.text.citations.tokens import Token, are_alike, content_keys, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
 
 # share of a statement's words from which a sentence, with its neighbours, says the whole of it
@@ -34,6 +34,7 @@ _CONTRIBUTES = 0.25
 _POINTING = word_set(
     "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
 )
+_NEAR = 40  # characters before a statement in its passage that are looked at
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 _STUDY = (
     r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
@@ -133,8 +134,12 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     (start, _), (_, end) = source.spans[quoted_sentences[0]], source.spans[quoted_sentences[-1]]
     # the sentence only asks what the statement claims
     asks = _leaves_open(source.plain(*source.spans[best])) and not _leaves_open(statement)
-    is_verbatim = holds(letters_of(source.text[start:end]), letters) and not asks
-    if is_verbatim and not _begins_inside(source.text[start:end], statement):
+    before = _before(source.text[start:end], statement)
+    is_verbatim = (
+        holds(letters_of(source.text[start:end]), letters) and not asks and not _ends_denying(before)
+    )
+    # 陪产假为15天 does not say 产假为15天: the statement begins inside of a word
+    if is_verbatim and not _TWO_HAN.fullmatch(before[-1:] + statement.strip()[:1]):
         return Verdict(1.0, "verbatim", start, end)
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
@@ -143,9 +148,9 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     quoted = [token for number in quoted_sentences for token in source.tokens[number]]
     if is_row:
         quoted += source.captions[best]
-    matched = [] if is_row else [(part, source.best_clause(best, part)) for part in parts]
-    clause = matched[0][1] if len(matched) == 1 else []
-    pair = Pair(stated, quoted, source, source.tokens[best], clause, matched)
+    matched = [(part, () if is_row else source.best_clause(best, part)) for part in parts]
+    clause = matched[0][1] if len(matched) == 1 else ()
+    pair = Pair(stated, quoted, source, source.tokens[best], clause, matched, source.cells_of(best))
     reason, score = compare_words(pair)
     placement: Placement = "open"
     exchanged = ""
@@ -153,6 +158,8 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         placement = place_values(stated, source.places)
         quote = source.plain(start, end)
         exchanged = swaps_roles(statement, quote, source)
+        if not exchanged and names_of_another_part(stated, source.parts_of(best)):
+            exchanged = "name"
         exchanged = exchanged or ("number" if placement == "wrong" else "")
         if not exchanged and reason == "covered" and turns_order(statement, quote):
             exchanged = "order"
@@ -229,11 +236,21 @@ def _leaves_open(sentence: str) -> bool:
     return _OPEN_QUESTION.search(sentence) is not None
 
 
-def _begins_inside(text: str, statement: str) -> bool:
-    """Tell whether a Chinese statement begins in the middle of a text's word: 陪产假为15天 does not say 产假为15天."""
-    said = fold(statement).rstrip("。.")
-    before, found, _ = fold(text).partition(said)
-    return bool(found) and bool(_TWO_HAN.fullmatch(before[-1:] + said[:1]))
+def _before(text: str, statement: str) -> str:
+    """Return what a text has before a statement that it has word for word, on the same line; "" if it has it not."""
+    before, found, _ = fold(text).partition(fold(statement).strip().rstrip("。."))
+    return before.rpartition("\n")[2][-_NEAR:] if found else ""
+
+
+def _ends_denying(before: str) -> bool:
+    """Tell whether a text ends with a negation, which denies what follows.
+
+    Example:
+        >>> _ends_denying("Do not "), _ends_denying("员工不得"), _ends_denying("It is not so. ")
+        (True, True, False)
+    """
+    words = tokens(before)
+    return bool(words) and is_negation(words[-1].key)
 
 
 def _closeness(

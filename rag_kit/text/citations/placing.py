@@ -10,6 +10,7 @@ from rag_kit.text.citations.tokens import Token, content_keys
 from rag_kit.text.values.value import Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
+_IN_TURN, _AND = ("分别", "依次", "respect"), ("和", "与", "及", "以及", "and")
 _MAX_PLACED = 20  # values of a statement that are compared by the words beside them
 
 
@@ -34,6 +35,7 @@ class CellTokens(NamedTuple):
 
     header: list[Token]
     text: list[Token]
+    holds: bool | None = None  # whether the header holds, of a cell that says no more than yes or no
 
 
 def sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:
@@ -43,14 +45,38 @@ def sentence_places(parts: list[list[Clause]], number: int, before: frozenset[st
         earlier_in_part = frozenset[str]()
         for clause in part:
             words = frozenset(content_keys(clause))
+            others = _others_in_turn(clause)
             for token in clause:
                 if token.value:
+                    beside = words - {token.key} - others.get(token.key, set())
                     yield ValuePlace(
-                        token.value, words - {token.key}, earlier, earlier_in_part, before,
+                        token.value, beside, earlier, earlier_in_part, before,
                         (number, part_number),
                     )  # fmt: skip
             earlier |= words
             earlier_in_part |= words
+
+
+def _others_in_turn(clause: Clause) -> dict[str, set[str]]:
+    """Map each value of a clause with "respectively" to what the other values are of, which is named before them.
+
+    In 甲和乙的人口分别为30万和50万, the first value is not that of 乙.
+    """
+    if not any(token.key in _IN_TURN for token in clause):
+        return {}
+    kinds = [(token.key, kind_of(token.value)) for token in clause if token.value]
+    values = [key for key, kind in kinds if kind == kinds[-1][1]]
+    start = clause[: next(n for n, token in enumerate(clause) if token.key in values)] if values else []
+    names = [token.key for token in start if token.name or token.value]
+    if len(names) != len(values):  # then what is right before and behind the "and"
+        joint = next((number for number, token in enumerate(start) if token.key in _AND), 0)
+        before, after = (
+            [token.key for token in part if token.content] for part in (start[:joint], start[joint:])
+        )
+        names = [*before[1 - len(values) :], *after[:1]]
+    if len(names) != len(values):
+        return {}
+    return {value: set(names) - {name} for value, name in zip(values, names, strict=True)}
 
 
 def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:

@@ -29,8 +29,15 @@ _POST = re.compile(
     r"|(?P<who>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任|负责|主持)(?P<post>[^，。；|]{2,12})"
 )
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
+_YES_OR_NO = dict.fromkeys(["yes", "ja", "是", "有", "可", "可以", "能", "✓", "✔", "√", "☑"], True)
+_YES_OR_NO |= dict.fromkeys(
+    ["no", "none", "nein", "否", "无", "不", "不可", "没有", "不能", "✗", "✘", "×", "☒"], False
+)
+_ENDS_SENTENCE = re.compile(r"[.!?。！？;；]\W*$")
+_NUMBER_SIGN = re.compile(r"\bno\.?$", re.IGNORECASE)  # the end of a header such as "Article no."
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _STRUCK = re.compile(r"~~[^~\n]{1,500}~~")
+_MINUS = re.compile(r"(?<![\w)\-])[-−](?=\d)")  # -5 is not 5
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
 # words that say by which time a value is counted, as in a "monthly rent of 900 EUR" -> name of the unit
 _PERIODS = {word: word for word in ("month", "year", "week", "day", "hour")} | {
@@ -61,7 +68,7 @@ class PassageSource:
     @cached_property
     def rows(self) -> dict[int, TableRow]:
         """The rows of its tables by their start in the text."""
-        return {row.start: row for row in table_rows(self.text)}
+        return {row.start: row for row in table_rows(self.text, self.context)}
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
@@ -90,9 +97,21 @@ class PassageSource:
     def _cells(self) -> dict[int, list[CellTokens]]:
         """The tokens of the cells of each row, by the row's start."""
         return {
-            start: [CellTokens(tokens(cell.header), tokens(cell.text, cell.values)) for cell in row.cells]
+            start: [
+                CellTokens(
+                    tokens(_NUMBER_SIGN.sub("", cell.header)),
+                    tokens(cell.text, cell.values),
+                    _YES_OR_NO.get(cell.text.lower()),
+                )
+                for cell in row.cells
+            ]
             for start, row in self.rows.items()
         }
+
+    def cells_of(self, number: int) -> list[CellTokens]:
+        """Return the cells of a table row, given its number among the spans, and its caption; none of a sentence."""
+        cells = self._cells.get(self.spans[number][0])
+        return [*cells, CellTokens([], list(self.captions[number]))] if cells else []
 
     @cached_property
     def _parts(self) -> dict[int, list[list[Clause]]]:
@@ -109,6 +128,10 @@ class PassageSource:
     def clauses(self) -> dict[int, list[Clause]]:
         """The clauses of each sentence, by its start."""
         return {start: list(chain.from_iterable(parts)) for start, parts in self._parts.items()}
+
+    def parts_of(self, number: int) -> list[list[Clause]]:
+        """Return the clauses of each part of a sentence between its semicolons; none of a table row."""
+        return self._parts.get(self.spans[number][0], [])
 
     @cached_property
     def labels(self) -> dict[str, set[str]]:
@@ -222,14 +245,29 @@ class PassageSource:
 
     @cached_property
     def captions(self) -> list[Sequence[Token]]:
-        """For each row the tokens of the sentence above its table, for each sentence no tokens."""
+        """For each row the tokens of what is above its table, for each sentence no tokens.
+
+        Above a table are the sentence before it, the titles since the table before, and the title of the passage.
+        """
         captions: list[Sequence[Token]] = []
-        above: Sequence[Token] = ()
-        for (start, _), sentence in zip(self.spans, self.tokens, strict=True):
-            is_row = start in self.rows
-            captions.append(above if is_row else ())
-            if sentence and not is_row:  # a header has no tokens
-                above = sentence
+        title: Sequence[Token] = ()
+        lines: list[
+            tuple[Sequence[Token], bool]
+        ] = []  # the sentences since the last table; whether one is a title
+        above: list[Token] | None = None  # what is above the present table
+        for (start, end), sentence in zip(self.spans, self.tokens, strict=True):
+            if start in self.rows:
+                if above is None:
+                    titles = [line for line, is_title in lines[:-1] if is_title]
+                    above = list(chain(title, *titles, *(line for line, _ in lines[-1:])))
+                    title = title or (lines[0][0] if len(lines) > 1 and lines[0][1] else ())
+                captions.append(above)
+                continue
+            captions.append(())
+            if above is not None:
+                above, lines = None, []
+            if sentence:  # a header has no tokens
+                lines.append((sentence, not _ENDS_SENTENCE.search(self.text[start:end])))
         return captions
 
     def best_clause(self, number: int, stated: Sequence[Token]) -> Clause:
@@ -273,7 +311,7 @@ def letters_of(text: str) -> str:
         >>> letters_of("Tea, black[1]"), letters_of("红茶 (3)")
         (' tea black ', '红茶3 ')
     """
-    words = _NOT_WORD.sub(" ", fold(_MARK.sub("", text)))
+    words = _NOT_WORD.sub(" ", _MINUS.sub("负", fold(_MARK.sub("", text))))
     return _BESIDE_HAN.sub("", f" {words} ".replace("  ", " "))
 
 

@@ -8,6 +8,7 @@ from itertools import permutations, product
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
+from rag_kit.text.citations.cutting import Clause, has_own_subject
 from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, letters_of, posts
 from rag_kit.text.citations.tokens import Token, content_keys, tokens
@@ -93,6 +94,32 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
     if _is_comparison_turned(statement, sentence) or _is_duty_of_another(statement, passage):
         return "order"
     return ""
+
+
+def names_of_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Clause]]) -> bool:
+    """Tell whether a part of a sentence has all that a statement says but for the names, which another part has.
+
+    "Signed by Ann; Ben was absent" does not say "signed by Ben". The clauses of a sentence are given between its
+    semicolons; a part also begins with a clause that has a name first and says something of it.
+    """
+    parts: list[Clause] = []
+    for clauses in sentence:
+        for number, clause in enumerate(clauses):
+            if not number or has_own_subject(clause):
+                parts.append([*clause])
+            else:
+                parts[-1] += clause
+    keys = [content_keys(part) for part in parts]
+    stated_keys = content_keys(stated)
+    names = {token.key for token in stated if token.name}
+    if len(parts) < 2 or not names or any(stated_keys <= words for words in keys):
+        return False
+    for part, words in zip(parts, keys, strict=True):
+        missing = names - words
+        has_other_name = any(token.name and token.key not in stated_keys for token in part)
+        if missing and has_other_name and stated_keys - names <= words:
+            return any(missing <= others for others in keys)
+    return False
 
 
 def turns_order(statement: str, sentence: str) -> bool:
@@ -222,9 +249,16 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     names = {token.key for token in (*stated_tokens, *said_tokens) if token.name}
     stated, said = _roles(stated_tokens, names), _roles(said_tokens, names)
     both = [word for word in stated if word in said]
-    is_plain = not any(token.key in VOICE or token.key in _AND for token in (*stated_tokens, *said_tokens))
-    if is_plain and any(_is_turned(*two, stated_tokens, said_tokens) for two in permutations(names, 2)):
-        return True
+    has_and = any(token.key in _AND for token in (*stated_tokens, *said_tokens))
+    is_passive, was_passive = (
+        any(token.key in VOICE for token in text) for text in (stated_tokens, said_tokens)
+    )
+    if not has_and and not (is_passive and was_passive):
+        order = (
+            said_tokens if is_passive == was_passive else said_tokens[::-1]
+        )  # "A was seen by B" is "B saw A"
+        if any(_is_turned(*two, stated_tokens, order) for two in permutations(names, 2)):
+            return True
     for one, other in permutations(both, 2):
         for role in stated[one] & said[other] - {""}:
             if role not in said[one] and role not in stated[other]:

@@ -15,7 +15,7 @@ class Reading(NamedTuple):
 
     amount: float
     key: str = ""  # of a date or identifier
-    is_open: bool = False  # a time of day that may be before or after noon
+    is_open: bool = False  # a time of day before or after noon, or a date whose day may be its month
 
 
 _MONTH_NAMES = (
@@ -43,7 +43,7 @@ _H = "〇零一二两三四五六七八九十"
 _N = rf"(?:\d{{1,2}}|[{_H}]{{1,3}})"  # up to two figures, as in days and hours
 _Y = r"(?:1[0-9]|20|21)\d\d"
 _ND = r"(?:st|nd|rd|th)"
-_WHEN = "凌晨|早上|上午|中午|下午|傍晚|晚上|晚"
+_WHEN = "凌晨|早上|上午|中午|正午|下午|傍晚|晚上|晚"
 COINS_ZH = "人民币|港[币元]|新?台币|美[元金]|日元|欧元|英镑"  # before an amount
 _COINS = (
     r"(?:[A-Z]{1,2}|NT)?[$€£¥] ?|(?:EUR|USD|GBP|CNY|RMB|CHF|HKD|TWD|JPY) (?=\d)"
@@ -67,7 +67,9 @@ _PATTERNS = {
         rf"(?<![\d.]){_Y}(?P<s>[-/.])(?:0?[1-9]|1[0-2])(?:(?P=s)(?:0?[1-9]|[12]\d|3[01]))?(?!\d|-(?!{_Y}))",
         rf"(?<![\d{_H}])(?:\d{{4}}|[一二][{_H}]{{3}}) ?年(?:度|(?! ?代)(?: ?{_N} ?月份?(?: ?{_N} ?[日号])?)?)?",
         rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?{_N} ?[日号])?",
-        rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
+        # 31/01/2025; which of two numbers up to 12 is the month stays open
+        rf"(?<![\d/.-])(?:0?[1-9]|[12]\d|3[01])(?P<t>[-/.])(?:0?[1-9]|[12]\d|3[01])(?P=t){_Y}(?![\d/-])",
+        rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?!may\b)(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
         rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){_Y}(?!\d))?"
         rf"|(?:,? | of ){_Y}(?!\d))",
         rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b",
@@ -89,6 +91,8 @@ _PATTERNS = {
         rf"(?:(?:{_WHEN}) ?)?{_HAN_CLOCK}",
         rf"(?:(?:{_WHEN}) ?)?(?<![\d:.]){_CLOCK}",
         rf"{_SPOKEN}{_HALF_OF_DAY}",
+        r"(?:12 )?(?i:noon|midnight)\b",
+        r"(?<=(?: at| by|til| to) )0\d[0-5]\d(?![\d-]|[.,:]\d)",
         r"(?<![\d:.])\d{1,2}(?:\.[0-5]\d)? ?(?:[ap]\.m\.|[ap]m\b)|(?<![\d:.])\d{1,2} Uhr\b",
     ),
     "weekday": (
@@ -102,7 +106,7 @@ _PATTERNS = {
         # numbers of accounts, cards and persons, in one piece or in groups, and of telephones
         r"(?<![\d.,])(?!(?:(?:19|20)\d\d ){2})(?:\d{4}(?: \d{4}){2,} \d{1,4}(?! ?[A-Za-z°])|\d{16,}[Xx]?|\d{17}[Xx])"
         r"(?![\d%元万亿]|[.,]\d| ?[$€£¥]|-\d)",
-        r"(?<![\d.,-])0\d{2,3}-\d{7,8}(?!\d)",
+        r"(?<![\d.,-])(?:0\d{2,3}-\d{7,8}|\d{3,4}(?:-\d{3,4}){2})(?![\d-])|\+\d{1,3}(?:[ -]\d{2,5}){2,4}(?!\d)",
     ),
     "share": (
         rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
@@ -111,6 +115,7 @@ _PATTERNS = {
         r"(?! (?:hour|year|day|month|century))",
         r"[Hh]alf(?= (?:of|the|its|their|all)\b|$)(?! the time)",
         r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
+        rf"(?:[1-9](?:\.\d)?|[{_H}]{{1,2}}) ?折(?![叠断磨返腾合])",
     ),
     "ordinal": (
         rf"\d{{1,4}}{_ND}\b|(?i:{_ORDINAL})\b(?! half| of all)",
@@ -127,10 +132,10 @@ NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
     r"[-+]?\d|(?<![背担胜抱肩承自])负(?=\d)|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
-    r"|礼(?=拜)|[上中下](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|[A-Za-zäöü]+"
+    r"|礼(?=拜)|[上中下正](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|[A-Za-zäöü]+"
     rf"|{COINS_ZH}"
 )
-TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch").union(
+TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch noon midnight").union(
     WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("day", "days", "tag", "tags"))
 )
 #: Codes in capitals that a value may begin with, and what may follow "a" where that counts.
@@ -139,16 +144,21 @@ AFTER_A = re.compile(
     r"[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth|dozen|hundred|thousand|million"
     r"|\w+ and (?:a half|a quarter|three[ -]quarters))\b"
 )
+_NOON = re.compile(r"(?:12 )?(?:noon|(?P<midnight>midnight))", re.IGNORECASE)
 _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
 _INTEGER = re.compile(rf"\d+|[{_H}]+")
 
 
 def _date(text: str) -> Reading | None:
-    """Read a date; its key is as 2025-02-26, 2025-02, 2025, -02-26 or -02."""
+    """Read a date; its key is as 2025-02-26, 2025-02, 2025, -02-26 or -02.
+
+    A date such as 03/04/2025 is open: its key has 3 for the day, and it may be the month.
+    """
     lowered = text.lower()
     named = [MONTHS[word] for word in re.findall(r"[a-zäöü]+", lowered) if word in MONTHS]
     numbers = [int(read_any(numeral)) for numeral in _INTEGER.findall(text)]
     year = month = day = 0
+    is_open = False
     if "y" in lowered[:2] or lowered.startswith("fis"):  # FY25, fiscal 2025
         year = numbers[0] if numbers[0] > 99 else 2000 + numbers[0]
     elif named:
@@ -157,12 +167,17 @@ def _date(text: str) -> Reading | None:
         day = next((number for number in numbers if number <= 31), 0)
     elif "月" in text and "年" not in text:
         month, day = (*numbers, 0)[:2]  # 5月 gives 5 and 0, for no day
+    elif numbers[-1] > 31 and len(numbers) == 3:  # 31/01/2025, 01/31/2025, and 31.1.2025 in German
+        day, month, year = numbers
+        is_open = day <= 12 and day != month and "." not in text
+        if month > 12:
+            day, month = month, day
     else:
         year, month, day = (*numbers, 0, 0)[:3]
     if month > 12 or day > 31 or 0 < year < 1000:
         return None
     key = "-".join([str(year or ""), *(f"{part:02d}" for part in (month, day) if part)])
-    return Reading(float(year or month), key)
+    return Reading(float(year or month), key, is_open and month <= 12 and day <= 12)
 
 
 def _decade(text: str) -> Reading:
@@ -188,11 +203,15 @@ def _rank(text: str) -> Reading:
 def _clock(text: str) -> Reading:
     """Read a time as minutes after midnight; it is open if it may be before or after noon, as "half past two"."""
     lowered = text.lower()
+    if noon := _NOON.fullmatch(text):
+        return Reading(0.0 if noon["midnight"] else 12 * 60.0)
     if spoken := re.match(_SPOKEN, text):  # "quarter to nine": 45 minutes past eight
         minutes, side, word = re.split(r" (past|to) ", spoken[0].lower())
         hour, minute = read_any(word), float(_MINUTES[minutes])
         if side == "to":
             hour, minute = hour - 1 or 12, 60 - minute
+    elif len(text) == len("0540") and text.isdecimal():  # as on the railway, of 24 hours
+        return Reading(int(text[:2]) * 60.0 + int(text[2:]))
     else:
         # "9 Uhr" gives 9 and 0.0
         hour, minute = (*(read_any(numeral) for numeral in _INTEGER.findall(text)), 0.0)[:2]
@@ -206,7 +225,7 @@ def _clock(text: str) -> Reading:
     early = re.search(r"a\.?m|morning|凌晨|早|上午|uhr", lowered)
     if early and hour == 12 and "uhr" not in lowered:
         hour = 0
-    is_open = not late and not early and "中午" not in text and 1 <= hour <= 12
+    is_open = not late and not early and "午" not in text and 1 <= hour <= 12
     return Reading(hour * 60 + minute, is_open=is_open)
 
 
@@ -219,6 +238,9 @@ def _share(text: str) -> Reading | None:
         tenths, _, hundredths = text.partition("成")
         more = 5.0 if hundredths == "半" else read_any(hundredths) if hundredths else 0.0
         return Reading(read_any(tenths) / 10 + more / 100)
+    if text.endswith("折"):  # 八五折 and 8.5折 are 85 %
+        digits = "".join(str(int(read_any(digit))) for digit in text if digit.isdigit() or digit in _H)
+        return Reading(float(f"0.{digits}"))
     if "/" in text:
         above, below = text.split("/")
         return Reading(int(above) / int(below))

@@ -37,13 +37,27 @@ def join(text: str, first: Value, second: Value) -> list[Value]:
 
 
 def _whole_dates(text: str, first: Value, second: Value) -> tuple[Value, Value]:
-    """Give a day at one end of a range the month of the other: 13 to 31 July, 2月10日至12日.
+    """Give a day at one end of a range the month of the other, and a date the year: 13 to 31 July, 2月10日至12日.
 
     Example:
         >>> from rag_kit.text.values.reading import find_values
         >>> [value.normal for value in find_values("13 to 31 July, 2月10日至12日")]
         ['date -07-13', 'date -07-31', 'date -02-10', 'date -02-12']
+        >>> [value.normal for value in find_values("12 June to 4 September 2022")]
+        ['date 2022-06-12', 'date 2022-09-04']
     """
+    for date, other in ((first, second), (second, first)):
+        year, _, rest = date.key.partition("-")  # 12 June to 4 September 2022
+        is_later = rest > other.key[1:] if date is second else other.key[1:] > rest
+        if (
+            date.dimension == other.dimension == "date"
+            and year
+            and rest
+            and other.key[:1] == "-"
+            and is_later
+        ):
+            dated = other._replace(key=year + other.key)
+            return (dated, second) if date is second else (first, dated)
     for date, day in ((first, second), (second, first)):
         month, _, of_month = date.key.rpartition("-")
         if (

@@ -24,7 +24,7 @@ from rag_kit.text.values.value import TIMES, Value, counted_by
 
 MAX_VALUES = 2000  # read from one text
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-_LEVEL = _WIDE | str.maketrans(TRADITIONAL + "−–—～〜―－　￥￡", SIMPLIFIED + "------- ¥£")
+_LEVEL = _WIDE | str.maketrans(TRADITIONAL + "−–—～〜―－　￥￡∶", SIMPLIFIED + "------- ¥£:")
 
 
 def level(text: str) -> str:
@@ -41,11 +41,17 @@ _COUNTED = (
     "场集头匹艘架棵门道步句篇轮批组对双册瓶箱袋包盒张片粒盘卷株枚杯碗桶罐幅笔票项趟遍顿幢栋扇辈"
 )
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
-# a scale by itself is no number; the last two are none in a caption such as 单位：百万元
-_ONLY_SCALES, _SCALES_OF_CAPTIONS = ("万", "亿", "万亿"), ("百万", "千万")
+# a scale by itself is no number; some are none in a caption alone, as in 单位：百万元 and (thousand EUR)
+_ONLY_SCALES = ("万", "亿", "万亿")
+_SCALES_OF_CAPTIONS = ("百万", "千万", "thousand", "million", "billion")
+_BEFORE_SCALE = re.compile(r"(?:^|[(（:：]|\bin) ?$")
 _PART_AFTER = re.compile(r" and (?P<part>a half|a quarter|three[ -]quarters)\b|半(?![载径个])")
 _PARTS = {"a quarter": 0.25, "three quarters": 0.75, "three-quarters": 0.75}
 _OF_A = re.compile(r" of (?:an?|one) ")
+_PROPORTION = re.compile(r"(\d{1,4}(?:\.\d+)?)(:| : | to |比)(\d{1,6}(?:\.\d+)?)(?![\d:.]?\d)")
+_TIME = re.compile(r"(?:[01]?\d|2[0-4]):[0-5]\d")
+_BEFORE_PROPORTION = re.compile(r"\b(?:ratio|scale|proportion|odds|score|mixed)\b|比|按|兑")
+_PROPORTION_WITHIN = 16  # characters before a proportion in which such a word is looked for
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _ANY_UNIT = ("/", "·", "per", "每")  # after these, and not "a", "each" ..., other units than times count, too
 _LATE = "逾期|延误|延期|迟延|延迟|超期"
@@ -59,12 +65,14 @@ _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
 _SIGNED = re.compile(r"(?<=[\u4e00-\u9fff])[-+]\d[\d,.]*\s?(?:[%‰℃°元万亿]|[A-Za-z]{1,3}\b)")  # 增长率-3.5%
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _LOWER = re.compile(
-    r"(?:\b(?:at least|(?:a )?minimum(?: of)?|(?:more|greater|older|higher|larger|longer|later) than|over|above"
-    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|≥|>)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
+    r"(?:\b(?:at least|(?:a )?minimum(?: of)?|over|above"
+    r"|(?:more|greater|older|higher|larger|longer|later|taller|heavier|wider|deeper|thicker|faster) than"
+    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|年?满|≥|>)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
-    r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|(?:less|fewer|smaller|lower|younger|shorter|earlier) than|under"
+    r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|under"
+    r"|(?:less|fewer|smaller|lower|younger|shorter|earlier|lighter|narrower|thinner|slower|cheaper) than"
     r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
     re.IGNORECASE,
 )
@@ -120,6 +128,10 @@ def _single_values(text: str) -> Iterator[Value]:
             continue
         if word[0].isalpha() and word.isascii() and not _may_begin(text, word, beginning.end()):
             continue
+        if proportion := _read_proportion(text, start):
+            end = proportion.end
+            yield proportion
+            continue
         match = FORMS.match(text, start)
         if match and match.lastgroup == "date" and match[0].isdecimal():  # a year, but not in 2000 kg
             end_of_figures = match.end()
@@ -132,6 +144,23 @@ def _single_values(text: str) -> Iterator[Value]:
         if value is not None:
             end = value.end
             yield value
+
+
+def _read_proportion(text: str, start: int) -> Value | None:
+    """Read a proportion or score such as 1:50; "1 to 50" and what may be a time of day are one only behind a word."""
+    match = _PROPORTION.match(text, start)
+    # what has a unit is no proportion: 附件1：3份
+    if (
+        match is None
+        or unit_at(text, match.end())
+        or text[match.end() : match.end() + 1] in (*_COUNTED, *"千万亿")
+    ):
+        return None
+    is_time = _TIME.fullmatch(match[0]) or match[2] == " to "
+    if is_time and not _BEFORE_PROPORTION.search(text, max(0, start - _PROPORTION_WITHIN), start):
+        return None
+    first, last = read_any(match[1]), read_any(match[3])
+    return Value(start, match.end(), first, "proportion", key=f"{first:g}:{last:g}", begin=start)
 
 
 def _may_begin(text: str, word: str, end: int) -> bool:
@@ -188,9 +217,9 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         unit = unit_at(text, after) or unit_at(f"个{text[after : after + 4]}", 0)
         unit = unit._replace(end=after + 1) if unit and text.startswith("月", after) else unit
         amount += 0.5 if unit else 0.0
-    in_caption = not text[max(0, start - 1) : start].strip(" (：:")
+    in_caption = _BEFORE_SCALE.search(text, max(0, start - 4), start) is not None
     is_unit = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 is no number of 瓦时
-    is_scale = numeral in _ONLY_SCALES or (in_caption and numeral in _SCALES_OF_CAPTIONS)
+    is_scale = numeral in _ONLY_SCALES or (in_caption and numeral.lower() in _SCALES_OF_CAPTIONS)
     if is_unit or is_scale or (not coin and unit is None and _counts_nothing(text, numeral, end)):
         return None
     measured = Unit("", "", 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeGuard
 
@@ -15,7 +15,7 @@ from rag_kit.text.values.value import Value, counted_by
 DELIMITER = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
 _LINE = re.compile(r"[^\n]+")
 _UNIT_NAME = re.compile(r"\s*(?:units?|currency|单位|币种|货币|einheit|währung)\s*", re.IGNORECASE)
-_COUNTS_ROWS = re.compile(r"(?:第.*|.*[期序批次轮号]|阶段|no\.?|#)\s*", re.IGNORECASE)
+_COUNTS_ROWS = re.compile(r"(?:第.*|[期批轮场]?[次数序]?|序?号|[编批]号|阶段|no\.?|#)\s*", re.IGNORECASE)
 _ENTITY = re.compile(r".{2,40}(?:公司|集团|银行|大学|学院|医院|中心|研究所|厂|局|委员会)(?:[（(].*)?")
 _IN_HEADERS = ("date", "quarter", "ordinal", "weekday", "decade", "century")
 _CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,;)）]{1,24})", re.IGNORECASE)
@@ -26,6 +26,8 @@ _SCALE = re.compile(
     r"(?:in )?(thousands?|millions?|billions?|mn|bn|mio\.?|k|m|千|十万|百万|千万|万|十亿|亿)\s?(?:of )?",
     re.IGNORECASE,
 )
+# what may follow a unit, as in "weeks after birth" and 天，自下单起
+_UNIT_FIRST = re.compile(r"[,，;；]|(?<=s) (?=(?:after|before|from|since|until|of|in|for|at|by)\b)")
 _COUNTED = "台套件辆个只支条张人户次份"  # what 万 counts without a unit, as in 万台
 _MAX_CELLS = 100
 _MAX_HEADER_ROWS = 3
@@ -75,7 +77,9 @@ def read_measure(text: str) -> Measure | None:
             return Measure(_scale_of(scale[1]), found.unit)
     if scale := _SCALE.match(text):
         unit = unit_at(text, scale.end())
-        if unit and is_money(unit.unit.dimension) and not text[unit.end :].strip("/ 件人月年"):
+        # a single letter scales money alone: "m EUR", and no "m t"
+        may_scale = unit and (is_money(unit.unit.dimension) or not scale[1].isascii() or len(scale[1]) > 1)
+        if unit and may_scale and not text[unit.end :].strip("/ 件人月年"):
             return Measure(_scale_of(scale[1]), unit.unit)
         if not text[scale.end() :].strip(_COUNTED) and len(text) > 1:  # 万台
             return Measure(_scale_of(scale[1]))
@@ -88,11 +92,12 @@ def _scale_of(word: str) -> float:
     return 1e6 if word == "m" else SCALES.get(word) or SCALES[word.removesuffix("s")]
 
 
-def table_rows(text: str) -> Iterator[TableRow]:
+def table_rows(text: str, context: str = "") -> Iterator[TableRow]:
     """Yield the rows below the headers of a text's tables; a line with two bars is a row.
 
     Rows above the rule (``| --- |``) are the header. So are the first rows below it if they have no number and a row
-    with numbers follows. A header cell without text has that of the cell before it.
+    with numbers follows. A header cell without text has that of the cell before it. A unit that neither headers nor the
+    line above the table name may be named in the `context`, the title and headings of the text.
 
     Example:
         >>> row = next(table_rows("| Model | Price (EUR) |\\n| --- | --- |\\n| P-12 | 900 |"))
@@ -101,17 +106,18 @@ def table_rows(text: str) -> Iterator[TableRow]:
     """
     block: list[re.Match[str]] = []
     caption = ""  # the line before the table
+    headings = context.splitlines()[::-1]
     for line in _LINE.finditer(text):
         if line[0].count("|") > 1:
             block.append(line)
         else:
-            yield from _rows_of_table(block, caption)
+            yield from _rows_of_table(block, [caption, *headings])
             block, caption = [], line[0]
-    yield from _rows_of_table(block, caption)
+    yield from _rows_of_table(block, [caption, *headings])
 
 
-def _rows_of_table(block: list[re.Match[str]], caption: str) -> Iterator[TableRow]:
-    """Yield the rows of one table, given its lines with the rule."""
+def _rows_of_table(block: list[re.Match[str]], captions: Sequence[str]) -> Iterator[TableRow]:
+    """Yield the rows of one table, given its lines with the rule, and the lines above it, the nearest first."""
     lines = [line for line in block if not DELIMITER.fullmatch(line[0])]
     rows = [[cell.strip() for cell in line[0].strip().strip("|").split("|")[:_MAX_CELLS]] for line in lines]
     if len(rows) < 2:
@@ -121,7 +127,7 @@ def _rows_of_table(block: list[re.Match[str]], caption: str) -> Iterator[TableRo
         return
     rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
     first = _first_data_row(rows, max(1, rule))
-    columns = _Columns(_headers(rows[:first], max(map(len, rows))), caption)
+    columns = _Columns(_headers(rows[:first], max(map(len, rows))), captions)
     _fill_merged(rows[first:])
     for line, row in zip(lines[first:], rows[first:], strict=True):
         yield TableRow(line.start(), line.end(), columns.read_row(row))
@@ -145,15 +151,14 @@ def _fill_merged(rows: list[list[str]]) -> None:
 
 
 class _Columns:
-    """The headers of a table with the units that these and the caption name."""
+    """The headers of a table with the units that these and the captions name."""
 
-    def __init__(self, headers: list[str], caption: str) -> None:
+    def __init__(self, headers: list[str], captions: Sequence[str]) -> None:
         self._headers = headers
         self._measures = [_header_measure(header) for header in headers]
         unit_columns = [column for column, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)]
         self._unit_column = unit_columns[0] if unit_columns else None
-        named = (read_measure(match["unit"]) for match in _CAPTION.finditer(caption))  # 单位：万元
-        self._default = next((measure for measure in named if measure), None) or _header_measure(caption)
+        self._default = next(filter(None, map(_caption_measure, captions)), None)
 
     def read_row(self, row: list[str]) -> tuple[TableCell, ...]:
         """Read the cells of a row; a number has the unit of its column, else of its row, else of the caption."""
@@ -235,10 +240,16 @@ def _headers(rows: list[list[str]], width: int) -> list[str]:
     return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*filled, strict=True)]
 
 
+def _caption_measure(caption: str) -> Measure | None:
+    """Return the scale and unit that a line above a table names, as in 单位：万元; None if there is none."""
+    named = (read_measure(match["unit"]) for match in _CAPTION.finditer(caption))
+    return next(filter(None, named), None) or _header_measure(caption)
+
+
 def _header_measure(header: str) -> Measure | None:
     """Return the scale and unit in the brackets of a header, or at its end; None if there is none."""
     for match in (*_IN_BRACKETS.finditer(header), *_AFTER_WORD.finditer(header)):
-        if measure := read_measure(match[1]):
+        if measure := read_measure(_UNIT_FIRST.split(match[1])[0]):
             return measure
     return None
 

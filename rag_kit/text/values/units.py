@@ -12,6 +12,7 @@ _TABLE = Path(__file__).with_name("units.txt").read_text(encoding="utf-8")
 _OPEN = {
     "yen or yuan": {"CNY", "JPY"},
     "pounds": {"GBP", "mass"},
+    "cents": {"USD", "EUR", "HKD"},
     "degrees": {"celsius", "fahrenheit"},
     "calendar days": {"time"},
 }
@@ -124,4 +125,4 @@ def dimensions_agree(one: str, other: str) -> bool:
 
 def is_money(dimension: str) -> bool:
     """Tell whether a dimension is a currency."""
-    return dimension.isupper() or dimension in ("yen or yuan", "pounds")
+    return dimension.isupper() or dimension in ("yen or yuan", "pounds", "cents")

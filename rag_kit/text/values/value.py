@@ -26,7 +26,8 @@ class Value(NamedTuple):
     bound: str = ""  # "min", "max" or ""
     key: str = ""  # a date as 2025-02-26, -12-24 or 2025; an identifier without its joints
     factor: float = 1.0  # of the unit and of the one that it is counted by: amount * factor compares
-    open: bool = False  # a time of day that may be before or after noon
+    # a time of day that may be before or after noon, or a date in figures whose day may be its month
+    open: bool = False
     begin: int = -1  # where the words of its bound begin; `start` where it has none
     about: bool = False  # said to be near only: about 500 m
 
@@ -80,7 +81,7 @@ def same_value(stated: Value, said: Value) -> bool:
         return stated.key == said.key
     if dimensions == {"clock"}:
         minutes = abs(stated.amount - said.amount)
-        return minutes == 0 or (minutes == 12 * 60 and (stated.open or said.open))
+        return minutes in (0, 24 * 60) or (minutes == 12 * 60 and (stated.open or said.open))
     if dimensions in ({"ordinal", "calendar days"}, {"ordinal", ""}):
         return stated.amount == said.amount
     if not dimensions_agree(stated.dimension, said.dimension):
@@ -110,4 +111,9 @@ def _same_date(stated: Value, said: Value) -> bool:
         date, other = (stated, said) if stated.dimension == "date" else (said, stated)
         return not other.dimension and date.key == f"{other.amount:.0f}"
     parts, said_parts = ((*value.key.split("-"), "", "")[:3] for value in (stated, said))
-    return all(not part or part == other for part, other in zip(parts, said_parts, strict=True))
+    year, month, day = said_parts
+    readings = [said_parts, (year, day, month)] if stated.open or said.open else [said_parts]
+    return any(
+        all(not part or part == other for part, other in zip(parts, reading, strict=True))
+        for reading in readings
+    )
