@@ -41,9 +41,9 @@ def run(arguments: argparse.Namespace) -> None:
     check_target(arguments.report)
     results: dict[str, Results] = {}
     for text in arguments.results:
-        name, folder = "", text
-        if "=" in text and not Path(text).exists():  # a folder may have a = in its name
-            name, _, folder = text.partition("=")
+        pieces = text.split("=")  # which may be in a name or folder: the first cut before a folder counts
+        cuts = [("=".join(pieces[:n]), "=".join(pieces[n:])) for n in range(len(pieces))]
+        name, folder = next((cut for cut in cuts if Path(cut[1]).is_dir()), cuts[-1])
         loaded = Results.load(Path(folder))
         name = name.strip() or loaded.name
         if name in results:

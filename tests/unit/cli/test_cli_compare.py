@@ -107,6 +107,9 @@ def test_a_folder_with_an_equals_sign(two: Path, capsys: pytest.CaptureFixture[s
     assert "five" in capsys.readouterr().out
     assert main(["compare", "one", "mine=k=5"]) == exits.OK
     assert "mine" in capsys.readouterr().out
+    # and so may a name have one
+    assert main(["compare", "k=4=one", "k=5=k=5", "--json"]) == exits.OK
+    assert {"k=4", "k=5"} == set(json.loads(capsys.readouterr().out)["diagnoses"])
 
 
 @pytest.mark.parametrize(
