@@ -39,7 +39,7 @@ def _tables(all_series: Iterable[Any]) -> list[_Table]:
         if not columns:  # there is none: a new one
             tables.append((labels, columns))
         labels.update(own)
-        name = " ".join(_cached(series, "tx").values())
+        name = " ".join(node.text or "" for node in series.iterfind(f"{C}tx//{C}v"))
         columns[number, name] = _cached(series, "val", "yVal")
         if sizes := _cached(series, "bubbleSize"):
             columns[number, f"{name} (size)"] = sizes
@@ -67,8 +67,10 @@ def _cached(series: Any, *names: str) -> dict[int, str]:
 
 
 def _formatted(point: Any, code: str) -> str:
-    """Write a cached number by its number format; other texts stay."""
+    """Write a cached number by its number format; texts stay, also those that look like one."""
     text = point.findtext(f"{C}v") or ""
+    if point.getparent().tag not in (f"{C}numCache", f"{C}numLit"):
+        return text
     try:
         return shown(float(text), point.get("formatCode") or code)
     except ValueError:

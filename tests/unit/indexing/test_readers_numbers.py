@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import re
 from typing import Any
 
 import pytest
@@ -453,6 +454,11 @@ _DAYS = (datetime.date(2026, 1, 1), datetime.date(2026, 2, 1))
             _category_chart(("北京", "Bern", "Ulm"), (0.25, 1, 0.125), "0%"),
             ["北京 | 25%", "Bern | 100%", "Ulm | 13%"],
         ),
+        (
+            "COLUMN_CLUSTERED",
+            _category_chart(("01067", "1E5", "007"), (1, 2, 3)),
+            ["01067 | 1", "1E5 | 2", "007 | 3"],
+        ),
         ("LINE", _category_chart(_DAYS, (1, 2)), ["2026-01-01 | 1", "2026-02-01 | 2"]),
         (
             "BAR_CLUSTERED",
@@ -471,7 +477,7 @@ _DAYS = (datetime.date(2026, 1, 1), datetime.date(2026, 2, 1))
         ),
         ("BUBBLE", _point_chart(("Tug", [(1, 2, 30), (3, 4, 50)])), ["1 | 2 | 30", "3 | 4 | 50"]),
     ],
-    ids=["numbers", "percent", "days", "two levels", "scatter", "scatter at one place", "bubbles"],
+    ids=["numbers", "percent", "codes", "days", "two levels", "scatter", "scatter at one place", "bubbles"],
 )
 def test_charts_have_all_their_figures(text_of, kind, data, rows):
     """Values in their number format with all their digits, each at its own label or place."""
@@ -483,6 +489,19 @@ def test_charts_have_all_their_figures(text_of, kind, data, rows):
     shapes.add_chart(XL_CHART_TYPE[kind], 0, 0, 5_000_000, 3_000_000, data)
     lines = text_of("a.pptx", _saved(deck)).split("\n")
     assert [line for line in lines if line][2:] == [f"| {row} |" for row in rows]
+
+
+def test_names_of_series_that_stand_in_the_chart_are_read(text_of):
+    """As Office writes a name that was typed in place of a cell."""
+    import pptx
+    from pptx.enum.chart import XL_CHART_TYPE
+
+    deck = pptx.Presentation()
+    shapes = deck.slides.add_slide(deck.slide_layouts[6]).shapes
+    shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, 1, 1, _category_chart(("007",), (5,)))
+    name = re.compile(b"<c:tx>.*?</c:tx>", re.S)
+    data = make.edited(_saved(deck), lambda _, part: name.sub(b"<c:tx><c:v>Income</c:v></c:tx>", part))
+    assert make.table(("", "Income"), ("007", "5")) in text_of("a.pptx", data)
 
 
 # --- cells
