@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
@@ -37,9 +37,8 @@ _DAY_ZERO = datetime.datetime(1899, 12, 30)
 _HAN_MONTHS = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()  # noqa: SIM905
 _CHINESE = re.compile(r"\$.*-.*[048]04")  # a bracket that names Chinese, as [$-804]
 _SYSTEM = re.compile(r"\$-(?:F[48]00|x-sys)", re.I)  # the system's form, as [$-F800]
-_CLOCK = {"date", "elapsed"}  # kinds of tokens
 _SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}
-_Moment = datetime.datetime | datetime.date | datetime.time | datetime.timedelta
+_Moment = datetime.datetime | datetime.date | datetime.time
 
 
 class _Token(NamedTuple):
@@ -71,8 +70,8 @@ def shown(value: object, code: str) -> str:
     """
     sections = _sections(_LOCAL.get(code, code))
     try:
-        if isinstance(value, int | float) and any(kind in _CLOCK for kind, _ in sections[0].tokens):
-            value = _DAY_ZERO + datetime.timedelta(days=value)  # as charts keep a day
+        if isinstance(value, datetime.timedelta) and _has_clock(sections[0].tokens):  # a number in the file
+            value /= datetime.timedelta(days=1)
         if isinstance(value, _Moment):
             return _moment_text(value, sections[0].tokens)
         if isinstance(value, str):
@@ -97,7 +96,8 @@ def plain_text(value: object) -> str:
 def _sections(code: str) -> list[_Section]:
     """Split a format into its sections; one without a condition gets Excel's: above, below or equal to zero."""
     parts = _split_tokens(code)
-    usual = {1: [""], 2: [">=", ""]}.get(len(parts), [">", "<", "", ""])
+    count = len(parts) - (len(parts) > 1 and _TEXT in parts[-1])  # the last one may be for texts
+    usual = {1: ["", ""], 2: [">=", "", ""]}.get(count, [">", "<", "", ""])
     sections: list[_Section] = []
     signed, limit = True, -1.0
     for tokens, comparison in zip(parts, usual, strict=False):
@@ -109,6 +109,10 @@ def _sections(code: str) -> list[_Section]:
                 break
         sections.append(_Section(_named_tokens(tokens), comparison, limit, signed))
     return sections
+
+
+def _has_clock(tokens: Iterable[_Token]) -> bool:
+    return any(token.kind in ("date", "elapsed") for token in tokens)
 
 
 def _differs_by_colour(tokens: Sequence[_Token], first: Sequence[_Token]) -> bool:
@@ -148,6 +152,8 @@ def _number_text(value: float, sections: Sequence[_Section]) -> str:
         if comparison and not _COMPARE[comparison](value, limit):
             continue
         minus = "-" if value < 0 and signed else ""
+        if _has_clock(tokens):  # a day as charts keep it, or a duration
+            return minus + _moment_text(_DAY_ZERO + datetime.timedelta(days=abs(value)), tokens)
         if all(token.kind != "place" for token in tokens):
             return minus + _join(tokens, plain_text(abs(value)))
         return minus + _placed_text(Decimal(f"{abs(value):.15g}"), tokens)
@@ -283,21 +289,20 @@ def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
 
 
 def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
-    """Write a date, a time or a duration by a section; the time 0:00:00 is left out after a date."""
-    kinds = {token.kind for token in tokens}
+    """Write a date, time or duration (from day zero) by a section; the time 0:00:00 is left out after a date."""
     brackets = [token.text for token in tokens if token.kind == "bracket"]
-    if not kinds & _CLOCK or any(map(_SYSTEM.match, brackets)):
+    if not _has_clock(tokens) or any(map(_SYSTEM.match, brackets)):
         return plain_text(value)
     moment, chinese = _as_datetime(value), any(map(_CHINESE.match, brackets))
     if moment.microsecond and all("." not in token.text for token in tokens if token.kind == "date"):
         moment += datetime.timedelta(microseconds=500_000)  # without parts of a second, it is rounded
-    text = ""
+    text, has_half = "", any(token.kind == "half" for token in tokens)
     for kind, piece in tokens:
         if kind == "elapsed":
             seconds = (moment - _DAY_ZERO).total_seconds()
             text += str(int(seconds // _SECONDS[piece[0]])).zfill(len(piece))
         elif kind == "date":
-            text += _date_text(moment, piece, half="half" in kinds, chinese=chinese)
+            text += _date_text(moment, piece, half=has_half, chinese=chinese)
         elif kind == "half":
             text += ("上午/下午" if chinese else piece).split("/")[moment.hour >= 12]
         elif kind == "text" or (kind == "sign" and piece != "@"):
@@ -306,8 +311,6 @@ def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
 
 
 def _as_datetime(value: _Moment) -> datetime.datetime:
-    if isinstance(value, datetime.timedelta):
-        return _DAY_ZERO + value
     if isinstance(value, datetime.time):
         return datetime.datetime.combine(_DAY_ZERO, value)
     if isinstance(value, datetime.datetime):

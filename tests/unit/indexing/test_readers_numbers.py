@@ -569,6 +569,11 @@ _DAY = datetime.datetime(2026, 3, 1, 14, 30, 5)
         (datetime.time(9, 5), "h:mm", "9:05"),
         (datetime.timedelta(hours=30), "[h]:mm", "30:00"),
         (datetime.timedelta(minutes=90), "[mm]:ss", "90:00"),
+        (datetime.timedelta(minutes=-90), "[h]:mm", "-1:30"),
+        (datetime.timedelta(minutes=-15), "[h]:mm;@", "-0:15"),
+        (-0.0625, "[h]:mm;([h]:mm)", "(1:30)"),
+        (datetime.timedelta(0), "[h]:mm;-[h]:mm;-", "-"),
+        (-3.5, "0.0;@", "-3.5"),
     ],
 )
 def test_cells_are_shown_by_their_format(value, code, text):
