@@ -6,6 +6,7 @@ import re
 from collections.abc import Container
 from copy import deepcopy
 from functools import cache
+from itertools import accumulate, zip_longest
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
@@ -28,27 +29,50 @@ _OFF = ("0", "false", "off")  # values by which a mark says no
 def prepare(root: Any, styles: Styles) -> None:
     """Change the XML of a part so that mammoth reads all that Word shows, and nothing that is hidden."""
     _apply_styles(root, styles)
+    _fill_late_rows(root)
     _drop_hidden(root)
     _unwrap(root)
     _show_boxes(root)
     _write_equations(root)
-    _fill_late_rows(root)
 
 
 def _drop_hidden(document: Any) -> None:
-    """Empty the runs of hidden text and remove hidden rows of tables; write notes on both."""
-    for mark in list(document.iterfind(f".//{W}tr/{W}trPr/{W}hidden")):
-        if value_of(mark) in _OFF:
-            continue
-        row = next(mark.iterancestors(f"{W}tr"))
-        row.getparent().remove(row)
-        write_note(f"a row of a table{LEFT_OUT}it is hidden")
+    """Empty the runs of hidden text and remove hidden and deleted rows of tables; write notes on what is hidden."""
+    for table in list(document.iter(f"{W}tbl")):
+        rows = [row for row in table.iter(f"{W}tr") if next(row.iterancestors(f"{W}tbl")) is table]
+        for row, after in zip_longest(rows, rows[1:]):
+            hidden, deleted = (row.find(f"{W}trPr/{W}{name}") for name in ("hidden", "del"))
+            if hidden is not None and value_of(hidden) not in _OFF:
+                write_note(f"a row of a table{LEFT_OUT}it is hidden")
+            elif deleted is None:
+                continue
+            if after is not None:
+                _hand_on_merges(row, after)
+            row.getparent().remove(row)
     hidden = [mark for mark in document.iter(f"{W}vanish") if value_of(mark) not in _OFF]
     runs = {run for mark in hidden for run in mark.iterancestors(f"{W}r")}
     for run in runs:
         run.clear()
     if runs:
         write_note(f"hidden text{LEFT_OUT}{len(runs)} runs")
+
+
+def _hand_on_merges(row: Any, after: Any) -> None:
+    """Let merged cells that begin in a row that is taken out begin in the row after it, with their texts."""
+    cells_after = _cells_by_column(after)
+    for column, cell in _cells_by_column(row).items():
+        cell_after = cells_after.get(column, cell)
+        start, mark = (each.find(f"{W}tcPr/{W}vMerge") for each in (cell, cell_after))
+        if value_of(start) == "restart" and mark is not None and value_of(mark) != "restart":
+            mark.set(f"{W}val", "restart")
+            cell_after[:] = [cell_after.find(f"{W}tcPr"), *(node for node in cell if node.tag != f"{W}tcPr")]
+
+
+def _cells_by_column(row: Any) -> dict[int, Any]:
+    """Return the cells of a row by the column of the table in which they begin."""
+    cells = [cell for cell in row.iter(f"{W}tc") if next(cell.iterancestors(f"{W}tr")) is row]
+    widths = (whole_number(value_of(cell.find(f"{W}tcPr/{W}gridSpan")), 1) for cell in cells)
+    return dict(zip(accumulate(widths, initial=0), cells, strict=False))
 
 
 def _show_boxes(document: Any) -> None:

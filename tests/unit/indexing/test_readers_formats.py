@@ -293,6 +293,23 @@ def test_docx_keeps_headings_merged_cells_and_equations(tmp_path, reader):
     assert document.metadata["title"] == "Top"
 
 
+@pytest.mark.parametrize("mark", ["<w:hidden/>", '<w:del w:id="1" w:author="x"/>'])
+@pytest.mark.parametrize("late", ["", '<w:gridBefore w:val="1"/>'])
+def test_a_merged_cell_of_a_docx_outlasts_its_first_row(text_of, mark, late):
+    """Rows below one that is hidden or deleted keep the text that began there, not that of the cell above."""
+    start, on = '<w:vMerge w:val="restart"/>', "<w:vMerge/>"
+    rows = [("", "Group", "Value"), ("", ("Zed", start), "0"), ("", ("", on), "1")]
+    rows += [(mark, ("Alpha", start), "2"), (mark, ("", on), "3"), ("", ("", on), "4")]
+    cells = [
+        (properties, [_cell(*[text] if isinstance(text, str) else text) for text in texts])
+        for properties, *texts in rows
+    ]
+    table = "".join(f"<w:tr><w:trPr>{late}{each}</w:trPr>{''.join(texts)}</w:tr>" for each, texts in cells)
+    shown = [("Group", "Value"), ("Zed", "0"), ("Zed", "1"), ("Alpha", "4")]
+    read = text_of("a.docx", make.docx(f"<w:tbl>{table}</w:tbl>"))
+    assert read == make.table(*(("", *row) if late else row for row in shown))
+
+
 def test_pptx_gives_a_document_a_slide_with_notes(tmp_path, reader):
     """Slide numbers, titles as headings, the speaker's notes."""
     slides = reader.read(
