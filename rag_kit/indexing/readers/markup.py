@@ -342,8 +342,9 @@ def _inline_text(node: Any, before: Sequence[str]) -> str:
         return "\x0b"  # a line break that survives the folding of white space
     if tag == "img":
         return f" {node.get('alt') or ''} "
-    if tag == "input":  # a box that can be ticked; one with a role opens a menu, and is not seen
-        is_box = (node.get("type") or "").lower() in ("checkbox", "radio") and not node.get("role")
+    if tag == "input":  # a box that can be ticked; one that is a button opens a menu, and is not seen
+        kind, role = ((node.get(name) or "").strip().lower() for name in ("type", "role"))
+        is_box = kind in ("checkbox", "radio") and role != "button"
         return f" {'☑' if 'checked' in node.attrib else '☐'} " if is_box else ""
     if tag == "math":
         return str(node.get("alttext") or "") or equation_text(node)

@@ -392,14 +392,14 @@ def test_html_shows_no_hidden_rows_and_keeps_equal_cells(text_of):
       <p><span style="text-decoration: line-through">5,000</span> 4,000
       <pre>limit 10<sup>6</sup> N<br><code>second  line</code> <span hidden>secret</span>end</pre>
       <p><ruby>汉<rp>(</rp><rt>hàn</rt><rp>)</rp>字</ruby> <input type="checkbox" checked>Yes
-      <input type=radio>No <input type=checkbox role=button>"""
+      <input type=radio>No <input type=checkbox role=button> <input type=checkbox role=switch checked>On"""
     text = text_of("a.html", page)
     blocks = (
         "| a | b |\n| --- | --- |\n| new | 2 |",
         "Mon\n\n8\n\nTue\n\n8",
         "~~5,000~~ 4,000",
         "```\nlimit 10^6 N\nsecond  line end\n```",
-        "汉字 ☑ Yes ☐ No",
+        "汉字 ☑ Yes ☐ No ☑ On",
     )
     assert text == "\n\n".join(blocks)
 
