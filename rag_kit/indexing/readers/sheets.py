@@ -68,10 +68,10 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def first_sheet(data: bytes) -> Rows:
-    """Read the cells of a workbook's first sheet as they are shown, hidden ones too, with their line ends."""
+    """Read the cells of a workbook's first sheet as they are shown, as `_read_cells` does with ``all_text``."""
     package = Package(data, ReadLimits())
     [(sheet, formulas), *_] = _load_sheets(package, {}, list(filter(_SHEET.fullmatch, package.names)))
-    return _read_cells(sheet, formulas, keep_lines=True)
+    return _read_cells(sheet, formulas, all_text=True)
 
 
 def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
@@ -157,8 +157,11 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
     return shown
 
 
-def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
-    """Read the texts of filled cells by row and column; each cell of a merged range has the text of the range."""
+def _read_cells(sheet: Any, formulas: Any, *, all_text: bool = False) -> Rows:
+    """Read the texts of filled cells by row and column; each cell of a merged range has the text of the range.
+
+    With ``all_text``, they have their line ends and no marks of what is struck, and no format hides them.
+    """
     rows: Rows = {}
     uncomputed = 0  # formulas without a value
     for (row, column), cell in sheet._cells.items():
@@ -166,11 +169,10 @@ def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
         if value is None and formulas is not None:
             value = formulas.cell(row, column).value
             uncomputed += value is not None
-        text = _cell_text(value, cell)
-        text = text.strip() if keep_lines else " ".join(text.split())
-        if (
-            cell.has_style and cell.font.strike and not isinstance(value, list)
-        ):  # runs have fonts of their own
+        text = _cell_text(value, cell, all_text=all_text)
+        text = text.strip() if all_text else " ".join(text.split())
+        is_run = isinstance(value, list)  # of pieces with fonts of their own
+        if cell.has_style and cell.font.strike and not is_run and not all_text:
             text = struck(text)
         if text:
             rows.setdefault(row, {})[column] = text
@@ -189,7 +191,7 @@ def _read_cells(sheet: Any, formulas: Any, *, keep_lines: bool = False) -> Rows:
     return rows
 
 
-def _cell_text(value: Any, cell: Any) -> str:
+def _cell_text(value: Any, cell: Any, *, all_text: bool) -> str:
     """Return the text of a cell: its value as its number format shows it, a formula as it is written."""
     if value is None:
         return ""
@@ -199,13 +201,14 @@ def _cell_text(value: Any, cell: Any) -> str:
     if isinstance(value, list):  # pieces of text, some with a font of their own
         fonts = [getattr(block, "font", None) for block in value]
         shifts = [_SHIFTS.get(str(getattr(font, "vertAlign", None)), 0) for font in fonts]
-        are_struck = (bool(getattr(font, "strike", False)) for font in fonts)
+        are_struck = (not all_text and bool(getattr(font, "strike", False)) for font in fonts)
         value = join_runs(zip(map(str, value), shifts, are_struck, strict=True))
     code = (cell.number_format or "General") if cell.has_style else "General"
     is_formula = isinstance(value, str) and value.startswith("=")
     if isinstance(value, str):
         value = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), value)
-    return plain_text(value) if is_formula or code == "General" else shown(value, code)
+    text = plain_text(value) if is_formula or code == "General" else shown(value, code)
+    return text if text.strip() or not all_text else plain_text(value)
 
 
 def _find_tables(block: Rows, *, by_columns: bool = False, cuts: int = 3) -> list[Rows]:

@@ -13,6 +13,8 @@ import openpyxl
 import pandas as pd
 import pytest
 from langchain_core.documents import Document
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
@@ -409,6 +411,20 @@ def test_excel_cells_are_what_excel_shows(tmp_path):
     assert "c.xlsx: row 1: the header has the column '答案' twice" in refusal(
         EvaluationSet.load, tmp_path / "c.xlsx"
     )
+
+
+def test_struck_and_hidden_excel_cells_are_gold(tmp_path):
+    """A set takes what a cell holds: no marks of what is struck, in names of columns too, and no format hides it."""
+    struck = openpyxl.styles.Font(strike=True)
+    pieces = CellRichText(TextBlock(InlineFont(strike=True), "two"), " years")
+    sheet = (book := openpyxl.Workbook()).active
+    for row in (["question", "answers"], ["q1?", "two years"], ["q2?", pieces], ["q3?", 7], ["q4?", 0]):
+        sheet.append(row)
+    sheet["B1"].font = sheet["B2"].font = struck
+    sheet["B4"].number_format, sheet["B5"].number_format = ";;;", "0;-0;;@"
+    book.save(tmp_path / "a.xlsx")
+    examples = EvaluationSet.load(tmp_path / "a.xlsx")
+    assert [e.answers for e in examples] == [("two years",), ("two years",), ("7",), ("0",)]
 
 
 def test_a_set_that_was_cut_is_refused(tmp_path):
