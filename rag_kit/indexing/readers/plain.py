@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -17,7 +17,13 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unreadable, leave_out
-from rag_kit.indexing.readers.tables import HEAD_ROWS, find_header, markdown_table, table_groups
+from rag_kit.indexing.readers.tables import (
+    HEAD_ROWS,
+    continues_table,
+    find_header,
+    markdown_table,
+    table_groups,
+)
 
 # also over lines, of which all are long but the last
 _DATA_URI = re.compile(
@@ -142,18 +148,29 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _filled_rows(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, each with the number of its table: two blank rows end a table."""
-    table = blanks = 0
-    has_cells = False  # whether a row of the table had several; before it, rows are titles
-    for row in rows:
-        filled = sum(bool(cell.strip()) for cell in row)
-        if not filled:
-            blanks += 1
-            continue
-        if blanks > 1 and has_cells:
-            table, has_cells = table + 1, False
-        blanks, has_cells = 0, has_cells or filled > 1
-        yield table, row
+    """Yield the rows that are not blank, each with the number of its table.
+
+    Two blank rows end a table, but not above rows that belong to it still; rows of one cell alone are titles.
+    """
+    table, first_rows = 0, list[list[str]]()
+    for _, block in groupby(_numbered_blocks(rows), key=itemgetter(0)):
+        filled = (row for _, row in block)
+        next_rows = list(islice(filled, HEAD_ROWS))
+        is_table = any(sum(bool(cell.strip()) for cell in row) > 1 for row in first_rows)
+        if is_table and not continues_table(first_rows, next_rows):
+            table, first_rows = table + 1, []
+        first_rows = [*first_rows, *next_rows][:HEAD_ROWS]
+        yield from zip(repeat(table), chain(next_rows, filled))
+
+
+def _numbered_blocks(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not blank, each with a number that grows after two blank ones."""
+    block = 0
+    for is_filled, run in groupby(rows, key=lambda row: any(map(str.strip, row))):
+        if is_filled:
+            yield from zip(repeat(block), run)
+        else:
+            block += len(list(islice(run, 2))) > 1
 
 
 def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator[list[str]]:

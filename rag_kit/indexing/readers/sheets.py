@@ -24,6 +24,8 @@ from rag_kit.indexing.readers.parts import (
     reason_of,
 )
 from rag_kit.indexing.readers.tables import (
+    HEAD_ROWS,
+    continues_table,
     find_header,
     has_own_header,
     is_value,
@@ -224,14 +226,17 @@ def _find_tables(block: Rows, *, by_columns: bool = False, cuts: int = 3) -> lis
 
 
 def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
-    """Cut a block where two or more rows (or columns) are empty, or a single one between separate tables."""
+    """Cut a block where two rows (or columns) are empty, or one between tables; not before rows of the table above."""
     numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
     runs = split_runs(numbers, lambda number, after: after == number + 1)
     areas = [_area(block, run, by_columns=by_columns) for run in runs]
     are_separate = _are_separate_columns if by_columns else _are_separate_rows
     piece: list[int] = []
     for number, run in enumerate(runs):
-        if number and (run[0] - piece[-1] > 2 or are_separate(areas[number - 1], areas[number])):
+        is_wide = number > 0 and run[0] - piece[-1] > 2
+        if is_wide and not by_columns:
+            is_wide = not _continues({n: block[n] for n in piece[:HEAD_ROWS]}, areas[number])
+        if is_wide or (number and are_separate(areas[number - 1], areas[number])):
             yield _area(block, piece, by_columns=by_columns)
             piece = []
         piece += run
@@ -254,6 +259,12 @@ def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
     if all(len(cells) <= 1 for cells in lower.values()):
         return True
     return has_own_header(_grid(upper)) and has_own_header(_grid(lower))
+
+
+def _continues(upper: Rows, lower: Rows) -> bool:
+    """Tell whether the rows below two empty ones have their header above those."""
+    grid, count = _grid(upper | lower), len(_filled(upper))
+    return 0 < count < len(grid) and continues_table(grid[:count], grid[count:])
 
 
 def _are_separate_columns(left: Rows, right: Rows) -> bool:
@@ -301,9 +312,7 @@ def _table_parts(table: Rows) -> Iterator[Part]:
     titles = ([text for text in line if not isinstance(text, _Repeat)] for line in lines[:first_header])
     head = "".join(f"{' '.join(filter(None, title))}\n" for title in titles if any(title))
     head += "\n" if head else ""
-    columns = [
-        column for column in zip(*lines[first_header:], strict=True) if any(column)
-    ]  # titles may span more
+    columns = list(filter(any, zip(*lines[first_header:], strict=True)))  # titles may span more
     header, *body = join_header(list(zip(*columns, strict=True)))
     numbers = numbers[-len(body) - 1 :]  # of the header's last row and the rows below
     for text, start, end in table_groups(header, body):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from statistics import median_high
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ _MAX_SPAN = 1000  # columns of a table in which the text of a merged cell is rep
 _MAX_REPEATS = 100_000  # cells of a table that repeat the text of a merged one
 _VALUE = re.compile(r"\W*\d[\d\s.,:/+\-–年月日]*\W*[A-Za-z]{0,3}\W*")
 _PAIR = re.compile(r"[^:：]{1,20}[:：]\s*\S")  # a name and its value, as in "Date: 3 May"
+_YEAR = re.compile(r"\s*(?:19|20)\d\d\s*")  # it may be the name of a column
 _FEW_ROWS = 3  # a title, a header and a row
 HEAD_ROWS = 30  # rows in which a header is looked for
 
@@ -99,17 +100,38 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
         is_merged = len(columns) > 1 and len(set(texts[row])) == 1  # a title over several columns
         if is_wide and not is_merged:
             candidates.append(row)
+    chosen = candidates[-1] if candidates else 0
     for row, after in pairwise(candidates):
         # above the names of columns, a line of text with separators in it, or of remarks, may be as wide as they are
         names_follow = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
         values_follow = names_follow and any(map(is_value, texts[after + 1]))
-        is_odd = filled[row][-1] > usual_end or any(
-            is_value(text) or _PAIR.match(text) for text in texts[row]
-        )
+        is_odd = filled[row][-1] > usual_end or any(map(_is_no_name, texts[row]))
         has_repeats = len(set(texts[row])) < len(texts[row])
         if not (is_odd and values_follow) or has_repeats:
+            chosen = row
+            break
+    return _names_above(rows, filled, chosen)
+
+
+def _names_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]], chosen: int) -> int:
+    """Return the index of a header above the chosen row, if that is one of the table, with a note beside it.
+
+    Then it has a value in a column of values, or a name that comes again in its column; else it is the header.
+    """
+    texts = {column: rows[chosen][column] for column in filled[chosen]}
+    body = rows[chosen + 1 : HEAD_ROWS]
+    below = {column: [row[column] for row in body if column < len(row)] for column in texts}
+    values = {column for column, text in texts.items() if is_value(text)}
+    comes_again = rows[chosen] not in body and any(texts[n] in below[n] for n in texts.keys() - values)
+    typical = {n for n in values if not _YEAR.fullmatch(texts[n]) and has_values([texts[n], *below[n]])}
+    for row in reversed(range(chosen)):
+        names = [rows[row][column] for column in filled[row]]
+        are_names = len(set(names)) == len(names) > 1 and not any(map(_is_no_name, names))
+        notes = {column for column in texts if column > max(filled[row], default=0)}
+        is_row = comes_again or (typical & set(filled[row]) and not notes & values)
+        if are_names and notes and is_row and len(texts) <= 2 * len(names):
             return row
-    return candidates[-1] if candidates else 0
+    return chosen
 
 
 def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -155,9 +177,33 @@ def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
     return any(map(has_values, zip(*body, strict=True)))
 
 
+def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str]]) -> bool:
+    """Tell whether rows below two blank ones belong to the table above: as wide, and without a header of their own.
+
+    Where columns above have values, those below have them too; a line with one text begins a table.
+    """
+    names, *body = upper[find_header(upper) :]
+    above, below = (list(zip_longest(*rows, fillvalue="")) for rows in ([names, *body], lower))
+    wide, wide_below = ([n for n, column in enumerate(part) if any(column)] for part in (above, below))
+    same = sum(text == name != "" for text, name in zip(lower[0], names, strict=False))
+    is_as_wide = (wide[0], wide[-1]) == (wide_below[0], wide_below[-1])
+    if not body or not is_as_wide or sum(map(bool, lower[0])) < 2 or 2 * same > len(wide):
+        return False
+    if has_own_header(list(zip(*(below[n] for n in wide_below), strict=True))):
+        return False
+    filled = ([text for text in texts if text] or ["0"] for texts in below)  # a blank column fits any
+    return all(
+        has_values(texts) for column, texts in zip(above, filled, strict=False) if has_values(column[1:])
+    )
+
+
 def is_value(text: str) -> bool:
     """Tell whether the text of a cell is a number, an amount, a date or a time."""
     return bool(_VALUE.fullmatch(text))
+
+
+def _is_no_name(text: str) -> bool:
+    return is_value(text) or bool(_PAIR.match(text))
 
 
 def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]]:

@@ -72,8 +72,16 @@ _BLANK = [None]
             [make.table(("a", "b"), ("x", "y"), ("z", "w"), ("v", "u")), make.table(("c", "d"), ("e", "f"))],
         ),
         (  # two blank rows, without a header of its own
-            [["a", "b"], [1, 2], _BLANK, _BLANK, [3, 4], [5, 6]],
-            [make.table(("a", "b"), ("1", "2")), make.table(("3", "4"), ("5", "6"))],
+            [["a", "b"], [1, 2], _BLANK, _BLANK, [3, 4], [5, 6], _BLANK, _BLANK, [7, 8]],
+            [make.table(("a", "b"), ("1", "2"), ("3", "4"), ("5", "6"), ("7", "8"))],
+        ),
+        (  # two blank rows, and texts where values were
+            [["City", "People"], ["Bern", 140], _BLANK, _BLANK, ["River", "Sea"], ["Inn", "Black"]],
+            [make.table(("City", "People"), ("Bern", "140")), make.table(("River", "Sea"), ("Inn", "Black"))],
+        ),
+        (  # notes beside, without a name
+            [["Item", "Price"], ["Lime", 7], ["Sand", 3, None, "ok"], ["Gravel", 5, None, "late"]],
+            [make.table(("Item", "Price", ""), ("Lime", "7", ""), ("Sand", "3", "ok"), ("Gravel", "5", "late"))],
         ),
         (  # a note below
             [["Item", "Qty"], ["A", 1], ["B", 2], _BLANK, ["Source: office"]],
@@ -97,11 +105,11 @@ _BLANK = [None]
     ],
     ids=[
         "blank column", "blank rows", "texts", "no names of rows", "two tables", "side by side", "aside", "sparse",
-        "not aside", "shifted", "two blanks", "note", "titles", "groups", "corner",
+        "not aside", "shifted", "two blanks", "other texts", "notes", "note", "titles", "groups", "corner",
     ],
 )  # fmt: skip
 def test_tables_of_a_sheet_stay_whole(tmp_path, reader, rows, parts):
-    """They are cut where both sides have a header, where two blanks lie between, and before a note."""
+    """They are cut where both sides have a header, before a note, and by two blanks where no table goes on."""
     assert _sheet(reader, tmp_path, rows) == parts
 
 
@@ -370,6 +378,18 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
         ),
         ("id,name,note\n1,x\n2,y,z\n", make.table(("id", "name", "note"), ("1", "x", ""), ("2", "y", "z"))),
         ("a,b\n", "| a | b |\n| --- | --- |"),
+        (
+            "Item,Price,\nSand,3,ok\nGravel,5,ok\nLime,7,\n",
+            make.table(("Item", "Price", ""), ("Sand", "3", "ok"), ("Gravel", "5", "ok"), ("Lime", "7", "")),
+        ),
+        (
+            "报价\n货物,供方,\n沙,甲,缺货\n石,乙,缺货\n",
+            "报价\n\n" + make.table(("货物", "供方", ""), ("沙", "甲", "缺货"), ("石", "乙", "缺货")),
+        ),
+        (
+            "Sales,EU,\nItem,2024,Note\nA,1,x\nB,3,y\n",
+            "Sales, EU\n\n" + make.table(("Item", "2024", "Note"), ("A", "1", "x"), ("B", "3", "y")),
+        ),
     ],
     ids=[
         "sep",
@@ -387,6 +407,9 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
         "years",
         "short rows",
         "one row",
+        "notes beside",
+        "equal notes beside",
+        "year below a title",
     ],
 )
 def test_csv_files_are_cut_at_their_separator_below_their_titles(tmp_path, reader, text, part):
@@ -401,6 +424,27 @@ def test_two_blank_lines_end_a_table_of_a_csv_file(tmp_path, reader):
         "Towns\n\n" + make.table(("City", "Size"), ("Bern", "5"), ("Ulm", "6")),
         "Rivers\n\n" + make.table(("River", "Length"), ("Aare", "288"), ("Inn", "517")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower"),
+    [
+        (["name,city", "Ann,Bern", "Bob,Ulm"], ["Cid,Linz"]),
+        (["城市,人口", "北京,10"], ["上海,20", "广州,30"]),
+        (["Item,2024,2025", "A,1,2"], ["Sum,,4"]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_rows_below_two_blank_ones_keep_their_header(tmp_path, reader, upper, lower, ending):
+    """As many columns, and no header of their own: numbers stay under their names, with the numbers of their rows."""
+    rows = [[cell or None for cell in line.split(",")] for line in [*upper, "", "", *lower]]
+    data = make.xlsx({"S": rows}) if ending == "xlsx" else "\n".join([*upper, "", "", *lower]).encode()
+    (part,) = reader.read(make.put(tmp_path, f"a.{ending}", data))
+    assert part.page_content.removeprefix("# S\n\n") == make.table(
+        *(line.split(",") for line in [*upper, *lower])
+    )
+    last = len(upper) + len(lower) + (2 if ending == "xlsx" else -1)
+    assert part.metadata["row_end"] == last
 
 
 MC = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
