@@ -297,14 +297,10 @@ def _is_data(rows: Sequence[Sequence[Any]]) -> bool:
 def _own_rows(table: Any) -> list[Any]:
     """Return the rows of a table as they are shown, head first and foot last, without those of tables inside it."""
     rows = [row for row in table.iter("tr") if next(row.iterancestors("table"), None) is table]
-    groups = {
-        tag: [row.getparent() for row in rows if row.getparent().tag == tag][:1] for tag in ("thead", "tfoot")
-    }
-
-    def position(row: Any) -> int:
-        return (row.getparent() not in groups["thead"]) + (row.getparent() in groups["tfoot"])
-
-    return sorted(rows, key=position)  # of several heads, and feet, the first alone is moved
+    groups = [row.getparent() for row in rows]
+    # of several heads, and feet, the first alone is moved
+    head, foot = (next((group for group in groups if group.tag == tag), None) for tag in ("thead", "tfoot"))
+    return sorted(rows, key=lambda row: (row.getparent() is not head) + (row.getparent() is foot))
 
 
 def _is_hidden_row(row: Any) -> bool:
