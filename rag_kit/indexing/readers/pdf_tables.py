@@ -28,7 +28,9 @@ from rag_kit.indexing.readers.tables import (
 
 _COLUMN = 12  # sizes of the font; a line that much higher begins another column
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
-_BULLETS = ("•", "●", "○", "▪", "■", "◦", "‣", "⁃", "∙", "·", "–", "-")
+_BULLETS = frozenset("•●○▪■◦‣⁃∙·")
+_DASHES = frozenset("-–—")  # of lists, or for empty cells
+_INDENT = 3  # sizes of the font from a dash to the text of its item, at most
 _WORDS = 4  # most words of a cell of a table without rules, on average
 _WORD = re.compile(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+")
 _FEW_ROWS = 3
@@ -123,10 +125,11 @@ def _read_cells(line: Line) -> list[Word]:
 
 def _word_runs(line: Line) -> list[list[Word]]:
     def goes_on(word: Word, after: Word) -> bool:
-        is_bullet = word.text in _BULLETS and word.text != "-"  # which stands for an empty cell, too
+        gap = after.left - word.right
+        is_bullet = word.text in _BULLETS or (word.text in _DASHES and gap < _INDENT * line.size)
         if word is line.words[0] and is_bullet and after.text[0].isalpha():
-            return True  # an item of a list, however far its text is indented
-        return -0.5 * line.size < after.left - word.right < 0.9 * line.size
+            return True  # an item of a list; its text may be far to the right of a bullet
+        return -0.5 * line.size < gap < 0.9 * line.size
 
     return split_runs(line.words, goes_on)
 
@@ -240,9 +243,11 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
 
 
 def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
-    """Arrange the cells of lines in a grid of texts, header first; an empty one where the lines are prose."""
+    """Arrange the cells of lines in a grid of texts, header first; an empty one where they are prose or a list."""
     cells = list(chain.from_iterable(lines))
-    if len(lines) < _FEW_ROWS or sum(_word_count(cell.text) for cell in cells) > _WORDS * len(cells):
+    is_prose = sum(_word_count(cell.text) for cell in cells) > _WORDS * len(cells)
+    is_list = all(line[0].text in _DASHES for line in lines if len(line) > 1)
+    if len(lines) < _FEW_ROWS or is_prose or is_list:
         return []
     rows = join_wrapped(lines)
     columns = _join_headers(_find_columns(rows), rows)

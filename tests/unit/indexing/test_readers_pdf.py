@@ -513,6 +513,17 @@ def test_rows_as_near_as_lines_stay_rows(page_text, rows):
     assert page_text(cells(rows, places, 700.0, 12)) == make.table(*rows)
 
 
+@pytest.mark.parametrize("dash", ["-", "–", "—"])
+def test_a_dash_far_from_the_text_is_an_empty_cell(page_text, dash):
+    """In the first and the last row, too; where nothing else stands in the column, dashes are those of a list."""
+    rows = [(dash, "Milk"), ("yes", "Tea"), ("yes", "Rice"), (dash, "Bread")]
+    assert page_text(cells(rows, (60.0, 200.0), 700.0, 12)) == make.table(*rows)
+    items = [(dash, item) for _, item in rows]
+    for place in (80.0, 110.0):
+        listed = page_text(cells(items, (60.0, place), 700.0, 12))
+        assert listed.split("\n") == [f"{dash} {item}" for _, item in rows]
+
+
 def test_a_line_below_a_table_is_no_cell(page_text):
     """Though it begins in small letters, at the place of a column and right below it: the cell above has room."""
     rows = [
