@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise, product
 from statistics import fmean
@@ -15,9 +15,11 @@ from rag_kit.indexing.readers.tables import is_value
 
 ALIGNED = 0.15  # sizes of the font; edges of words that near are at one place
 _SHORT_CELL = 8  # characters; a shorter cell is seldom the first line of one
-_OPEN = re.compile(r"\b[a-zà-ÿ]{1,3}$")  # ends a name that goes on, such as "Ministry of"
+# ends a name that goes on, such as "Ministry of"
+_OPEN = re.compile(r"\s(?:&|and|at|by|for|of|on|or|the|to|with|und|der|des|für|von|zum|zur|de|du|et|la|le)$")
 _PITCH = 1.6  # sizes of the font from one line of a cell to the next, at most
-_TIGHT = 0.85  # of the widest step between two lines of a table; those of one cell are nearer to each other
+_TIGHT = 0.9  # of the least step between two rows of a table; lines of one cell may be nearer to each other
+Row: TypeAlias = list[Word]  # its cells
 Column: TypeAlias = tuple[float, float]  # its left and right edge
 
 
@@ -43,25 +45,72 @@ def begun_above(cell: Word, cells: Sequence[Word]) -> Word | None:
     return above if goes_on and above.right + needed * character_width > column_right else None
 
 
-def join_wrapped(rows: list[list[Word]]) -> list[list[Word]]:
-    """Join lines of a table, each given as its cells, into rows, of which some cells have several lines."""
+def join_wrapped(rows: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
+    """Join lines of a table, each given as its cells, into rows, of which some cells have several lines.
+
+    In doubt a line is a row: that tears a cell, while two rows in one would give a name the value of another.
+    """
     cells = list(chain.from_iterable(rows))
-    begun = {cell: above for cell in cells if (above := begun_above(cell, cells))}  # a line -> the one above
-    pitches = [upper[0].bottom - row[0].bottom for upper, row in pairwise(rows)]
-    nearer = _TIGHT * max(pitches, default=0.0)
-    groups: list[list[Word]] = []
-    for row, pitch in zip(rows, [0.0, *pitches], strict=True):
+    pairs = ((cell, begun_above(cell, cells)) for cell in cells)
+    begun = {cell: above for cell, above in pairs if above and not _is_cut_off(cell, above, rules)}
+    key_end = min(cell.right for cell in cells)
+    keys = {cell for cell in cells if cell.left < key_end}  # in the first column
+    loose = _groups(rows, begun, lambda row, group: True)
+    # rows that begin for sure, with the row above; how far the first one is from the header tells nothing
+    sure = [pair for pair in pairwise(loose[1:]) if len(pair[1]) > 1 and not keys.isdisjoint(pair[1])]
+    step = min((above[-1].bottom - row[0].bottom for above, row in sure), default=0.0)
+    fewest = min((sum(begun.get(cell) not in row for cell in row) for _, row in sure), default=0)  # cells
+    have_keys = sum(keys.isdisjoint(row) and not begun.keys() >= set(row) for row in rows[1:]) < 2
+
+    def is_part(row: Row, group: Row) -> bool:
+        more = [cell for cell in row if begun.get(cell) in group]
+        if len(more) < len(row) and not keys.isdisjoint(group):  # the row may be that of the name above
+            return begun.keys() >= set(group[1:]) and all(_OPEN.search(begun[cell].text) for cell in more)
+        pitch = max(begun[cell].bottom - cell.bottom for cell in more)
+        is_near = pitch < _TIGHT * step
+        is_alone = len(row) == 1 and (not step or pitch < step / _TIGHT)
+        if keys.isdisjoint(more):
+            return is_near or (is_alone and have_keys)
+        if all(_is_sentence(cell, begun, group) for cell in more):
+            return is_near or is_alone
+        # else they are lines of a name if rows have more cells, or it is Chinese, and its last line is not full
+        is_less = len(more) < fewest or all(CHINESE.match(cell.text) for cell in more)
+        is_last = any(cell.right < begun[cell].right - 0.5 * cell.size for cell in more)
+        return is_near and len(sure) > 1 and is_less and is_last
+
+    return [_joined_cells(group, begun) for group in _groups(rows, begun, is_part)]
+
+
+def _is_cut_off(cell: Word, above: Word, rules: Sequence[Rule]) -> bool:
+    """Tell whether a level rule between two lines goes on beside them; one that does not is an underline."""
+    sides = cell.left - 0.5 * cell.size, max(cell.right, above.right) + 0.5 * cell.size
+    return any(is_ruled_off(above, cell, rules, (x, x)) for x in sides)
+
+
+def _is_sentence(cell: Word, begun: Mapping[Word, Word], group: Sequence[Word]) -> bool:
+    """Tell whether words show that a cell goes on: an open end above, or small letters below a capital."""
+    first = begun[cell]
+    while begun.get(first) in group:
+        first = begun[first]
+    return bool(_OPEN.search(begun[cell].text)) or (cell.text[0].islower() and not first.text[0].islower())
+
+
+def _groups(
+    rows: Sequence[Row], begun: Mapping[Word, Word], is_part: Callable[[Row, Row], bool]
+) -> list[Row]:
+    """Group the cells of lines by row: a line joins the groups from that of a line above on, if ``is_part`` allows."""
+    groups: list[Row] = []
+    for row in rows:
         above = next((begun[cell] for cell in row if cell in begun), None)
-        # the row would be one with all groups from that of the cell above on
         start = next((n for n, group in enumerate(groups) if above in group), len(groups))
-        joined = [*chain.from_iterable(groups[start:]), *row]
-        is_part = pitch < nearer  # else the line may as well be a row of its own
-        first_lines = set(joined) - begun.keys()
+        group = list(chain.from_iterable(groups[start:]))
+        joined = {*group, *row}
+        first_lines = [cell for cell in joined if begun.get(cell) not in joined]
         has_room = not any(_is_below(cell, other) for cell, other in product(first_lines, joined))
-        if start == len(groups) or not is_part or not has_room:
-            start, joined = len(groups), row  # a row of its own
-        groups[start:] = [joined]
-    return [_joined_cells(group, begun) for group in groups]
+        if not (group and has_room and is_part(row, group)):
+            start, group = len(groups), []  # a row of its own
+        groups[start:] = [[*group, *row]]
+    return groups
 
 
 def _is_below(cell: Word, other: Word) -> bool:

@@ -249,7 +249,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     is_list = all(line[0].text in _DASHES for line in lines if len(line) > 1)
     if len(lines) < _FEW_ROWS or is_prose or is_list:
         return []
-    rows = join_wrapped(lines)
+    rows = join_wrapped(lines, rules)
     columns = _join_headers(_find_columns(rows), rows)
     if len(columns) < 2 or len(rows) < 2:
         return []

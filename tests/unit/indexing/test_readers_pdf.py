@@ -495,22 +495,121 @@ def test_cells_of_several_lines_in_several_columns_are_rows(page_text, rows):
     )
 
 
+_PROJECTS = [
+    ("项目名称", "承办单位"),
+    ("城市道路改造工程", "市政建设工程公司"),
+    ("河道治理修缮工程", "水务局下属管理处"),
+    ("公园绿地养护工程", "园林绿化养护公司"),
+    ("合计", "三家单位"),
+]
+_GLOSSARY = [
+    ("English", "German"),
+    ("mooring buoy", "boje zum festmachen"),
+    ("anchor chain", "kette des ankers"),
+    ("tide table", "tafel der gezeiten"),
+    ("quay wall", "mauer am kai"),
+]
+_SIZES = [
+    ("Property", "Value", "Note"),
+    ("Weight in kg", "12.5", ""),
+    ("Length in cm", "", "not measured"),
+    ("Height in cm", "30", ""),
+]
+_TRADES = [("Name", "Work"), ("anna lindqvist", "senior editor"), ("bo", "typist"), ("carl", "printer")]
+_SHELVES = [("Kept", "Item", "Where"), ("-", "Milk", "cold"), ("yes", "Tea", "dry"), ("-", "Bread", "warm")]
+
+
+@pytest.mark.parametrize("rows", [_PROJECTS, _GLOSSARY, _SIZES, _TRADES, _SHELVES])
 @pytest.mark.parametrize(
-    "rows",
+    ("head", "foot", "ruled"),
+    [(12, 12, False), (18, 12, False), (24, 18, False), (12, 20, False), (18, 12, True)],
+)
+def test_rows_as_near_as_lines_stay_rows(page_text, rows, head, foot, ruled):
+    """Also where the header or the last row is apart, and where a rule is below each; a dash is an empty cell."""
+    tops = [700.0, *(700.0 - head - 12 * n for n in range(len(rows) - 1))]
+    tops[-1] -= foot - 12
+    places = (60.0, 200.0, 340.0)[: len(rows[0])]
+    lines = [line for top, row in zip(tops, rows, strict=True) for line in cells([row], places, top, 0)]
+    rules = [(50.0, top - 3, 500.0, top - 3) for top in tops] if ruled else ()
+    assert page_text(lines, rules=rules) == make.table(*rows)
+
+
+@pytest.mark.parametrize("end", [400.0, 120.0], ids=["rule", "underline"])
+@pytest.mark.parametrize(
+    ("rows", "whole"),
     [
-        [
-            ("项目名称", "承办单位"),
-            ("城市道路改造工程", "市政建设工程公司"),
-            ("河道治理修缮工程", "水务局下属管理处"),
-        ],
-        [("Name", "Work"), ("anna lindqvist", "senior editor"), ("bo", "typist"), ("carl", "printer")],
-        [("Kept", "Item", "Where"), ("-", "Milk", "cold"), ("yes", "Tea", "dry"), ("-", "Bread", "warm")],
+        (
+            [("Item", "Dues"), ("Keeper of the harbour", "4.00"), ("boats at the quay", "")],
+            "Keeper of the harbour ",
+        ),
+        (
+            [("Name", "Day"), ("Ministry of trade and the", "Monday"), ("Treasury", "")],
+            "Ministry of trade and the ",
+        ),
+        ([("项目名称", "金额"), ("城市道路改造工程", "125.00"), ("河道治理工程", "")], "城市道路改造工程"),
     ],
 )
-def test_rows_as_near_as_lines_stay_rows(page_text, rows):
-    """Lines of one distance are rows: nothing tells the lines of a cell from them; a dash is an empty cell."""
-    places = (60.0, 200.0, 340.0)[: len(rows[0])]
-    assert page_text(cells(rows, places, 700.0, 12)) == make.table(*rows)
+def test_a_rule_parts_rows_and_an_underline_does_not(page_text, rows, whole, end):
+    """Below a rule a line is a row, also if its name is alone; else the name above goes on, nearer than rows are."""
+    rows = [*rows, ("Crane", "9.00"), ("Buoy", "3.00")]
+    tops = [700.0, 682.0, 670.0, 652.0, 634.0]
+    lines = [
+        line for top, row in zip(tops, rows, strict=True) for line in cells([row], (60.0, 250.0), top, 0)
+    ]
+    text = page_text(lines, rules=[(60.0, top - 3, end, top - 3) for top in tops])
+    joined = [rows[0], (whole + rows[2][0], rows[1][1]), *rows[3:]]
+    assert text == make.table(*(rows if end == 400.0 else joined))
+
+
+@pytest.mark.parametrize("room", [12, 20])
+@pytest.mark.parametrize(
+    "groups",
+    [
+        {
+            f"Boats of {name}": ["mooring at quay", "winter storage"]
+            for name in ("members", "guests", "the port")
+        },
+        {
+            f"{name}船只收费项目": ["码头停泊服务费用", "冬季存放服务费用"]
+            for name in ("会员", "访客", "港务")
+        },
+    ],
+    ids=["en", "zh"],
+)
+def test_names_of_groups_and_their_rows_stay_apart(page_text, groups, room):
+    """With more room above each group than between its rows."""
+    rows, lines, top = (
+        [("Service", "Unit")],
+        cells([("Service", "Unit")], (60.0, 200.0), 700.0, 0),
+        700.0 - room,
+    )
+    for name, services in groups.items():
+        group = [(name, ""), *((service, "per night") for service in services)]
+        lines += cells(group, (60.0, 200.0), top, 12)
+        rows += group
+        top -= 24 + room
+    assert page_text(lines) == make.table(*rows)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [("Code", "Text", "Dues"), ("A1", _LONG["en"][0], "18.50"), ("B2", "Yachts", "9.00"), ("C3", "Rafts", "7.00")],
+        [("编号", "说明", "费用"), ("B2", "游艇", "9.00"), ("A1", _LONG["zh"][0], "18.50"), ("", "合计", "27.50")],
+        [("Service", "Dues"), (["Rental of a room in the", "old customs house"], "18.50"), ("Crane", "9.00")],
+    ],
+    ids=["en", "zh", "name"],
+)  # fmt: skip
+def test_a_cell_goes_on_where_all_others_are_empty(page_text, pieces):
+    """Though the lines of the cell are as far from each other as rows are."""
+    rows, top = [], 700.0
+    lines = []
+    for row in ([[cell] if isinstance(cell, str) else cell for cell in row] for row in pieces):
+        for x, texts in zip((60.0, 200.0, 400.0)[-len(row) :], row, strict=True):
+            lines += [line for line in column(*texts, x=x, top=top) if line[3]]
+        rows.append([("" if "长度" in cell[0] else " ").join(cell) for cell in row])
+        top -= 12 * max(map(len, row))
+    assert page_text(lines) == make.table(*rows)
 
 
 @pytest.mark.parametrize("dash", ["-", "–", "—"])
