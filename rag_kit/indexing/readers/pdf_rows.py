@@ -158,10 +158,11 @@ def with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Seque
         begun, centred = _named_groups(table, body, names), _centred_groups(body, names, heights)
         # of both ways to group, the one whose largest group is smaller
         groups = min(filter(None, (begun, centred)), key=lambda found: max(map(len, found)), default=[])
-    for name, group in zip(names, groups, strict=False):
+    spread = {name: group for name, group in zip(names, groups, strict=False) if group}
+    for name, group in spread.items():
         for n in group:
             table[n][0] = table[name][0]
-    return [row for n, row in enumerate(table) if not n or n in body or not groups]
+    return [row for n, row in enumerate(table) if n in body or n not in spread]
 
 
 def _named_groups(table: list[list[str]], body: list[int], names: list[int]) -> list[list[int]]:
