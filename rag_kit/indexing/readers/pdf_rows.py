@@ -60,6 +60,7 @@ def join_wrapped(rows: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
     sure = [pair for pair in pairwise(loose[1:]) if len(pair[1]) > 1 and not keys.isdisjoint(pair[1])]
     step = min((above[-1].bottom - row[0].bottom for above, row in sure), default=0.0)
     fewest = min((sum(begun.get(cell) not in row for cell in row) for _, row in sure), default=0)  # cells
+    have_small = any(row[0].text[0].islower() for row in loose[1:])  # letters at the beginning of names
     have_keys = sum(keys.isdisjoint(row) and not begun.keys() >= set(row) for row in rows[1:]) < 2
 
     def is_part(row: Row, group: Row) -> bool:
@@ -71,7 +72,10 @@ def join_wrapped(rows: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
         is_alone = len(row) == 1 and (not step or pitch < step / _TIGHT)
         if keys.isdisjoint(more):
             return is_near or (is_alone and have_keys)
-        if all(_is_sentence(cell, begun, group) for cell in more):
+        name = next(cell for cell in more if cell in keys)
+        first_name = next((cell for cell in group if cell in keys), name)
+        is_small = name.text[0].islower() and not (have_small or first_name.text[0].islower())
+        if is_small or _OPEN.search(begun[name].text):
             return is_near or is_alone
         # else they are lines of a name if rows have more cells, or it is Chinese, and its last line is not full
         is_less = len(more) < fewest or all(CHINESE.match(cell.text) for cell in more)
@@ -85,14 +89,6 @@ def _is_cut_off(cell: Word, above: Word, rules: Sequence[Rule]) -> bool:
     """Tell whether a level rule between two lines goes on beside them; one that does not is an underline."""
     sides = cell.left - 0.5 * cell.size, max(cell.right, above.right) + 0.5 * cell.size
     return any(is_ruled_off(above, cell, rules, (x, x)) for x in sides)
-
-
-def _is_sentence(cell: Word, begun: Mapping[Word, Word], group: Sequence[Word]) -> bool:
-    """Tell whether words show that a cell goes on: an open end above, or small letters below a capital."""
-    first = begun[cell]
-    while begun.get(first) in group:
-        first = begun[first]
-    return bool(_OPEN.search(begun[cell].text)) or (cell.text[0].islower() and not first.text[0].islower())
 
 
 def _groups(

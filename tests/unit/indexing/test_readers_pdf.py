@@ -515,11 +515,18 @@ _SIZES = [
     ("Length in cm", "", "not measured"),
     ("Height in cm", "30", ""),
 ]
+_CHARGES = [
+    ("Item", "Dues"),
+    ("Night buoy and chain", "6.30"),
+    ("boats, price of chain", ""),
+    ("from the quay", "4.20"),
+    ("Harbour", "2.70"),
+]
 _TRADES = [("Name", "Work"), ("anna lindqvist", "senior editor"), ("bo", "typist"), ("carl", "printer")]
 _SHELVES = [("Kept", "Item", "Where"), ("-", "Milk", "cold"), ("yes", "Tea", "dry"), ("-", "Bread", "warm")]
 
 
-@pytest.mark.parametrize("rows", [_PROJECTS, _GLOSSARY, _SIZES, _TRADES, _SHELVES])
+@pytest.mark.parametrize("rows", [_PROJECTS, _GLOSSARY, _SIZES, _CHARGES, _TRADES, _SHELVES])
 @pytest.mark.parametrize(
     ("head", "foot", "ruled"),
     [(12, 12, False), (18, 12, False), (24, 18, False), (12, 20, False), (18, 12, True)],
