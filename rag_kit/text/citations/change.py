@@ -55,7 +55,7 @@ def find_change(
             continue
         in_place = (before and after) or (old_start == new_start == 0 and after >= _MIN_CONTEXT)
         one_for_one = bool(in_place) and max(len(old_words), len(new_words)) <= _MAX_THING
-        alone = one_for_one and with_new_words == 1
+        alone = bool(in_place) and with_new_words == 1
         reason = _reason_of_replacement(old_words, new_words, surplus, passage, one_for_one, alone)
         if reason:
             return reason
@@ -85,8 +85,8 @@ def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
     for a, b in permutations(old.keys() & new.keys(), 2):
         if b in old[a] and a not in strict:
             continue  # members of an enumeration, a word and its attribute
-        if old[a] == new[a] or old[b] == new[b]:
-            continue  # it has not moved, but a word that occurs twice is beside it
+        if old[a] == new[a] and old[b] == new[b]:
+            continue  # neither has moved, but a word that occurs twice is beside them
         has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
         (left, _), (old_left, _) = new[b], old[a]
         if has_neighbour_of_b and left and left == old_left:
@@ -153,5 +153,5 @@ def _reason_of_replacement(
         and not has_alike(token.key, old_keys)
         for token in new
     )
-    is_other_thing = bool(things) or (alone and all(token.thing for token in new))
+    is_other_thing = bool(things) or (alone and any(token.thing for token in new))
     return "other" if has_own_wording and is_other_thing else ""

@@ -56,6 +56,7 @@ class Pair:
     # each clause of the statement, with the best clause of the sentence for it
     clauses: Sequence[tuple[Sequence[Token], Sequence[Token]]] = ()
     cells: Sequence[CellTokens] = ()  # of the row of a table that is the span
+    part: Sequence[Token] = ()  # of the sentence between semicolons, that has most of the statement
 
 
 def with_keys_of(source: PassageSource, stated: Sequence[Token]) -> list[Token]:
@@ -179,6 +180,8 @@ def _opposite_or_negation(pair: Pair) -> str:
         return "changed"
     if any(_contradicts_cell(part, cell) for part, _ in pair.clauses for cell in pair.cells):
         return "negation"
+    if pair.cells and any(_is_about(pair.stated, cell) and cell.holds is not None for cell in pair.cells):
+        return ""  # the cell says yes or no to all that is stated, as "no" does under "Basic" of a plan
     clauses = [(pair.stated, ())] if pair.cells or not pair.clauses else pair.clauses
     for part, clause in clauses:
         keys = content_keys(part)
@@ -196,15 +199,21 @@ def _contradicts_cell(part: Sequence[Token], cell: CellTokens) -> bool:
 
     "Commercial use is permitted" contradicts "not permitted" and "no" under the header "Commercial use".
     """
-    keys, header, text = content_keys(part), _words_of_header(cell), content_keys(cell.text)
-    if not header or not all(_has_form(word, keys) for word in header):
+    if not _is_about(part, cell) or {token.key for token in part} & _DENYING:  # "exempt" denies as well
         return False
-    denied = {words[0] for words in _denied_by_cell(cell)}
-    about = denied or (header if cell.holds else text)
-    is_stated = any(_has_form(word, keys) for word in about)
-    is_denied = any(_has_form(word, words) for word in about for words in _denied(part))
-    says_otherwise = bool({token.key for token in part} & _DENYING)  # "exempt" denies as well
-    return is_stated and is_denied != bool(denied) and not says_otherwise
+    if cell.holds is not None:
+        return cell.holds == any(is_negation(token.key) for token in part)
+    denied = {words[0] for words in _denied(cell.text)}
+    words = denied or content_keys(cell.text)
+    is_stated = any(_has_form(word, content_keys(part)) for word in words)
+    is_denied = any(_has_form(word, stated) for word in words for stated in _denied(part))
+    return is_stated and is_denied != bool(denied)
+
+
+def _is_about(part: Sequence[Token], cell: CellTokens) -> bool:
+    """Tell whether a part of a statement has the words of a cell's header."""
+    header = _words_of_header(cell)
+    return bool(header) and all(_has_form(word, content_keys(part)) for word in header)
 
 
 def _has_form(word: str, others: Iterable[str]) -> bool:

@@ -150,7 +150,8 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         quoted += source.captions[best]
     matched = [(part, () if is_row else source.best_clause(best, part)) for part in parts]
     clause = matched[0][1] if len(matched) == 1 else ()
-    pair = Pair(stated, quoted, source, source.tokens[best], clause, matched, source.cells_of(best))
+    part = source.best_part(best, stated)
+    pair = Pair(stated, quoted, source, source.tokens[best], clause, matched, source.cells_of(best), part)
     reason, score = compare_words(pair)
     placement: Placement = "open"
     exchanged = ""
@@ -185,7 +186,7 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     if reason == "covered":
         # values that surely are in their places were not moved
         harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
-        for part in (sentence, pair.clause or sentence):
+        for part in (sentence, pair.part, pair.clause or sentence):
             change = find_change(part, pair.stated, passage_words, referred)
             if change and change not in harmless:
                 reason = change

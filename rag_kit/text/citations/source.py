@@ -31,7 +31,8 @@ _POST = re.compile(
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _YES_OR_NO = dict.fromkeys(["yes", "ja", "是", "有", "可", "可以", "能", "✓", "✔", "√", "☑"], True)
 _YES_OR_NO |= dict.fromkeys(
-    ["no", "none", "nein", "否", "无", "不", "不可", "没有", "不能", "✗", "✘", "×", "☒"], False
+    ["no", "none", "nein", "否", "无", "不", "不可", "没有", "不能", "✗", "✘", "×", "☒", "-", "–", "—", "——"],
+    False,
 )
 _ENDS_SENTENCE = re.compile(r"[.!?。！？;；]\W*$")
 _NUMBER_SIGN = re.compile(r"\bno\.?$", re.IGNORECASE)  # the end of a header such as "Article no."
@@ -269,6 +270,16 @@ class PassageSource:
             if sentence:  # a header has no tokens
                 lines.append((sentence, not _ENDS_SENTENCE.search(self.text[start:end])))
         return captions
+
+    def best_part(self, number: int, stated: Sequence[Token]) -> Sequence[Token]:
+        """Return the part of a sentence between semicolons that has most of a statement, or the whole sentence.
+
+        It is the whole sentence if no part has two thirds of the statement's words.
+        """
+        keys = content_keys(stated)
+        parts = [list(chain.from_iterable(clauses)) for clauses in self.parts_of(number)]
+        best = max(parts, key=lambda part: len(keys & content_keys(part)), default=[])
+        return best if 3 * len(keys & content_keys(best)) >= 2 * len(keys) else self.tokens[number]
 
     def best_clause(self, number: int, stated: Sequence[Token]) -> Clause:
         """Return the clause of a sentence that has most of a statement's values, then of its words.

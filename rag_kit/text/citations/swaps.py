@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
@@ -249,21 +249,28 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     names = {token.key for token in (*stated_tokens, *said_tokens) if token.name}
     stated, said = _roles(stated_tokens, names), _roles(said_tokens, names)
     both = [word for word in stated if word in said]
-    has_and = any(token.key in _AND for token in (*stated_tokens, *said_tokens))
-    is_passive, was_passive = (
-        any(token.key in VOICE for token in text) for text in (stated_tokens, said_tokens)
-    )
-    if not has_and and not (is_passive and was_passive):
-        order = (
-            said_tokens if is_passive == was_passive else said_tokens[::-1]
-        )  # "A was seen by B" is "B saw A"
-        if any(_is_turned(*two, stated_tokens, order) for two in permutations(names, 2)):
-            return True
+    if not any(token.key in _AND for token in (*stated_tokens, *said_tokens)):
+        agents, said_agents = _agents(stated_tokens), _agents(said_tokens)
+        is_plain = not VOICE & {token.key for token in (*stated_tokens, *said_tokens)}
+        one_sided = (agents ^ said_agents) & names
+        for one, other in permutations(names, 2):
+            if is_plain and _is_turned(one, other, stated_tokens, said_tokens):
+                return True
+            # "A was seen by B" is "B saw A"
+            is_passive = bool({one, other} & one_sided)
+            if is_passive and _is_turned(one, other, stated_tokens, said_tokens[::-1]):
+                return True
     for one, other in permutations(both, 2):
         for role in stated[one] & said[other] - {""}:
             if role not in said[one] and role not in stated[other]:
                 return True
     return False
+
+
+def _agents(text: Sequence[Token]) -> set[str]:
+    """Return the words right behind "by", but for articles: who does what a passive tells."""
+    words = [token.key for token in text if token.key not in _ARTICLES]
+    return {agent for by, agent in pairwise(words) if by == "by"}
 
 
 def _is_turned(one: str, other: str, stated: Sequence[Token], said: Sequence[Token]) -> bool:

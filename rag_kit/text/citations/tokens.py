@@ -109,7 +109,7 @@ def _with_whole_names(words: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
         before = joined[-1][0] if joined else ""
         is_name = 0 < len(before) < _MAX_NAME and before[0] in SURNAMES and joined[-1][1] == "nr"
         is_surname = len(before) == 1 and before in SURNAMES and content_words(before)
-        if (is_name or is_surname) and len(word) == 1 and content_words(word):
+        if (is_name or is_surname) and len(word) == 1 and content_words(word) and not is_negation(word):
             joined[-1] = (before + word, "nr")
         else:
             joined.append((word, tag))
