@@ -16,7 +16,14 @@ from langchain.agents.middleware.types import (
     PrivateStateAttr,
 )
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 from langgraph.types import Command
 
 from rag_kit.concurrency.notes import use_notes
@@ -232,13 +239,21 @@ def _with_update(checked: _Checked) -> Any:
 
 
 def _with_unsearched(result: Any, notes: list[str]) -> Any:
-    """Put notes into the metadata, which no model reads, of a tool's message, or of those in a tool's command."""
-    if notes and isinstance(result, Command) and isinstance(result.update, Mapping):
-        messages = result.update.get("messages")
-        if isinstance(messages, list):
-            noted = [_with_unsearched(message, notes) for message in messages]
-            return replace(result, update={**result.update, "messages": noted})
-    if not notes or not isinstance(result, ToolMessage):
+    """Put notes into the metadata, which no model reads, of a tool's message, or of those in a tool's command.
+
+    The update of a command is a mapping or has pairs of a key and a value; its messages are one or a list.
+    """
+    if not notes:
+        return result
+    if isinstance(result, Command):
+        return replace(result, update=_with_unsearched(result.update, notes))
+    if isinstance(result, (list, tuple)):
+        return type(result)([_with_unsearched(item, notes) for item in result])
+    if isinstance(result, Mapping) and "messages" in result:
+        return {**result, "messages": _with_unsearched(result["messages"], notes)}
+    if isinstance(result, Mapping) and "tool" in (result.get("role"), result.get("type")):
+        [result] = convert_to_messages([result])
+    if not isinstance(result, ToolMessage):
         return result
     return result.model_copy(update={"response_metadata": {**result.response_metadata, _UNSEARCHED: notes}})
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -335,8 +336,31 @@ async def test_what_a_tool_could_not_search_is_told(whole: bool, native: bool) -
 
 
 @both
-async def test_what_a_tool_with_a_command_could_not_search_is_told(native: bool) -> None:
-    """As of one that gives its text alone."""
+@pytest.mark.parametrize(
+    "update_of",
+    [
+        lambda message: {"messages": [message]},
+        lambda message: {"messages": message},
+        lambda message: {"messages": [{**dict(message), "role": "tool"}]},
+        lambda message: [("messages", [message])],
+        lambda message: (("messages", message),),
+    ],
+)
+async def test_what_a_tool_with_a_command_could_not_search_is_told(native: bool, update_of: Any) -> None:
+    """As of one that gives its text alone; a middleware inside may have made the command, in any form."""
+
+    class Remake(AgentMiddleware[Any, Any]):
+        """Gives the update another form."""
+
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return self._remade(handler(request))
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return self._remade(await handler(request))
+
+        def _remade(self, result: Command[Any]) -> Any:
+            [message] = cast("dict[str, Any]", result.update)["messages"]
+            return Command(update=update_of(message))
 
     @tool
     def search(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
@@ -344,5 +368,7 @@ async def test_what_a_tool_with_a_command_could_not_search_is_told(native: bool)
         write_note("degraded: dense failed", unsearched=True)
         return Command(update={"messages": [ToolMessage("Nothing.", tool_call_id=tool_call_id)]})
 
-    result = await go(agent(scripted("I cannot tell."), [search]), native)
+    model = Scripted(messages=iter([AIMessage("", tool_calls=[CALL]), AIMessage("I cannot tell.")]), asked=[])
+    made = create_agent(model, [search], middleware=[CitationCheck(), Remake()])
+    result = await go(made, native)
     assert (result["citation_status"], result["citation_notes"]) == ("incomplete", ["degraded: dense failed"])
