@@ -4,6 +4,7 @@ The form is lenient on purpose: a filter is taken in any shape, and read and che
 so that one wrong field or value does not lose the others.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Union
 
@@ -12,9 +13,9 @@ from pydantic import SkipValidation, model_validator
 from rag_kit.prompts.fields import Form, ask_for
 
 _JOINS = {
-    **dict.fromkeys(("and", "all", "&&", "且", "并且", "和", "与"), "and"),
-    **dict.fromkeys(("or", "any", "||", "或", "或者"), "or"),
-    **dict.fromkeys(("not", "nor", "none", "非", "不"), "not"),
+    **dict.fromkeys("and all both every && & 且 并且 而且 和 与 以及 同时 都 全部".split(), "and"),
+    **dict.fromkeys("or any either one at_least_one || | 或 或者 或是 任一 任意 至少一个".split(), "or"),
+    **dict.fromkeys("not nor none neither not_any 非 不 都不 均不 全不 皆不 都不是".split(), "not"),
 }
 #: Names that models give to the keys that join or negate conditions.
 LOGIC = ("join", "logic", "logical_operator", "combinator", "connector", "conjunction")
@@ -86,7 +87,7 @@ class SelfQuery(Form):
             limit = int(limit)
         where = next((data[name] for name in _FILTER if data.get(name)), None)
         # a join or a negation that is written beside the conditions
-        beside = {name: data[name] for name in LOGIC if join_of(data.get(name))}
+        beside = {name: data[name] for name in LOGIC if isinstance(data.get(name), str)}
         beside |= {name: data[name] for name in NOT if isinstance(data.get(name), bool)}
         return {
             "query": query if isinstance(query, str) else "",
@@ -100,5 +101,7 @@ class SelfQuery(Form):
 
 
 def join_of(word: Any) -> str | None:
-    """Return the join that a word means: "and", "or" or "not" (``"并且" -> "and"``); None for another word."""
-    return _JOINS.get(word.strip().lower().lstrip("$")) if isinstance(word, str) else None
+    """Return the join that a word means: "and", "or" or "not" (``"None of" -> "not"``); None for another word."""
+    if not isinstance(word, str):
+        return None
+    return _JOINS.get(re.sub(r"[\s_-]+", "_", word.strip().lower().lstrip("$")).removesuffix("_of"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,16 +50,15 @@ class _Reader:
     repair: Callable[[str], None]
 
     def join(self, word: str, parts: Parts, negated: bool) -> Parts:
-        """Join parts into one; a single part needs no "and" or "or".
+        """Join parts into one; a single part needs no "and" or "or". Under another word all are left out.
 
         A part of an "and" that cannot be used is left out alone. An "or" with such a part is left out whole: its other
         parts alone would keep out documents that were asked for. If ``negated``, it is the reverse.
         """
+        if parts and word not in ("and", "or", "not"):
+            return self._drop(word, "how it joins its conditions is not clear; allowed: and, or, not")
         if not parts or (len(parts) == 1 and word != "not"):
             return parts
-        if word not in ("and", "or", "not"):
-            self.repair(f"{word[:20]!r} was read as and; allowed: and, or, not")
-            word = "and"
         usable = [part for part in parts if part is not None]
         if usable and len(usable) < len(parts) and (word == "or") != negated:
             self.repair(
@@ -95,7 +94,8 @@ class _Reader:
         entries = {str(name): operand for name, operand in value.items()}
         has_field = any(isinstance(entries.get(name), str) for name in _FIELD)
         if has_field and not entries.keys().isdisjoint(("field", "attribute", *_OPERATOR, *_VALUE)):
-            flags = [*_take_flags(entries, NOT), join_of(_take(entries, LOGIC)) == "not"]
+            known = [name for name in LOGIC if join_of(entries.get(name))]
+            flags = [*_take_flags(entries, NOT), join_of(_take(entries, known)) == "not"]
             read = self._read_condition
         elif any(isinstance(entries.get(name), (list, Mapping)) for name in _PARTS):
             flags = _take_flags(entries, NOT)
@@ -139,12 +139,12 @@ class _Reader:
         The word may be between the parts (``[a, "or", b]``) or inside them (``[a, {"field": ..., "logic": "or"}]``).
         """
         is_list = isinstance(value, list)
-        items = [entry for entry in value if join_of(entry) is None] if is_list else [value]
-        between = [join_of(entry) for entry in value if join_of(entry)] if is_list else []
+        items = [entry for entry in value if not _is_join(entry)] if is_list else [value]
         conditions = [item for item in items if isinstance(item, Mapping) and "field" in item]
-        joins = [join_of(condition.get(name)) for condition in conditions for name in LOGIC]
-        inside = [join for join in joins if join in ("and", "or")]
-        words = {*between, *inside, *([join_of(join) or join.lower()] if join else [])}
+        named = [condition.get(name) for condition in conditions for name in LOGIC]
+        between = _joins_of(filter(_is_join, value)) if is_list else []
+        inside = [join for join in _joins_of(named) if join != "not"]
+        words = {*between, *inside, *_joins_of([join])}
         # "a or b" has one word between, or one in each, or in all but the first or last
         if len(words) > 1 or (not join and words and max(len(between), len(inside)) < len(items) - 1):
             return self._drop(value, "how its conditions are joined is not clear")
@@ -176,6 +176,16 @@ class _Reader:
         if isinstance(plain, list) and not all(isinstance(item, Scalar) for item in plain):
             return self._drop({field: {operator: value}}, "its list holds more than plain values")
         return [self.check(field, str(operator), plain, negated)]
+
+
+def _is_join(entry: Any) -> bool:
+    """Tell whether an entry of a list is a word that joins the others, known or not."""
+    return isinstance(entry, str) and (join_of(entry) is not None or entry.replace(" ", "").isalpha())
+
+
+def _joins_of(words: Iterable[Any]) -> list[str]:
+    """Return the joins that words mean, one that is not known as it is; those that are no text are left out."""
+    return [join_of(word) or word.lower() for word in words if isinstance(word, str) and word.strip()]
 
 
 def _take(entries: dict[str, Any], names: Sequence[str]) -> Any:

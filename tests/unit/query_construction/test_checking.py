@@ -127,12 +127,12 @@ def test_row_11_nested_filters_are_mended() -> None:
             {"join": "or", "conditions": [c("owner", "eq", "x"), {"join": "not", "conditions": [c("year", "near", 1)]},
                                           c("mesh", "contain", "Aged")]},
             {"join": "or", "conditions": [c("owner", "eq", "x")]},
-            {"join": "xor", "conditions": [c("year", "gt", 2000), c("rating", "lt", 3)]},
+            {"join": "all of", "conditions": [c("year", "gt", 2000), c("rating", "lt", 3)]},
         ],
     }  # fmt: skip
     made = check(nested)
     assert made.filter == {"$and": [{"year": {"$gt": 2000}}, {"rating": {"$lt": 3}}]}
-    assert len(made.repairs) == 4
+    assert len(made.repairs) == 3
 
 
 def test_row_12_dates_and_strings_for_numbers_are_read() -> None:
@@ -142,11 +142,44 @@ def test_row_12_dates_and_strings_for_numbers_are_read() -> None:
     assert check(c("year", "eq", "2010")).filter == {"year": {"$eq": 2010}}
 
 
+@pytest.mark.parametrize(
+    ("word", "operator"),
+    [
+        ("至少一个", "$or"), ("或是", "$or"), ("either", "$or"), ("At-least-one", "$or"), ("any of", "$or"),
+        ("none of", "$not"), ("neither", "$not"), ("都不", "$not"), ("all of", "$and"), ("xor", ""), ("exactly one", ""),
+        ("恰好一个", ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["group", "beside", "between", "before", "inside", "nested"])
+def test_a_join_in_any_words_never_narrows(word: str, operator: str, form: str) -> None:
+    """One that is not understood drops its whole group, with a note; what is around the group stays."""
+    first, second, around = c("year", "gt", 2000), c("rating", "lt", 3), c("day", "lt", "2020-01-01")
+    parts: list[Any] = [first, second]
+    forms: dict[str, Any] = {
+        "group": {"filter": {"join": word, "conditions": parts}},
+        "beside": {"filter": parts, "logic": word},
+        "between": {"filter": [first, word, second]},
+        "before": {"filter": [word, *parts]},
+        "inside": {"filter": [{**first, "logic": word}, second]},
+        "nested": {"filter": [around, {"join": word, "conditions": parts}]},
+    }
+    if form == "inside" and operator == "$not":
+        return  # it negates that condition alone
+    made = check_answer(target_of(SelfQuery).accept({"query": "q", **forms[form]}), "q", SCHEMA, TODAY)
+    clauses = [{"year": {"$gt": 2000}}, {"rating": {"$lt": 3}}]
+    joined = {"$not": {"$or": clauses}} if operator == "$not" else {operator: clauses}
+    rest = [{"day": {"$lt": "2020-01-01"}}] if form == "nested" else []
+    wanted = [*rest, *(clauses if operator == "$and" else [joined] if operator else [])]
+    assert made.filter == ({"$and": wanted} if len(wanted) > 1 else next(iter(wanted), None))
+    assert bool(made.repairs) == (not operator) and all("dropped" in repair for repair in made.repairs)
+
+
 NOT_LEE = {"field": "author", "op": "!=", "value": "Lee"}
 
 
 SINCE = {"attribute": "year", "comparison": ">=", "value": 2010}
 LEE = {"author": {"$eq": "Lee"}}
+LEE_IS = {"field": "author", "value": "Lee"}
 STROKE_SINCE = {"$and": [{"year": {"$gte": 2010}}, {"mesh": {"$contains": "Stroke"}}]}
 
 
@@ -188,6 +221,9 @@ STROKE_SINCE = {"$and": [{"year": {"$gte": 2010}}, {"mesh": {"$contains": "Strok
         ({"field": "author", "value": "Lee", "mode": "exclude"}, None),
         ({"conditions": [LEE, SINCE], "minimum": 1}, None),
         ({"field": "author", "near": "Lee"}, None),
+        ({**LEE_IS, "logic": "xor"}, None),
+        ({"join": "none of", "conditions": [LEE]}, {"$not": LEE}),
+        ({"join": "none of", "conditions": {"author": "Lee"}}, {"$not": LEE}),
         ({"field": "author"}, None),
     ],
 )  # fmt: skip
