@@ -12,11 +12,12 @@ from pydantic import SkipValidation, model_validator
 
 from rag_kit.prompts.fields import Form, ask_for
 
-_JOINS = {
-    **dict.fromkeys("and all both every && & 且 并且 而且 和 与 以及 同时 都 全部".split(), "and"),
-    **dict.fromkeys("or any either one at_least_one || | 或 或者 或是 任一 任意 至少一个".split(), "or"),
-    **dict.fromkeys("not nor none neither not_any 非 不 都不 均不 全不 皆不 都不是".split(), "not"),
+_JOIN_WORDS = {
+    "and": "and all both every && & 且 并且 而且 和 与 以及 同时 都 全部",
+    "or": "or any either one at_least_one || | 或 或者 或是 任一 任意 至少一个",
+    "not": "not nor none neither not_any 非 不 都不 均不 全不 皆不 都不是",
 }
+_JOINS = {word: join for join, words in _JOIN_WORDS.items() for word in words.split()}
 #: Names that models give to the keys that join or negate conditions.
 LOGIC = ("join", "logic", "logical_operator", "combinator", "connector", "conjunction")
 NOT = ("not", "$not", "negate", "negated", "exclude")

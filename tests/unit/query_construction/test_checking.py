@@ -146,8 +146,8 @@ def test_row_12_dates_and_strings_for_numbers_are_read() -> None:
     ("word", "operator"),
     [
         ("至少一个", "$or"), ("或是", "$or"), ("either", "$or"), ("At-least-one", "$or"), ("any of", "$or"),
-        ("none of", "$not"), ("neither", "$not"), ("都不", "$not"), ("all of", "$and"), ("xor", ""), ("exactly one", ""),
-        ("恰好一个", ""),
+        ("none of", "$not"), ("neither", "$not"), ("都不", "$not"), ("all of", "$and"), ("xor", ""),
+        ("exactly one", ""), ("恰好一个", ""),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("form", ["group", "beside", "between", "before", "inside", "nested"])
