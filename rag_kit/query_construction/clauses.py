@@ -90,10 +90,11 @@ def shorten_clause(where: Clause) -> Clause:
     join, single, several = ("$or", "$eq", "$in") if "$or" in where else ("$and", "$ne", "$nin")
     parts = [split_clause(part) for part in where.get(join, [])]
     fields = {field for field, _, _ in parts}
-    if len(fields) != 1 or any(operator != single for _, operator, _ in parts):
+    if len(fields) != 1 or any(operator not in (single, several) for _, operator, _ in parts):
         return where
     [field] = fields
-    values = list(dict.fromkeys(operand for _, _, operand in parts))
+    lists = (operand if operator == several else [operand] for _, operator, operand in parts)
+    values = list(dict.fromkeys(value for operands in lists for value in operands))
     return {field: {several: values} if len(values) > 1 else {single: values[0]}}
 
 
@@ -179,6 +180,7 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
             return {field.name: {operator: value}}
         return _range_clause(field.name, operator, min(value, high), max(value, high))
     period = value if high is None else value.through(high)
+    operator = period.compared(operator)
     if not field.is_year:
         start = day_in_format(period.start, field.date_format)
         end = period.end and day_in_format(period.end, field.date_format)
@@ -186,7 +188,8 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
     first, last = period.start.year, None
     if period.end is not None:  # the first day after it
         last = (period.end - timedelta(days=1)).year
-        if period.grain not in ("year", "years") and operator in ("$gt", "$lt"):
+        bound = {"$gt": period.end, "$lt": period.start}.get(operator)
+        if bound is not None and (bound.month, bound.day) != (1, 1):
             # $gt to $gte, $lt to $lte: "after May 2020" may mean documents of June, so the year 2020 stays in
             operator += "e"
     if first == last:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import find_values
@@ -23,11 +24,38 @@ class Period:
     """The days from `start` to before `end`; an `end` of ``None`` means until now ("the last five years").
 
     `grain` is what was named: ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"years"`` or another ``"span"``.
+    `edge` is ``"beginning"``, ``"middle"`` or ``"end"`` where such a part was named, which nobody dates to the day.
     """
 
     start: date
     end: date | None
     grain: str
+    edge: str = ""
+
+    def compared(self, operator: str) -> str:
+        """Return the operator with which a comparison reaches into an edge: "before the end of 2015" holds its end."""
+        reaching = {"$lt": ("middle", "end"), "$gt": ("beginning", "middle")}
+        return operator + "e" if self.edge in reaching.get(operator, ()) else operator
+
+    def part(self, name: str) -> Period:
+        """Return the part of a decade, year or month that a name of `_PARTS` stands for; of a day or quarter, all."""
+        first, last = _PARTS[name]
+        start, end, cuts = self.start, self.end, _CUTS.get(self.grain)
+        if cuts and self.grain == "month":
+            start, end = start + timedelta(cuts[first]), end if last == 4 else start + timedelta(cuts[last])
+        elif cuts:
+            start, end = _add_months(start, cuts[first]), _add_months(start, cuts[last])
+        return replace(self, start=start, end=end)
+
+    def around(self) -> Period:
+        """Return the period with as much time again before and after it; one until now as it is."""
+        if self.end is None:
+            return self
+        start, end, grain = self.start, self.end, self.grain if self.grain in ("year", "years") else "span"
+        if start.day == end.day == 1:
+            months = 12 * (end.year - start.year) + end.month - start.month
+            return Period(_add_months(start, -months), _add_months(end, months), grain, "middle")
+        return Period(start - (end - start), end + (end - start), grain, "middle")
 
     def through(self, other: Period) -> Period:
         """Return the days from the beginning of the earlier of two periods to the end of the later."""
@@ -38,9 +66,10 @@ class Period:
 
 @dataclass(frozen=True, eq=False)
 class NamedPeriod(QuestionSpan):
-    """A period named in a text."""
+    """A period named in a text; `bare` if by digits alone, which may be a number as well."""
 
     period: Period
+    bare: bool
 
 
 def parse_period(text: str, today: date) -> Period | None:
@@ -65,7 +94,11 @@ def parse_period(text: str, today: date) -> Period | None:
 
 
 def find_periods(text: str, today: date) -> list[NamedPeriod]:
-    """Find the dates in a text, in order; of those that overlap, the first one stays, as its first form reads it."""
+    """Find the dates in a text, in order; of those that overlap, the first one stays, as its first form reads it.
+
+    The part of a date that is named with it ("the end of 2015", 年底), and an "around", are read into it, so that what
+    compares stands outside: in "before the end of 2015" it is "before".
+    """
     candidates: list[tuple[int, int, Period | None]] = []
     for make_period, pattern in _FORMS:
         candidates += [(*match.span(), make_period(match, today)) for match in pattern.finditer(text)]
@@ -77,9 +110,10 @@ def find_periods(text: str, today: date) -> list[NamedPeriod]:
     last_end = 0
     for begin, end, period in sorted(candidates, key=lambda candidate: candidate[0]):
         if begin >= last_end:
-            last_end = end
             if period is not None:
-                periods.append(NamedPeriod(begin, end, period))
+                periods.append(_with_part(text, last_end, begin, end, period))
+                end = periods[-1].end
+            last_end = end
     return periods
 
 
@@ -96,21 +130,41 @@ def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Peri
     """Return the period of a number of months, from a given one; ``None`` outside of the years 1000 to 2999."""
     if not (1 <= month <= 12 and 1000 <= year <= 2999):
         return None
-    after = year * 12 + month - 1 + count  # number of the first month after it
-    return Period(date(year, month, 1), date(after // 12, after % 12 + 1, 1), grain)
+    return Period(date(year, month, 1), _add_months(date(year, month, 1), count), grain)
+
+
+def _add_months(first: date, count: int) -> date:
+    """Return the first day of a month some months after that of another."""
+    year, month = divmod(first.year * 12 + first.month - 1 + count, 12)
+    return date(year, month + 1, 1)
 
 
 def _read_value(text: str, value: Value) -> tuple[int, int, Period | None]:
-    """Return begin, end and period of a date, or of a decade or its part ("early 1990s", 1990年代末)."""
+    """Return begin, end and period of a date or a decade."""
     has_suffix = text.startswith("代", value.end)  # 1990年代 is read as a year
     if value.dimension != "decade" and not has_suffix:
         return value.start, value.end, _read_date(value)
-    begin, end = value.start, value.end + has_suffix  # True adds 1, the length of 代
-    before, after = _PART.search(text, max(0, begin - 16), begin), _PART_AFTER.match(text, end)
-    part = before[1].lower() if before else after and after.lastgroup
-    first, count = _THIRDS[part] if part else (0, 10)  # first year in the decade, number of years
-    period = _months(int(value.amount) + first, 1, 12 * count, "years")
-    return before.start() if before else begin, after.end() if after else end, period
+    decade = _months(int(value.amount), 1, 120, "years")
+    return value.start, value.end + has_suffix, decade  # True adds 1, the length of 代
+
+
+def _with_part(text: str, floor: int, begin: int, end: int, period: Period) -> NamedPeriod:
+    """Read the words beside a period, from `floor` on, that say which part of it is meant, and "around"."""
+    named, floor = text[begin:end], max(floor, begin - _REACH)
+    before, after = _PART_BEFORE.search(text, floor, begin), _PART_AFTER.match(text, end)
+    if after and not cues.ends_part(text, after.end()):
+        after = None  # 1990年代初创企业: it goes on as another word
+    if (part := before or after) and period.end is not None:
+        name = str(part.lastgroup)
+        if not named.lower().startswith(("fy", "fiscal")):  # whose months are not known
+            period = period.part(name)
+        period = replace(period, edge=name if name in _EDGES else "")
+        begin, end = before.start() if before else begin, after.end() if after else end
+    before, after = _AROUND_BEFORE.search(text, floor, begin), _AROUND_AFTER.match(text, end)
+    if before or after:
+        period = period.around()
+        begin, end = before.start() if before else begin, after.end() if after else end
+    return NamedPeriod(begin, end, period, named.isdecimal())
 
 
 def _read_date(value: Value) -> Period | None:
@@ -154,13 +208,33 @@ def _relative(match: re.Match[str], today: date) -> Period | None:
     return _months(year, month + 1)
 
 
-_THIRDS = {"early": (0, 4), "mid": (4, 3), "late": (7, 3)}
-# 1990年代初的, but not 1990年代初创企业: a part that goes on as a word is none
-_PART_AFTER = re.compile(
-    r"(?:(?P<early>初期?|早期)|(?P<mid>中期)|(?P<late>末期?|后期|晚期))"
-    r"(?=[的、，。,.?？\s）)]|[以之](?:来|前|后)|[前后](?![列沿瞻臂续果])|[至到起]|$)"
+_REACH = 60  # characters before a period in which its part is named
+# Where a decade or year is cut into thirds and halves, in months, and a month, in days
+_CUTS = {"years": (0, 48, 60, 84, 120), "year": (0, 4, 6, 8, 12), "month": (0, 10, 15, 20, 31)}
+_EDGES = ("beginning", "middle", "end")
+_PARTS = {
+    "beginning": (0, 1), "early": (0, 1), "middle": (1, 3), "late": (3, 4), "end": (3, 4),
+    "first_half": (0, 2), "second_half": (2, 4), "until_middle": (0, 3), "from_middle": (1, 4),
+}  # fmt: skip
+_TO = r"[\s-]+(?:to|or|and)[\s-]+"
+_OF = r"(?:\s+(?:part|years|months|days))?(?:\s+(?:of|in))?"
+_PART_BEFORE = re.compile(
+    rf"\b(?:the\s+)?(?:(?P<until_middle>early{_TO}mid)|(?P<from_middle>mid(?:dle)?{_TO}late)|(?P<early>early{_OF})"
+    rf"|(?P<middle>mid|middle{_OF})|(?P<late>late{_OF})|(?P<beginning>(?:beginning|start|outset|turn)\s+of)"
+    r"|(?P<end>(?:end|close)\s+of|end(?=-)|year[\s-]end)|(?P<first_half>first\s+half\s+of)"
+    r"|(?P<second_half>(?:second|latter)\s+half\s+of))[\s-]+(?:the\s+)?(?:(?:fiscal\s+)?year\s+)?$",
+    re.IGNORECASE,
 )
-_PART = re.compile(r"\b(early|mid|late)[\s-]+(?:the\s+)?$", re.IGNORECASE)
+_PART_AFTER = re.compile(
+    r"\s*(?:(?P<until_middle>[初早前]中期)|(?P<from_middle>中[末后晚]期)|(?P<early>[初早前]期|上旬)|(?P<late>[末后晚]期|下旬)"
+    r"|(?P<first_half>[上前]半[年期段叶]?)|(?P<second_half>[下后]半[年期段叶]?)|(?P<middle>年中|中[期旬叶])"
+    r"|(?P<beginning>[年月]?初(?!中)|伊始)|(?P<end>[年月]?[底末]|年终))"
+)
+_AROUND_BEFORE = re.compile(
+    r"(?:\b(?:around|circa|ca?\.|approximately|roughly)\s+(?:the\s+)?(?:years?\s+)?|(?:大约|大概)[在于]?)$",
+    re.IGNORECASE,
+)
+_AROUND_AFTER = re.compile(r"\s*(?:前后(?!端)|左右)|\s+or\s+so\b", re.IGNORECASE)
 _B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
 _H = "〇零一二三四五六七八九十两"
 _Y = r"(?P<y>(?:1[0-9]|20|21)\d\d)"
@@ -185,7 +259,7 @@ _FORMS: list[tuple[_MakePeriod, re.Pattern[str]]] = [
             rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|few|{NUMBER_WORDS})\s+)?"
             r"(?P<u>years|months)\b",
         ),
-        (_until_now, rf"(?:最近|近|过去|前){_COUNT}(?P<u>个月|年)(?:里|内|间|来|以来)?"),
+        (_until_now, rf"(?:最近|近|过去|(?<![年代])前){_COUNT}(?P<u>个月|年)(?:里|内|间|来|以来)?"),
         (
             _relative,
             r"\b(?:this|current|last|previous)\s+(?:year|month)\b|今年|去年|前年|(?:本|这个?|上个?)月",

@@ -61,9 +61,9 @@ class Amount(QuestionSpan):
 
 def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: Spans) -> list[Amount]:
     """Find dates and numbers that belong to a field, outside of what is `taken`, in order."""
-    dates = [_date_amount(text, schema, period) for period in periods if not period.overlaps(taken)]
-    bare_years = [date for date in dates if text[date.begin : date.end].isdecimal()]
-    other_dates = [date for date in dates if date not in bare_years]
+    free = [period for period in periods if not period.overlaps(taken)]
+    dates = [_date_amount(text, schema, period) for period in free]
+    bare_years, other_dates = ([period for period in free if period.bare is bare] for bare in (True, False))
     numbers = _find_numbers(text, schema, [*taken, *other_dates], bare_years)
     # "a price over 1000": after the name of a numeric field it is no year
     dates = [date for date in dates if not date.overlaps(numbers)]

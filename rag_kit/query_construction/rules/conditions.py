@@ -137,39 +137,29 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
             lists[-1].append(condition)
         else:
             lists.append([condition])
-    alternatives: list[list[Clause]] = [[]]  # joined by "or"; those of each by "and"
+    alternatives: list[dict[str, Clause]] = [{}]  # joined by "or"; those of each by "and"
     previous: list[Condition] = []
     for members in lists:
         clause = _join_list(text, members)
         after_or = bool(previous) and _connector(text[previous[-1].end : members[0].begin]) == "or"
         if after_or and previous[0].measured and members[0].measured:
             # "phones rated below 3 or priced over 1000": the phones are of both
-            alternatives[-1][-1] = clauses.any_of([alternatives[-1][-1], clause]) or clause
+            either = clauses.any_of([alternatives[-1].popitem()[1], clause]) or clause
+            alternatives[-1][repr(either)] = either
         else:
             if after_or:
-                alternatives.append([])
+                alternatives.append({})
             _add_clause(alternatives[-1], clause, members[0])
         previous = members
-    joined = [clauses.all_of(parts) for parts in alternatives]
+    joined = [clauses.all_of(list(parts.values())) for parts in alternatives]
     return clauses.any_of([clause for clause in joined if clause])
 
 
-def _add_clause(parts: list[Clause], clause: Clause, first: Condition) -> None:
-    """Add a clause to `parts`; values that a field cannot have at once ("in 2010 and 2012") become alternatives."""
-    name, new_values = first.field.name, _alternative_values(clause) if first.exclusive else []
-    for index, part in enumerate(parts):
-        old_values, (old_name, _, _) = _alternative_values(part), clauses.split_clause(part)
-        if old_values and new_values and old_name == name:
-            parts[index] = {name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
-            return
-    if clause not in parts:
-        parts.append(clause)
-
-
-def _alternative_values(part: Clause) -> list[Any]:
-    """Return the values that a clause with ``$in`` or ``$eq`` allows; empty for another."""
-    _, operator, operand = clauses.split_clause(part)
-    return list(operand) if operator == "$in" else [operand] if operator == "$eq" else []
+def _add_clause(parts: dict[str, Clause], clause: Clause, first: Condition) -> None:
+    """Add a clause to `parts`; what a field cannot be at once ("in 2010 and 2012") becomes alternatives."""
+    key = first.field.name if first.exclusive and not first.negated else repr(clause)
+    either = clauses.any_of([parts[key], clause]) if parts.get(key, clause) != clause else clause
+    parts[key] = clauses.shorten_clause(either or clause)
 
 
 def _in_one_list(text: str, first: Condition, second: Condition) -> bool:

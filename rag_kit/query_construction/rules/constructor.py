@@ -135,7 +135,7 @@ def _values_and_amounts(
     periods = []
     for period in find_periods(text, today) if any(field.temporal for field in schema) else ():
         # "in 1500 participants" has no year
-        is_count = text[period.begin : period.end].isdecimal() and cues.NOT_YEARS.match(text, period.end)
+        is_count = period.bare and cues.NOT_YEARS.match(text, period.end)
         is_reference = period.period.grain == "year" and cues.is_reference(text, period)
         if not (is_count or is_reference or period.overlaps(used)):
             periods.append(period)

@@ -43,6 +43,7 @@ EXCLUDED_AFTER = re.compile(
     r"|\s*[\"”’]?\s*(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:a|an|the|among|one\s+of|in|listed|present|tagged|included)\b"
     r"|\s*[\"”’'」』]?\s*的?(?:文章|论文|研究|文献)?(?:除外|不要|不算|以外|之外|无关)",
 )
+OUTSIDE = re.compile(r"外(?=[的，,。？?]|$)")  # after 除; alone it is in 细胞外的 and 海外的
 OPENING, CLOSING = "\"“'‘「『《", "\"”'’」』》"
 STATE_OF = re.compile(r"截至|截止|ending\b", _I)
 POSSESSION = re.compile(r"['’]s?\s+\w|的(?=[\u3400-\u9fff])")
@@ -53,7 +54,7 @@ CONNECTOR = re.compile(
     r"|(?P<comma>[,;、/])",
 )
 
-_FILLER = r"(?:\s*(?:the|years?|(?:end|start|turn|beginning)\s+of|date|in|of|about|around)\b)*\s*"
+_FILLER = r"(?:\s*(?:the|years?|date|in|of|about|around)\b)*\s*"
 _NOT = r"(?:\b(?:no|not|never)|n['’]t)\s+(?:(?:published|dated|written|released|from)\s+)*"
 _GT = (
     r"after|later\s+than|(?:more\s+)?recent\s+than|newer\s+than|past|beyond|greater\s+than|larger\s+than|higher\s+than|"
@@ -67,9 +68,11 @@ _GTE = (
     r"since|(?:starting|beginning)(?:\s+(?:in|from|with|at))?|as\s+from|at\s+least|a\s+minimum\s+of|minimum"
 )
 _LTE = (
-    r"up\s+to(?:\s+and\s+including)?|(?:up\s+)?until|till|through|thru|by(?:\s+the\s+end\s+of)?|at\s+most|"
+    r"up\s+to(?:\s+and\s+including)?|(?:up\s+)?until|till|through|thru|by|at\s+most|"
     r"a\s+maximum\s+of|maximum|ending(?:\s+(?:in|with))?"
 )
+_ZH_DIGITS = "一二三四五六七八九十两几"
+_NOT_AFTER = rf"期(?!刊)|半(?!导)|[\d{_ZH_DIGITS}]+个?[月季年]"  # 2015年前三个月 is not before 2015
 _ZH_FILL = r"(?:发表|出版)?(?:于|在|是|为|的|年份|时间|\s)*"
 _INCLUDED = r"(?:\s+or\s+(?:in|on|during|from|equal(?:s)?(?:\s+to)?|as\s+of))"
 _IN_OR = r"(?:in|on|during|from|at|equal\s+to)\s+or\s+"
@@ -81,7 +84,8 @@ LEFT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"\b(?:{_IN_OR}(?:{_GT})|(?:{_GT}){_INCLUDED}){_FILLER}", "$gte"),
         (
             rf"{_NOT}(?:{_GT}){_FILLER}|\b(?:{_LTE}){_FILLER}|(?:<=|≤)\s*"
-            rf"|(?:不(?:晚于|迟于|超过|大于|高于|多于)|小于(?:或)?等于|截至|截止到?|直到|至多|最多(?!的)){_ZH_FILL}",
+            rf"|(?:不(?:晚于|迟于|超过|大于|高于|多于)|小于(?:或)?等于|截[至止]到?|直到|(?:^|(?<=[\s，,、。；;的]))[到至]"
+            rf"|至多|最多(?!的)){_ZH_FILL}",
             "$lte",
         ),
         (
@@ -104,19 +108,29 @@ RIGHT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (
             rf",?\s*at\s+the\s+earliest\b|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_MORE}\b|onwards?\b|\+(?!\w)|and\s+on\b{_END}"
             r"|(?:-|–|—|to|until|till|through|up\s+to)\s*(?:the\s+)?(?:present|now|today|date)\b"
-            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?后|初(?:之|以)?后(?!续|果)|初?以来|初?起(?!码)|开始|至今|到现在|[及或]更晚|以上",
+            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?后|以来|起(?!码)|开始|至今|到现在|[及或]更晚|以上",
             "$gte",
         ),
         (
             r",?\s*at\s+the\s+latest\b"
             r"|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|lower|less|fewer|below|under)\b"
-            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?前|[底末](?:之|以)?前(?!列|沿|瞻|臂)|止(?!痛|血)|[及或]更早|以下|以内",
+            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?前|[为截]?止(?!痛|血)|[及或]更早|以下|以内",
             "$lte",
         ),
-        (r"[底末]?(?:之后|以后|后(?!续|果))", "$gt"),
-        (r"初?(?:之前|以前|前(?!列|沿|瞻|臂))", "$lt"),
+        (rf"[之以]后|后(?!{_NOT_AFTER}|[续果端])", "$gt"),
+        (rf"[之以]前|前(?!{_NOT_AFTER}|[列沿瞻臂后])", "$lt"),
     )
 )
+_AFTER_PART = re.compile(
+    rf"\s*$|\W|\d|[至或之]|{OUTSIDE.pattern}|[{_ZH_DIGITS}]+年|(?<!期)[A-Za-z]|前后|左右|(?!中){_ZH_LIGHT_WORD}"
+)
+
+
+def ends_part(text: str, end: int) -> bool:
+    """Tell whether 年底 and its like end there: what follows compares, frames a request, or begins anew."""
+    return bool(_AFTER_PART.match(text, end)) or any(cue.match(text, end) for cue, _ in RIGHT)
+
+
 ONWARD = re.compile(rf"\s+on\b{_END}", _I)
 FROM = re.compile(r"(?:\bfrom\s+(?:the\s+)?(?:years?\s+)?|从|自)$", _I)
 BETWEEN = re.compile(r"(?:\bbetween\s+(?:the\s+)?(?:years?\s+)?|介于|在)$", _I)

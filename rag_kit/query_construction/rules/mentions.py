@@ -78,6 +78,8 @@ def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
         is_plain = condition.operator in ("$eq", "$contains")
         if previous and previous.negated and is_plain and type(previous_item) is type(item):
             negated = negated or extends_negation(text[previous.end : begin])  # "not in 2010 or 2012"
+        if negated and "除" in text[: begin + 1] and (outside := cues.OUTSIDE.match(text, end)):
+            end = outside.end()
         mentions.append((item, replace(condition, begin=begin, end=end, negated=negated)))
     return mentions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -114,7 +114,14 @@ def test_questions(question: str, expected: Any) -> None:
 
 @pytest.mark.parametrize(
     "question",
-    ["papers after 2010", "2010年以後的論文", "既不涉及Stroke也不涉及Obesity的论文"],
+    [
+        "papers after 2010",
+        "2010年以後的論文",
+        "除2010年外的论文",
+        "除Stroke和Obesity外的论文",
+        "除2010年底外的",
+        "既不涉及Stroke也不涉及Obesity的论文",
+    ],
 )
 def test_nothing_is_searched_for_where_all_is_filter(question: str) -> None:
     """Words that only frame a request are no text, in either script."""
@@ -129,6 +136,13 @@ def test_nothing_is_searched_for_where_all_is_filter(question: str) -> None:
         ("1990年代晚期肺癌的治疗", "晚期肺癌的治疗", (1990, 1999)),
         ("2010年代末期肾病的研究", "末期肾病的研究", (2010, 2019)),
         ("2010年底前列腺癌的研究", "底前列腺癌的研究", (2010, 2010)),
+        ("1990年代初中教育的研究", "初中教育的研究", (1990, 1999)),
+        ("1990年代前期肺癌的研究", "前期肺癌的研究", (1990, 1999)),
+        ("1990年代前五年的研究", "前五年的研究", (1990, 1999)),
+        ("2015年前三个月的研究", "前三个月的研究", (2015, 2015)),
+        ("2015年前后端开发的研究", "前后端开发的研究", (2015, 2015)),
+        ("2015年底层架构的研究", "底层架构的研究", (2015, 2015)),
+        ("2015年后半导体的研究", "半导体的研究", (2016, 2029)),
     ],
 )
 def test_a_word_that_begins_like_a_part_of_a_decade_stays(
@@ -140,6 +154,76 @@ def test_a_word_that_begins_like_a_part_of_a_decade_stays(
     passes = compile_filter(found.filter or {})
     passing = [year for year in range(1980, 2030) if passes({"year": year})]
     assert passing == list(range(years[0], years[1] + 1))
+
+
+_DATED = Schema.of([{"name": "day", "type": "date"}])
+
+
+@pytest.mark.parametrize(
+    ("question", "years", "first", "last"),
+    [
+        ("2015年年底之前关于互联网的论文", (..., 2015), ..., "2015-12-31"),
+        ("2015 年底 以前的论文", (..., 2015), ..., "2015-12-31"),
+        ("2015年年末之前", (..., 2015), ..., "2015-12-31"),
+        ("到2015年底", (..., 2015), ..., "2015-12-31"),
+        ("截至到2015年底的论文", (..., 2015), ..., "2015-12-31"),
+        ("2015年底为止", (..., 2015), ..., "2015-12-31"),
+        ("before the end of 2015", (..., 2015), ..., "2015-12-31"),
+        ("until early 2015", (..., 2015), ..., "2015-04-30"),
+        ("before the start of 2015", (..., 2014), ..., "2014-12-31"),
+        ("before the end of the 1990s", (..., 1999), ..., "1999-12-31"),
+        ("去年底之前的论文", (..., 2025), ..., "2025-12-31"),
+        ("2020年5月底之前的论文", (..., 2020), ..., "2020-05-31"),
+        ("2015年年初以来", (2015, ...), "2015-01-01", ...),
+        ("2015年底以来关于互联网的论文", (2015, ...), "2015-09-01", ...),
+        ("2015年底至今", (2015, ...), "2015-09-01", ...),
+        ("2015年底起", (2015, ...), "2015-09-01", ...),
+        ("今年年初以来", (2026, ...), "2026-01-01", ...),
+        ("90年代初以后的论文", (1990, ...), "1990-01-01", ...),
+        ("after the beginning of 2015", (2015, ...), "2015-01-01", ...),
+        ("after the end of 2015", (2016, ...), "2016-01-01", ...),
+        ("not before the end of 2015", (2015, ...), "2015-09-01", ...),
+        ("after around 2015", (2014, ...), "2014-01-01", ...),
+        ("2015年下半年以来的论文", (2015, ...), "2015-07-01", ...),
+        ("80年代末90年代初关于互联网的论文", (1987, 1993), "1987-01-01", "1993-12-31"),
+        ("the late 1980s and early 1990s", (1987, 1993), "1987-01-01", "1993-12-31"),
+        ("80年代关于Stroke的论文90年代关于Obesity的论文", (1980, 1999), "1980-01-01", "1999-12-31"),
+        ("2014年初到2016年底关于互联网的论文", (2014, 2016), "2014-01-01", "2016-12-31"),
+        ("between the end of 2014 and the start of 2016", (2014, 2016), "2014-09-01", "2016-04-30"),
+        ("2015年前后关于互联网的论文", (2014, 2016), "2014-01-01", "2016-12-31"),
+        ("around 2015", (2014, 2016), "2014-01-01", "2016-12-31"),
+        ("2015年底前后", (2015, 2016), "2015-05-01", "2016-04-30"),
+        ("2020年5月1日前后", (2020, 2020), "2020-04-30", "2020-05-02"),
+        ("1990年代前半期", (1990, 1994), "1990-01-01", "1994-12-31"),
+        ("the second half of the 1990s", (1995, 1999), "1995-01-01", "1999-12-31"),
+        ("mid to late 1990s", (1994, 1999), "1994-01-01", "1999-12-31"),
+        ("1990年代中后期的论文", (1994, 1999), "1994-01-01", "1999-12-31"),
+        ("1990年代末发表的论文", (1997, 1999), "1997-01-01", "1999-12-31"),
+        ("1990年代初在中国发表的论文", (1990, 1993), "1990-01-01", "1993-12-31"),
+        ("1990年代早期论文", (1990, 1993), "1990-01-01", "1993-12-31"),
+        ("2020年5月中旬的论文", (2020, 2020), "2020-05-11", "2020-05-20"),
+        ("at the end of FY18", (2018, 2018), "2018-01-01", "2018-12-31"),
+        ("around 1500 patients since 2010", (2010, ...), "2010-01-01", ...),
+    ],
+)  # fmt: skip
+def test_a_part_of_a_period_is_read_before_what_compares(
+    question: str, years: tuple[Any, Any], first: Any, last: Any
+) -> None:
+    """Years and days pass from the first to the last, and none outside of these; ... stands for no bound."""
+    days = [date(1970, 1, 1) + timedelta(n) for n in range(60 * 366)]
+    passing = compile_filter(RULES.construct(question, _DATED).filter or {})
+    found = [day.isoformat() for day in days if passing({"day": day.isoformat()})]
+    bounds = [
+        day.isoformat() if bound is ... else bound for day, bound in ((days[0], first), (days[-1], last))
+    ]
+    assert [found[0], found[-1]] == bounds
+    passing = compile_filter(
+        RULES.construct(question, Schema.of([{"name": "year", "type": "int"}])).filter or {}
+    )
+    low, high = (
+        bound if bound is not ... else limit for bound, limit in zip(years, (1970, 2030), strict=True)
+    )
+    assert [year for year in range(1970, 2031) if passing({"year": year})] == list(range(low, high + 1))
 
 
 def test_text_order_and_limit() -> None:
