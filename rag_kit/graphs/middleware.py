@@ -252,7 +252,7 @@ def _with_unsearched(result: Any, notes: list[str]) -> Any:
     if isinstance(result, Mapping) and "messages" in result:
         return {**result, "messages": _with_unsearched(result["messages"], notes)}
     if isinstance(result, Mapping) and "tool" in (result.get("role"), result.get("type")):
-        [result] = convert_to_messages([result])
+        [result] = convert_to_messages([dict(result)])
     if not isinstance(result, ToolMessage):
         return result
     return result.model_copy(update={"response_metadata": {**result.response_metadata, _UNSEARCHED: notes}})
