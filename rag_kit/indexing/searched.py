@@ -20,6 +20,8 @@ _NO_TREE = {"$not": {REPRESENTATION: RAPTOR, RAPTOR: {"$exists": True}}}
 # Long titles, alike in every chunk of a document, hide what sets the chunks apart (docs/benchmarks.md): titles may have
 # 60 characters in all, or as many as a tenth of the text.
 _MAX_TITLES, _TITLES_SHARE = 60, 10
+# A letter or digit that goes on with a word; in Chinese, Japanese, Korean and Thai no blank parts a name from the rest.
+_IN_WORD = r"[^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
@@ -107,4 +109,4 @@ def _put_below_titles(text: str, metadata: Mapping[str, Any], max_titles: int) -
 
 def _has_words(text: str, words: str) -> bool:
     """Tell whether a text has some words as whole words; "oil" is in "oil, hot", but not in "boiling"."""
-    return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", text) is not None
+    return re.search(rf"(?<!{_IN_WORD}){re.escape(words)}(?!{_IN_WORD})", text) is not None

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
 
-from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, searched
 from rag_kit.indexing.searched import embedded_text, searched_text
 from rag_kit.retrieval import index_retriever
 
@@ -56,6 +56,10 @@ def test_a_name_that_stands_in_the_text_is_not_repeated() -> None:
     """Only as a whole word: the title AI does not stand in "said". What is no text is no title."""
     assert searched_text("Orion has a pump.", {"title": "Orion"}) == "Orion has a pump."
     assert searched_text("He said so.", {"title": "AI"}) == "AI\nHe said so."
+    assert searched_text("Лестница крутая.", {"title": "Лес"}) == "Лес\nЛестница крутая."
+    assert searched_text("Густой лес.", {"title": "Лес"}) == "Густой лес."
+    assert searched_text("Der Möbelöltest.", {"title": "Öl"}) == "Öl\nDer Möbelöltest."
+    assert searched_text("서울에서 만나요.", {"title": "서울"}) == "서울에서 만나요."
     assert searched_text("猎户座的水泵。", {"title": "猎户座"}) == "猎户座的水泵。"
     assert searched_text("每台AI水泵。", {"title": "AI"}) == "每台AI水泵。"
     assert searched_text("Text.", {"title": ["Orion"], "heading": 3}) == "Text."
@@ -68,6 +72,27 @@ def test_a_short_text_is_embedded_alone() -> None:
     title = {"title": "The handbook of Orion"}
     assert embedded_text("Career", title) == "Career" and "Orion" in searched_text("Career", title)
     assert "Orion" in embedded_text("The valve is closed by night, and the pump too.", title)
+
+
+def test_an_index_keeps_what_it_searches_though_the_rule_for_titles_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of before lacks the title until it is written anew or all is built anew; both indexes are whole."""
+    model = WordEmbeddings()
+    document = Document("Лестница крутая, и перила старые, но крепкие.", id="1", metadata={"title": "Лес"})
+    with monkeypatch.context() as before:
+        before.setattr(searched, "_has_words", lambda text, words: words in text)
+        with DocumentIndex.create(tmp_path / "index", embeddings=model) as index:
+            index.upsert([document])
+    with DocumentIndex.open(tmp_path / "index", mode="w", embeddings=model) as index:
+        assert index.verify().ok and index.search_keyword("лес") == []
+        assert index.upsert([document]).unchanged == ["1"]
+        index.upsert([document.model_copy(update={"id": "2"})])
+        assert [found.id for found, _ in index.search_keyword("лес")] == ["2"] and index.verify().ok
+        index.upsert([document.model_copy(update={"page_content": document.page_content + " Вот."})])
+        assert {found.id for found, _ in index.search_keyword("лес")} == {"1", "2"} and index.verify().ok
+        index.delete(["1", "2"])
+        assert index.search_keyword("лестница") == [] and index.verify().ok
 
 
 def test_a_changed_title_is_embedded_again_and_the_same_is_not(tmp_path: Path) -> None:
