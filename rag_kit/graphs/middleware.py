@@ -16,14 +16,8 @@ from langchain.agents.middleware.types import (
     PrivateStateAttr,
 )
 from langchain_core.documents import Document
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-    convert_to_messages,
-)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.utils import convert_to_messages
 from langgraph.types import Command
 
 from rag_kit.concurrency.notes import use_notes
@@ -239,15 +233,12 @@ def _with_update(checked: _Checked) -> Any:
 
 
 def _with_unsearched(result: Any, notes: list[str]) -> Any:
-    """Put notes into the metadata, which no model reads, of a tool's message, or of those in a tool's command.
-
-    The update of a command is a mapping or has pairs of a key and a value; its messages are one or a list.
-    """
+    """Put notes into the metadata, which no model reads, of a tool's message, or of those in a tool's command."""
     if not notes:
         return result
     if isinstance(result, Command):
         return replace(result, update=_with_unsearched(result.update, notes))
-    if isinstance(result, (list, tuple)):
+    if isinstance(result, (list, tuple)):  # messages, or a command's pairs of a key and messages
         return type(result)([_with_unsearched(item, notes) for item in result])
     if isinstance(result, Mapping) and "messages" in result:
         return {**result, "messages": _with_unsearched(result["messages"], notes)}

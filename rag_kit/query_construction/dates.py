@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from rag_kit.query_construction.rules import cues
+from rag_kit.query_construction import cues
 from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import find_values
@@ -24,7 +24,7 @@ class Period:
     """The days from `start` to before `end`; an `end` of ``None`` means until now ("the last five years").
 
     `grain` is what was named: ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"years"`` or another ``"span"``.
-    `edge` is ``"beginning"``, ``"middle"`` or ``"end"`` where such a part was named, which nobody dates to the day.
+    `edge` is the name of the part that was named, as ``"end"`` of a year, which nobody dates to the day.
     """
 
     start: date
@@ -38,14 +38,14 @@ class Period:
         return operator + "e" if self.edge in reaching.get(operator, ()) else operator
 
     def part(self, name: str) -> Period:
-        """Return the part of a decade, year or month that a name of `_PARTS` stands for; of a day or quarter, all."""
+        """Return the part of a decade, year or month that a name of `_PARTS` stands for; of another period, all."""
         first, last = _PARTS[name]
         start, end, cuts = self.start, self.end, _CUTS.get(self.grain)
         if cuts and self.grain == "month":
             start, end = start + timedelta(cuts[first]), end if last == 4 else start + timedelta(cuts[last])
         elif cuts:
             start, end = _add_months(start, cuts[first]), _add_months(start, cuts[last])
-        return replace(self, start=start, end=end)
+        return replace(self, start=start, end=end, edge=name)
 
     def around(self) -> Period:
         """Return the period with as much time again before and after it; one until now as it is."""
@@ -155,10 +155,10 @@ def _with_part(text: str, floor: int, begin: int, end: int, period: Period) -> N
     if after and not cues.ends_part(text, after.end()):
         after = None  # 1990年代初创企业: it goes on as another word
     if (part := before or after) and period.end is not None:
-        name = str(part.lastgroup)
-        if not named.lower().startswith(("fy", "fiscal")):  # whose months are not known
-            period = period.part(name)
-        period = replace(period, edge=name if name in _EDGES else "")
+        name, is_fiscal = str(part.lastgroup), named.lower().startswith(("fy", "fiscal"))
+        period = (
+            replace(period, edge=name) if is_fiscal else period.part(name)
+        )  # a fiscal year's months are not known
         begin, end = before.start() if before else begin, after.end() if after else end
     before, after = _AROUND_BEFORE.search(text, floor, begin), _AROUND_AFTER.match(text, end)
     if before or after:
@@ -192,9 +192,9 @@ def _until_now(match: re.Match[str], today: date) -> Period | None:
     """Return the period of "the last five years" or 近五年, from then until now."""
     count = 3 if match["n"] in (None, "few", "几", "数") else int(read_any(match["n"]))
     months = count * (12 if match["u"].lower() in ("years", "年") else 1)
-    year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
-    day = min(today.day, calendar.monthrange(year, month + 1)[1])
-    return Period(date(year, month + 1, day), None, "years" if months % 12 == 0 else "month")
+    first = _add_months(today, -months)
+    day = min(today.day, calendar.monthrange(first.year, first.month)[1])
+    return Period(first.replace(day=day), None, "years" if months % 12 == 0 else "month")
 
 
 def _relative(match: re.Match[str], today: date) -> Period | None:
@@ -204,14 +204,13 @@ def _relative(match: re.Match[str], today: date) -> Period | None:
     back = 2 if text == "前年" else int(text[0] not in "tc今本这")
     if text.endswith(("year", "年")):
         return _months(today.year - back, 1, 12, "year")
-    year, month = divmod(today.year * 12 + today.month - 1 - back, 12)
-    return _months(year, month + 1)
+    first = _add_months(today, -back)
+    return _months(first.year, first.month)
 
 
 _REACH = 60  # characters before a period in which its part is named
 # Where a decade or year is cut into thirds and halves, in months, and a month, in days
 _CUTS = {"years": (0, 48, 60, 84, 120), "year": (0, 4, 6, 8, 12), "month": (0, 10, 15, 20, 31)}
-_EDGES = ("beginning", "middle", "end")
 _PARTS = {
     "beginning": (0, 1), "early": (0, 1), "middle": (1, 3), "late": (3, 4), "end": (3, 4),
     "first_half": (0, 2), "second_half": (2, 4), "until_middle": (0, 3), "from_middle": (1, 4),

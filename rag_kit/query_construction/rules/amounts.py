@@ -9,10 +9,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from rag_kit.query_construction import cues
 from rag_kit.query_construction.clauses import Clause
 from rag_kit.query_construction.dates import NamedPeriod
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.conditions import quarter_of
 from rag_kit.query_construction.words import QuestionSpan, singular
 from rag_kit.text.values.forms import NUMBER

@@ -9,11 +9,10 @@ from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import Any
 
-from rag_kit.query_construction import clauses
+from rag_kit.query_construction import clauses, cues
 from rag_kit.query_construction.clauses import Clause
 from rag_kit.query_construction.dates import QUARTERS, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text.values.reading import level
 

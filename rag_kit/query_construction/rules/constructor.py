@@ -10,10 +10,10 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
+from rag_kit.query_construction import cues
 from rag_kit.query_construction.clauses import ConstructedQuery, Sort, bound_filter
 from rag_kit.query_construction.dates import NamedPeriod, find_periods
 from rag_kit.query_construction.fields import Schema
-from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
 from rag_kit.query_construction.rules.conditions import Condition, find_missing, find_unknown, join_conditions
 from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions

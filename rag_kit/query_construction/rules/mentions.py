@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from rag_kit.query_construction import cues
 from rag_kit.query_construction.fields import Schema
-from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount
 from rag_kit.query_construction.rules.conditions import Condition, extends_negation
 from rag_kit.query_construction.rules.values import NamedValue
