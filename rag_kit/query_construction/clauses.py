@@ -204,12 +204,5 @@ def _range_clause(name: str, operator: str, start: Any, end: Any, *, includes_en
         return low if operator in ("$eq", "$gt", "$gte") else below
     high = {name: {"$lte" if includes_end else "$lt": end}}
     above = {name: {"$gt" if includes_end else "$gte": end}}
-    clauses: dict[str, Clause] = {
-        "$eq": {"$and": [low, high]},
-        "$ne": {"$or": [below, above]},
-        "$gt": above,
-        "$gte": low,
-        "$lt": below,
-        "$lte": high,
-    }
-    return clauses[operator]
+    clauses: dict[str, Clause] = {"$gt": above, "$gte": low, "$lt": below, "$lte": high}
+    return {**clauses, "$eq": {"$and": [low, high]}, "$ne": {"$or": [below, above]}}[operator]

@@ -40,6 +40,14 @@ class Condition(QuestionSpan):
         """Whether the field can meet only one such condition at once: "in 2010 and 2012" means either."""
         return self.operator == "$eq" and self.field.type != "bool"
 
+    def excludes(self, other: Condition) -> bool:
+        """Tell whether another exclusive one has no value in common: the 1990s have some with 1995."""
+        if not isinstance(self.value, Period) or not isinstance(other.value, Period):
+            return True
+        spans = (one.value.through(one.high or one.value) for one in (self, other))
+        first, last = sorted(spans, key=lambda span: span.start)
+        return first.end is not None and first.end <= last.start
+
     @property
     def where(self) -> Clause:
         """The condition in the filter language."""
@@ -148,15 +156,22 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
         else:
             if after_or:
                 alternatives.append({})
-            _add_clause(alternatives[-1], clause, members[0])
+            # what a field cannot be at once ("in 2010 and 2012") are alternatives
+            others = [one for one in conditions if one.field is members[0].field and one.exclusive]
+            is_either = (
+                members[0].exclusive
+                and not members[0].negated
+                and all(map(members[0].excludes, set(others) - {*members}))
+            )
+            _add_clause(alternatives[-1], clause, members[0].field.name if is_either else None)
         previous = members
-    joined = [clauses.all_of(list(parts.values())) for parts in alternatives]
-    return clauses.any_of([clause for clause in joined if clause])
+    joined = (clauses.all_of(list(parts.values())) for parts in alternatives)
+    return clauses.any_of(list(filter(None, joined)))
 
 
-def _add_clause(parts: dict[str, Clause], clause: Clause, first: Condition) -> None:
-    """Add a clause to `parts`; what a field cannot be at once ("in 2010 and 2012") becomes alternatives."""
-    key = first.field.name if first.exclusive and not first.negated else repr(clause)
+def _add_clause(parts: dict[str, Clause], clause: Clause, key: str | None) -> None:
+    """Add a clause to `parts`; with the one that is there under the same key it becomes an alternative."""
+    key = key or repr(clause)
     either = clauses.any_of([parts[key], clause]) if parts.get(key, clause) != clause else clause
     parts[key] = clauses.shorten_clause(either or clause)
 
