@@ -78,48 +78,33 @@ _INCLUDED = r"(?:\s+or\s+(?:in|on|during|from|equal(?:s)?(?:\s+to)?|as\s+of))"
 _IN_OR = r"(?:in|on|during|from|at|equal\s+to)\s+or\s+"
 LEFT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(rf"(?:{pattern})$", _I), operator)
-    for pattern, operator in (
-        (rf"\bup\s+to\s*,?\s*but\s+not\s+including\s*,?{_FILLER}", "$lt"),
-        (rf"\b(?:{_IN_OR}(?:{_LT})|(?:{_LT}){_INCLUDED}){_FILLER}", "$lte"),
-        (rf"\b(?:{_IN_OR}(?:{_GT})|(?:{_GT}){_INCLUDED}){_FILLER}", "$gte"),
-        (
-            rf"{_NOT}(?:{_GT}){_FILLER}|\b(?:{_LTE}){_FILLER}|(?:<=|≤)\s*"
-            rf"|(?:不(?:晚于|迟于|超过|大于|高于|多于)|小于(?:或)?等于|截[至止]到?|直到|(?:^|(?<=[\s，,、。；;的]))[到至]"
-            rf"|至多|最多(?!的)){_ZH_FILL}",
-            "$lte",
-        ),
-        (
-            rf"{_NOT}(?:{_LT}){_FILLER}|\b(?:{_GTE}){_FILLER}|(?:>=|≥)\s*"
-            rf"|(?:不(?:早于|小于|低于|少于)|大于(?:或)?等于|至少|最少|自从|自){_ZH_FILL}",
-            "$gte",
-        ),
-        (rf"\b(?:{_GT}){_FILLER}|\bpost[-\s]?|>\s*|(?:晚于|迟于|大于|超过|高于|多于){_ZH_FILL}", "$gt"),
-        (
-            rf"\b(?:{_LT}){_FILLER}|\bpre[-\s]?|<\s*|(?:早于|小于|低于|少于|不到|不足|不满|未满){_ZH_FILL}",
-            "$lt",
-        ),
-    )
+    for pattern, operator in {
+        rf"\bup\s+to\s*,?\s*but\s+not\s+including\s*,?{_FILLER}": "$lt",
+        rf"\b(?:{_IN_OR}(?:{_LT})|(?:{_LT}){_INCLUDED}){_FILLER}": "$lte",
+        rf"\b(?:{_IN_OR}(?:{_GT})|(?:{_GT}){_INCLUDED}){_FILLER}": "$gte",
+        rf"{_NOT}(?:{_GT}){_FILLER}|\b(?:{_LTE}){_FILLER}|(?:<=|≤)\s*"
+        rf"|(?:不(?:晚于|迟于|超过|大于|高于|多于)|小于(?:或)?等于|截[至止]到?|直到|(?:^|(?<=[\s，,、。；;的]))[到至]"
+        rf"|至多|最多(?!的)){_ZH_FILL}": "$lte",
+        rf"{_NOT}(?:{_LT}){_FILLER}|\b(?:{_GTE}){_FILLER}|(?:>=|≥)\s*"
+        rf"|(?:不(?:早于|小于|低于|少于)|大于(?:或)?等于|至少|最少|自从|自){_ZH_FILL}": "$gte",
+        rf"\b(?:{_GT}){_FILLER}|\bpost[-\s]?|>\s*|(?:晚于|迟于|大于|超过|高于|多于){_ZH_FILL}": "$gt",
+        rf"\b(?:{_LT}){_FILLER}|\bpre[-\s]?|<\s*|(?:早于|小于|低于|少于|不到|不足|不满|未满){_ZH_FILL}": "$lt",
+    }.items()
 )
 _END = r"(?=\s*(?:$|[,.;:?!)]|(?:about|tagged|with|that|which|and|but|or|concerning|regarding|only)\b))"
 _MORE = r"(?:later|newer|after(?:wards?)?|onwards?|beyond|more\s+recent(?:ly)?|above|up|since|higher|greater|more|over)"
 RIGHT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(rf"\s*(?:{pattern})", _I), operator)
-    for pattern, operator in (
-        (
-            rf",?\s*at\s+the\s+earliest\b|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_MORE}\b|onwards?\b|\+(?!\w)|and\s+on\b{_END}"
-            r"|(?:-|–|—|to|until|till|through|up\s+to)\s*(?:the\s+)?(?:present|now|today|date)\b"
-            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?后|以来|起(?!码)|开始|至今|到现在|[及或]更晚|以上",
-            "$gte",
-        ),
-        (
-            r",?\s*at\s+the\s+latest\b"
-            r"|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|lower|less|fewer|below|under)\b"
-            r"|(?:\(含[^)]*\)|[及或])(?:之|以)?前|[为截]?止(?!痛|血)|[及或]更早|以下|以内",
-            "$lte",
-        ),
-        (rf"[之以]后|后(?!{_NOT_AFTER}|[续果端])", "$gt"),
-        (rf"[之以]前|前(?!{_NOT_AFTER}|[列沿瞻臂后])", "$lt"),
-    )
+    for pattern, operator in {
+        rf",?\s*at\s+the\s+earliest\b|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_MORE}\b|onwards?\b|\+(?!\w)|and\s+on\b{_END}"
+        r"|(?:-|–|—|to|until|till|through|up\s+to)\s*(?:the\s+)?(?:present|now|today|date)\b"
+        r"|(?:\(含[^)]*\)|[及或])(?:之|以)?后|以来|起(?!码)|开始|至今|到现在|[及或]更晚|以上": "$gte",
+        r",?\s*at\s+the\s+latest\b"
+        r"|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|lower|less|fewer|below|under)\b"
+        r"|(?:\(含[^)]*\)|[及或])(?:之|以)?前|[为截]?止(?!痛|血)|[及或]更早|以下|以内": "$lte",
+        rf"[之以]后|后(?!{_NOT_AFTER}|[续果端])": "$gt",
+        rf"[之以]前|前(?!{_NOT_AFTER}|[列沿瞻臂后])": "$lt",
+    }.items()
 )
 _AFTER_PART = re.compile(
     rf"\s*$|\W|\d|[至或之]|{OUTSIDE.pattern}|[{_ZH_DIGITS}]+年|(?<!期)[A-Za-z]|前后|左右|(?!中){_ZH_LIGHT_WORD}"

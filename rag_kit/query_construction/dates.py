@@ -243,25 +243,13 @@ _MakePeriod = Callable[[re.Match[str], date], Period | None]
 #: Forms of dates that `find_values` does not read: a function from match and today to the period, and the pattern.
 _FORMS: list[tuple[_MakePeriod, re.Pattern[str]]] = [
     (make_period, re.compile(pattern, re.IGNORECASE))
-    for make_period, pattern in (
-        (
-            _quarter,
-            r"\b(?P<q>q[1-4]|[1-4]q|(?:first|second|third|fourth)(?=\s+quarter))(?:\s+quarter)?(?:\s+of|\s*,)?\s*"
-            rf"{_FISCAL}?(?P<y>(?:1[0-9]|20|21)\d\d|(?<=\dq)\d\d){_E}",
-        ),
-        (
-            _quarter,
-            rf"(?:{_B}|\b{_FISCAL}){_Y}\s*年?\s*第?(?P<q>q[1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?",
-        ),
-        (
-            _until_now,
-            rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|few|{NUMBER_WORDS})\s+)?"
-            r"(?P<u>years|months)\b",
-        ),
-        (_until_now, rf"(?:最近|近|过去|(?<![年代])前){_COUNT}(?P<u>个月|年)(?:里|内|间|来|以来)?"),
-        (
-            _relative,
-            r"\b(?:this|current|last|previous)\s+(?:year|month)\b|今年|去年|前年|(?:本|这个?|上个?)月",
-        ),
-    )
+    for pattern, make_period in {
+        r"\b(?P<q>q[1-4]|[1-4]q|(?:first|second|third|fourth)(?=\s+quarter))(?:\s+quarter)?(?:\s+of|\s*,)?\s*"
+        rf"{_FISCAL}?(?P<y>(?:1[0-9]|20|21)\d\d|(?<=\dq)\d\d){_E}": _quarter,
+        rf"(?:{_B}|\b{_FISCAL}){_Y}\s*年?\s*第?(?P<q>q[1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?": _quarter,
+        rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|few|{NUMBER_WORDS})\s+)?"
+        r"(?P<u>years|months)\b": _until_now,
+        rf"(?:最近|近|过去|(?<![年代])前){_COUNT}(?P<u>个月|年)(?:里|内|间|来|以来)?": _until_now,
+        r"\b(?:this|current|last|previous)\s+(?:year|month)\b|今年|去年|前年|(?:本|这个?|上个?)月": _relative,
+    }.items()
 ]
