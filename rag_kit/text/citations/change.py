@@ -11,6 +11,7 @@ from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_a
 
 # share of a statement's words that a sentence has in their order, from which it is that one changed
 MIN_CLOSE = 0.6
+_NEARLY_ALL = 0.8  # the same, from which the end of both texts is a place, too
 _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
 _HEDGES = frozenset(["约", "大约", "大概", "近", "将近"])  # a value knows that it is near only
@@ -33,6 +34,7 @@ def find_change(
         [token for token in text if (token.content and token.key not in _HEDGES) or is_negation(token.key)]
         for text in (cited, stated)
     )
+    cited, stated = _cut_alike(cited, stated), _cut_alike(stated, cited)
     cited_keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
     blocks = SequenceMatcher(None, cited_keys, stated_keys, autojunk=False).get_opcodes()
     surplus = Counter(cited_keys)  # how many times more the sentence has a word than the statement
@@ -41,11 +43,13 @@ def find_change(
     same = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
     changed = [block for block in blocks if block[0] != "equal"]
     with_new_words = sum(any(token.content for token in stated[start:end]) for *_, start, end in changed)
+    share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
     is_extended = False  # by words that the passage has nowhere
     for number, (tag, old_start, old_end, new_start, new_end) in enumerate(blocks):
         before, after = same[number], same[number + 2]
         # the words beside a changed block show that old and new words are in the same place
-        is_enclosed = len(changed) == 1 or (before and after) or before + after >= _MIN_CONTEXT
+        is_at_end = old_end == len(cited) and new_end == len(stated) and share >= _NEARLY_ALL
+        is_enclosed = len(changed) == 1 or (before and (after or is_at_end)) or before + after >= _MIN_CONTEXT
         if tag == "equal" or not is_enclosed:
             continue
         old, new = cited[old_start:old_end], stated[new_start:new_end]
@@ -59,12 +63,30 @@ def find_change(
         reason = _reason_of_replacement(old_words, new_words, surplus, passage, one_for_one, alone)
         if reason:
             return reason
-    share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
     is_shortened = all(tag in ("equal", "delete") for tag, *_ in blocks)  # all words are in their order
     may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
     if may_be_turned and _have_changed_places(cited, stated):
         return "order"
     return "other" if is_extended else ""
+
+
+def _cut_alike(text: Sequence[Token], other: Sequence[Token]) -> list[Token]:
+    """Cut Chinese words where another text has a part of them as a word: 国际航班 beside 国内 and 航班.
+
+    The dictionary has some compounds whole and others not.
+    """
+    keys = {token.key for token in other if token.content and not token.value and token.key > "\u2fff"}
+    cut: list[Token] = []
+    for token in text:
+        rest = token.key
+        if token.content and not token.value and len(rest) > 2 and rest > "\u2fff" and rest not in keys:
+            parts = {key for key in keys if rest.startswith(key) or rest.endswith(key)}
+            if part := max(parts, key=len, default=""):
+                pieces = (part, rest[len(part) :]) if rest.startswith(part) else (rest[: -len(part)], part)
+                cut += [token._replace(key=piece) for piece in pieces]
+                continue
+        cut.append(token)
+    return cut
 
 
 def _is_added(new: Sequence[Token], passage: Set[str]) -> bool:

@@ -32,6 +32,7 @@ _DENYING = word_set(
     "exempt free prohibit forbid forbidden refus fail exclud prevent except"
     " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除 除了 除外 停止 禁用 取消"
 )
+_ONE = ("one", "a", "an")
 _EXCEPTS, _BESIDES = (
     word_set("except but exclud not no 除 除了 除外 不 无 没有 未"),
     word_set("还 也 另 另外 also 仍"),
@@ -116,7 +117,11 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
     words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
     words += [token.key for token in context if not token.value]
 
+    says_one = any(token.key in _ONE or token.key[0] == "一" for token in pair.quoted)
+
     def is_missing(token: Token) -> bool:
+        if token.value and token.key == "1" and says_one:  # 1名 for 一名
+            return False
         if token.key in keys or (pair.source.rows and _is_compound_of(token.key, keys, words)):
             return False
         is_exact = bool(token.value or token.name) or _is_or_contains(token.key, others - keys)

@@ -50,7 +50,7 @@ _COINS = (
     rf"|(?:{COINS_ZH}) ?(?=\d|{HAN}元)"
 )
 _CODES = r"(?:ISO|IEC|DIN|EN|GB|ASTM|IEEE|ANSI|[A-Z]{2,4}/[A-Z]{1,4})"
-_HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H}\d]+%))(?: ?{_N} ?分(?!之)|半|一刻)?"
+_HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H[:-1]}\d]++[^分十刻]))(?: ?{_N} ?分(?!之)|半|一刻)?"
 _HALF_OF_DAY = r"(?: ?[ap]\.?m\b\.?| in the (?:morning|afternoon|evening)| at night)?"
 _MINUTES = {"half": 30, "quarter": 15, "a quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 _HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"

@@ -38,7 +38,7 @@ _COIN = re.compile(
 _SCALES = sorted(SCALES, key=len, reverse=True)
 _COUNTED = (
     "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州"
-    "场集头匹艘架棵门道步句篇轮批组对双册瓶箱袋包盒张片粒盘卷株枚杯碗桶罐幅笔票项趟遍顿幢栋扇辈"
+    "楼场集头匹艘架棵门道步句篇轮批组对双册瓶箱袋包盒张片粒盘卷株枚杯碗桶罐幅笔票项趟遍顿幢栋扇辈"
 )
 _NO_NUMBER = word_set("万一 千万 一一 万万 百千 万千 十分 百分 千分")
 # a scale by itself is no number; some are none in a caption alone, as in 单位：百万元 and (thousand EUR)
@@ -48,7 +48,11 @@ _BEFORE_SCALE = re.compile(r"(?:^|[(（:：]|\bin) ?$")
 _PART_AFTER = re.compile(r" and (?P<part>a half|a quarter|three[ -]quarters)\b|半(?![载径个])")
 _PARTS = {"a quarter": 0.25, "three quarters": 0.75, "three-quarters": 0.75}
 _OF_A = re.compile(r" of (?:an?|one) ")
-_PROPORTION = re.compile(r"(\d{1,4}(?:\.\d+)?)(:| : | to |比)(\d{1,6}(?:\.\d+)?)(?![\d:.]?\d)")
+_HAN_DIGIT = "[零一二三四五六七八九十]"
+_PROPORTION = re.compile(
+    rf"(\d{{1,4}}(?:\.\d+)?|{_HAN_DIGIT}(?=比{_HAN_DIGIT}))(:| : | to |比)"
+    rf"(\d{{1,6}}(?:\.\d+)?(?![\d:.]?\d)|(?<=比){_HAN_DIGIT}(?!{_HAN_DIGIT}))"
+)
 _TIME = re.compile(r"(?:[01]?\d|2[0-4]):[0-5]\d")
 _BEFORE_PROPORTION = re.compile(r"\b(?:ratio|scale|proportion|odds|score|mixed)\b|比|按|兑")
 _PROPORTION_WITHIN = 16  # characters before a proportion in which such a word is looked for
