@@ -136,6 +136,14 @@ def _detect(data: bytes, declared: str) -> str:
     if wide:
         write_note(f"encoding guessed: {wide}")
         return wide
+    # the bytes of a few Chinese characters may be Greek or the like in UTF-8
+    if (
+        declared_works
+        and declared in _EAST_ASIAN
+        and not damaged
+        and max(data.decode(), default="") < "\u0800"
+    ):
+        return declared
     if whole >= _WHOLE_FOR_DAMAGED * damaged:
         return "utf-8"
     if declared_works:

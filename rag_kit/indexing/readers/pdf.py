@@ -46,6 +46,7 @@ _IDENTIFIER = re.compile(
 _EDGE = 0.09  # of a page's height: a line there may be a running one
 _MARGIN = 0.15  # where a number apart from the text may be that of the page
 _TOP = 0.75  # of the page's height; below it the order of the file is kept
+_COLUMN_WITHIN = 8  # sizes of type below the names of columns in which these are looked for
 _GUTTER = 3  # sizes of type between two columns, at least
 _HEAD_ABOVE = 3  # sizes of type from a head to the lines of its column in which these are looked for
 _WATERMARK = "/"  # begins the key of a line that runs aslant
@@ -142,10 +143,21 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
         for line in sheet.lines:
             key = _running_key(line)
             is_identifier = not line.aslant and key not in seen and _IDENTIFIER.search(line.text)
-            if is_identifier or not (key in running or _is_page_number(line, sheet.lines)):
+            is_running = key in running and not _heads_columns(line, sheet.lines)
+            if is_identifier or not (is_running or _is_page_number(line, sheet.lines)):
                 kept.append(line)
                 seen.add(key)
         sheet.lines = kept
+
+
+def _heads_columns(line: Line, lines: Sequence[Line]) -> bool:
+    """Tell whether a line names columns of the lines below: three or more texts apart, most at the edge of others."""
+    parts = split_runs(line.words, lambda word, after: after.left - word.right < line.size)
+    below = [other for other in lines if 0 < line.bottom - other.bottom < _COLUMN_WITHIN * line.size]
+    edges = {round(edge) for other in below for word in other.words for edge in (word.left, word.right)}
+    places = [(round(part[0].left), round(part[-1].right)) for part in parts]
+    are_above = [any({edge - 1, edge, edge + 1} & edges for edge in place) for place in places]
+    return len(parts) > 2 and 4 * sum(are_above) >= 3 * len(parts)
 
 
 def _running_keys(pages: Sequence[_Page]) -> set[str]:

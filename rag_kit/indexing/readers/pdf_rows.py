@@ -19,20 +19,33 @@ _SHORT_CELL = 8  # characters; a shorter cell is seldom the first line of one
 _OPEN = re.compile(r"\s(?:&|and|at|by|for|of|on|or|the|to|with|und|der|des|für|von|zum|zur|de|du|et|la|le)$")
 _PITCH = 1.6  # sizes of the font from one line of a cell to the next, at most
 _TIGHT = 0.9  # of the least step between two rows of a table; lines of one cell may be nearer to each other
+_NEAR = 0.7  # the same, from which a line is surely one of the cell above
 Row: TypeAlias = list[Word]  # its cells
 Column: TypeAlias = tuple[float, float]  # its left and right edge
 
 
-def begun_above(cell: Word, cells: Sequence[Word]) -> Word | None:
+def row_step(rows: Sequence[Row]) -> float:
+    """Return the least distance between lines of several cells, given as their cells; 0 if there are too few."""
+    heights = sorted(row[0].bottom for row in rows if len(row) > 1)
+    steps = [after - height for height, after in pairwise(heights)]
+    return min(steps) if len(steps) > 1 else 0.0
+
+
+def begun_above(cell: Word, cells: Sequence[Word], step: float = 0.0) -> Word | None:
     """Return the cell whose next line a text is; None where the text begins a cell of its own.
 
     It is right above, with the same left edge, and ends within a sentence; the text's first word did not fit there.
+    That is not asked of a text much nearer to it than rows are to each other, whose ``step`` is given if it is known.
     """
     near = ALIGNED * cell.size
     column = [other for other in cells if abs(other.left - cell.left) < near]
     higher = [other for other in column if other.bottom > cell.bottom + near]
     above = min(higher, key=lambda other: other.bottom, default=None)
-    if above is None or above.bottom - cell.bottom > _PITCH * cell.size or len(above.text) < _SHORT_CELL:
+    if above is None or above.bottom - cell.bottom > _PITCH * cell.size:
+        return None
+    if above.bottom - cell.bottom < _NEAR * step and not is_value(cell.text):
+        return above
+    if len(above.text) < _SHORT_CELL:
         return None
     # how many characters more the line above would have held, had the text begun there
     if CHINESE.match(cell.text):
@@ -51,7 +64,8 @@ def join_wrapped(rows: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
     In doubt a line is a row: that tears a cell, while two rows in one would give a name the value of another.
     """
     cells = list(chain.from_iterable(rows))
-    pairs = ((cell, begun_above(cell, cells)) for cell in cells)
+    near = row_step(rows)
+    pairs = ((cell, begun_above(cell, cells, near)) for cell in cells)
     begun = {cell: above for cell, above in pairs if above and not _is_cut_off(cell, above, rules)}
     key_end = min(cell.right for cell in cells)
     keys = {cell for cell in cells if cell.left < key_end}  # in the first column

@@ -15,6 +15,7 @@ from rag_kit.indexing.readers.pdf_rows import (
     begun_above,
     is_ruled_off,
     join_wrapped,
+    row_step,
     with_row_spans,
 )
 from rag_kit.indexing.readers.tables import (
@@ -195,6 +196,7 @@ def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
             stretch = list(group)
             end = 0  # of the table: the number of its lines so far
             above: list[Word] = []  # cells of the lines before
+            step = row_step([_read_cells(line) for line in stretch])
             for number, (before, line) in enumerate(pairwise([stretch[0], *stretch]), 1):
                 level = (each for each in (before, *stretch[end : number - 1]) if _is_level(each, line))
                 # below rows of a table, a line at the height of one further up may be a cell of its row
@@ -202,7 +204,7 @@ def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
                     each is before or (end and each.right < line.left) for each in level
                 )
                 cells = _read_cells(line)
-                is_rest = end == number - 1 > 0 and begun_above(cells[0], above) is not None
+                is_rest = end == number - 1 > 0 and begun_above(cells[0], above, step) is not None
                 if is_beside or is_rest or len(cells) > 1:
                     end = number
                 above += cells
@@ -236,7 +238,8 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
         wide = [number for number, row in enumerate(cells) if len(row) > 1]
         if wide:
             end = wide[-1] + 1  # and rows below that go on from a cell above
-            while end < len(table) and begun_above(cells[end][0], list(chain(*cells[wide[0] : end]))):
+            step = row_step(cells)
+            while end < len(table) and begun_above(cells[end][0], list(chain(*cells[wide[0] : end])), step):
                 end += 1
             trimmed.append(table[wide[0] : end])
     return trimmed

@@ -95,6 +95,12 @@ _CUT_WORDS = (base64.b64encode(_CUT[place : place + 9]).decode() for place in ra
 _CUT_SUBJECT = "Subject: " + "\n ".join(f"=?gb2312?B?{word}?=" for word in _CUT_WORDS) + "\n"
 
 
+def test_a_short_subject_without_a_charset_has_that_of_the_text(text_of):
+    """Its bytes may be well-formed UTF-8 of other letters, as those of these four characters are."""
+    head = "Subject: 停水通知\nContent-Type: text/plain; charset=gb2312\n\n"
+    assert text_of("a.eml", (head + "三月五日停水。").encode("gbk")) == "# 停水通知\n\n三月五日停水。"
+
+
 @pytest.mark.parametrize(
     ("head", "kind", "text", "encoding", "shown"),
     [

@@ -598,6 +598,39 @@ def test_names_of_groups_and_their_rows_stay_apart(page_text, groups, room):
     assert page_text(lines) == make.table(*rows)
 
 
+def test_names_of_columns_on_each_page_are_no_running_head(tmp_path, reader):
+    """They stay though they are at the edge of each page, where a header without columns below it goes."""
+    pages = []
+    for page in range(2):
+        lines = [
+            (60.0, 815.0, 10.0, "Harbour office, dues"),
+            *cells([("Code", "Vessel", "Dues")], (60.0, 200.0, 400.0), 790.0, 0),
+        ]
+        rows = [(f"A{page}{row}", f"Boat of {row} m", f"{row}.50") for row in range(1, 5)]
+        pages.append(lines + cells(rows, (60.0, 200.0, 400.0), 770.0, 20))
+    (tmp_path / "dues.pdf").write_bytes(make.pdf(pages))
+    for page, document in enumerate(reader.read(tmp_path / "dues.pdf")):
+        header, _, first, *_ = document.page_content.splitlines()
+        assert (header, first) == ("| Code | Vessel | Dues |", f"| A{page}1 | Boat of 1 m | 1.50 |")
+
+
+@pytest.mark.parametrize(
+    ("texts", "joined"),
+    [(("Assembly on site", "with the pump", "at the quay"), " "), (("不锈钢循环水泵", "及保温外壳"), "")],
+)
+def test_lines_much_nearer_than_rows_are_of_one_cell(page_text, texts, joined):
+    """Though more of each line would have fitted above, and also below the last row."""
+    lines = cells([("Pos", "Description", "Amount")], (60.0, 120.0, 400.0), 724.0, 0)
+    lines += cells([("1", "Circulation pump with a converter", "9.50")], (60.0, 120.0, 400.0), 700.0, 0)
+    lines += [
+        (60.0, 676.0, 10.0, "2"),
+        *column(*texts, x=120.0, top=676.0, step=12),
+        (400.0, 676.0, 10.0, "7.00"),
+    ]
+    header, _, first, second = page_text(lines).splitlines()
+    assert second == f"| 2 | {joined.join(texts)} | 7.00 |"
+
+
 @pytest.mark.parametrize(
     "pieces",
     [
