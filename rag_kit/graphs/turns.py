@@ -16,7 +16,7 @@ from langgraph.graph import START
 from langgraph.pregel._write import ChannelWrite, ChannelWriteEntry
 from langgraph.types import Overwrite
 
-from rag_kit.documents.identity import content_hash
+from rag_kit.documents.identity import content_hash, field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import InputChannel, Update, clean_texts
@@ -33,7 +33,9 @@ _NO_CONTEXT = (
 
 def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Update] = dict) -> None:
     """Check the input of a compiled graph; begin each turn with an empty state and the settings of its call."""
-    compiled.channels[START] = InputChannel(compiled.builder.input_schema)
+    builder = compiled.builder
+    compiled.channels[START] = InputChannel(builder.input_schema)
+    beyond_input = builder.channels.keys() - builder.schemas[builder.input_schema]
 
     def begin(input: Any, config: RunnableConfig) -> Any:
         configurable, update = config["configurable"], {**empty(), "turn_settings": {}}
@@ -47,6 +49,12 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
                 update["notes"] = Overwrite([_NO_CONTEXT])
             question = _hash_question(config, fresh=True)
             update["turn_settings"] = {**given_context(schema, config).named(), "question": question}
+        elif not _brings_question(
+            input, config
+        ):  # the turn goes on, with its settings and what LangGraph would drop
+            began = "asked" in builder.channels and read_state("asked", config)
+            edited = {key: input[key] for key in beyond_input & (input or {}).keys()}
+            update = {**(empty() if began else {}), **edited}
         ChannelWrite.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
         return input
 
@@ -108,11 +116,26 @@ def _is_inside_another(config: RunnableConfig) -> bool:
     return "|" in config["configurable"].get("checkpoint_ns", "")
 
 
+def _brings_question(edit: Any, config: RunnableConfig) -> bool:
+    """Tell whether an edit of the input brings a question, other than that of a turn whose first node is to run."""
+    if (question := field_of(edit, "question")) is not None:
+        return question != read_state("question", config) or bool(read_state("asked", config))
+    return _human_messages(config) != _human_messages(config, fresh=True)
+
+
 def _hash_question(config: RunnableConfig, *, fresh: bool = False) -> str | None:
     """Hash the question of the turn, which guards may mask; in a chat it is the last human message."""
     try:
         return content_hash(str(read_state("question", config, fresh=fresh)))
     except KeyError:
+        questions = _human_messages(config, fresh=fresh)
+        return content_hash(questions[-1].text) if questions else None
+
+
+def _human_messages(config: RunnableConfig, *, fresh: bool = False) -> list[HumanMessage]:
+    """Return the questions of a chat; none in a graph without messages."""
+    try:
         messages = read_state("messages", config, fresh=fresh) or []
-        questions = [message.text for message in messages if isinstance(message, HumanMessage)]
-        return content_hash(questions[-1]) if questions else None
+    except KeyError:
+        return []
+    return [message for message in messages if isinstance(message, HumanMessage)]

@@ -438,6 +438,42 @@ OF_BOB: Any = {"filter": {"tenant": "bob"}}
 
 
 @both
+@pytest.mark.parametrize("turn", [1, 2])
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_an_edit_before_the_first_node_keeps_the_turn(name: str, turn: int, native: bool) -> None:
+    """Its filter holds, whatever the edit holds but another question; edits before it stay; so does a fork."""
+    graph = of_tenants(BUILDERS[name])
+    if turn == 2:
+        graph.invoke(ASKED, thread(), context=OF_BOB)
+    paused = graph.invoke(ASKED, thread(), context=OF_ANN, interrupt_before="*")
+    assert not paused.get("documents")
+    start = graph.get_state(thread()).config
+    edits: Any = (
+        {"notes": ["seen by Eve"]},
+        {"notes": ["and by Zoe"]},
+        graph.get_state(thread()).values,
+        ASKED,
+    )
+    for config in (thread(), start):  # the pause, then a fork from that step of the past
+        for edit in edits:
+            config = graph.update_state(config, edit)
+        resumed = await go(graph, native, None, config, context={})
+        assert {*seen(resumed)} <= {"ann 40", "ann 50"} and resumed["documents"]
+        assert resumed["notes"][:2] == ["seen by Eve", "and by Zoe"]
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_an_edit_before_the_first_node_keeps_the_turn_of_a_chat(turn: int) -> None:
+    """A message that is no question leaves the filter."""
+    chat, asked = as_chat(of_tenants()), {"messages": [("user", ASKED["question"])]}
+    if turn == 2:
+        chat.invoke(asked, thread(), context=OF_BOB)
+    chat.invoke(asked, thread(), context=OF_ANN, interrupt_before=["rag"])
+    chat.update_state(thread(), {"messages": [("assistant", "One moment.")]})
+    assert "ann" in chat.invoke(None, thread())["messages"][-1].text
+
+
+@both
 @pytest.mark.parametrize("way", ["edit", "same question", "goto"])
 async def test_a_question_that_comes_by_an_edit_begins_a_turn(way: str, native: bool) -> None:
     """The settings of the turn before go with it; those of the call that takes it up hold until its end."""
