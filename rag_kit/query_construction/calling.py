@@ -31,7 +31,10 @@ class SelfQueryCall:
     async def steps(self) -> list[Document]:
         """Make the filter and search with it; as long as nothing is found, search with weaker filters."""
         call, k = self.call, self.call.k
-        constructed = await self._construct(await self._schema())
+        schema = self.owner.schema_
+        if schema is None:  # read from rows that the caller may see
+            schema = await call.do("schema", partial(self.owner._schema, call.filter, call.config))
+        constructed = await self._construct(schema)
         where, by = constructed.filter, f"by {constructed.constructor}"
         call.note(f"filter, {by}: {show_filter(where)}" if where else f"no filter in the question, {by}")
         for repair in constructed.repairs:
@@ -50,14 +53,6 @@ class SelfQueryCall:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")
                     break
         return self._add_stage(documents[:limit], constructed)
-
-    async def _schema(self) -> Schema:
-        """Return the fields to filter by; their values come only from rows that the caller may see."""
-        owner, call = self.owner, self.call
-        if owner.schema_ is not None:
-            return cast("Schema", owner.schema_)
-        where = owner._visible(call.filter, call.config)
-        return await call.do("schema", partial(owner._schema, where))
 
     async def _construct(self, schema: Schema) -> ConstructedQuery:
         """Turn the question into text and filter: by the model, or by rules if there is no model or it fails."""
@@ -123,15 +118,15 @@ class SelfQueryCall:
 
     async def _list_rows(self, limit: int) -> list[Document] | None:
         """List rows that pass, in the collection's order; ``None`` if rows cannot be listed."""
-        source = self.owner._source
-        if source is None:
-            return None
         try:
-            visible = self.owner._visible(self._where, self.call.config)
+            source = self.owner._rows(self.call.config)
+            rows_that_pass = source and source.under(self._where)
         except FilterError as error:
             self.call.note(f"rows were not listed: {error}")
             return None
-        reading = self.call.do("rows", partial(source.documents, visible, limit))
+        if rows_that_pass is None:
+            return None
+        reading = self.call.do("rows", partial(rows_that_pass.documents, limit))
         rows = await self.call.attempt("rows", reading, "they are not listed")
         self._listed.update(map(id, rows or ()))
         return rows

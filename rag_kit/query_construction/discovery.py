@@ -9,7 +9,7 @@ from itertools import count, islice
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableSequence
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from rag_kit.documents import PROVENANCE_KEY, Filter, combine_filters, compile_filter, copy_document
@@ -21,7 +21,7 @@ from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models.runnables import is_kit_retriever
 from rag_kit.query_construction.fields import MAX_FIELDS, DateFormat, FieldType, MetadataField, Schema
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
-from rag_kit.retrieval.inside import inside, own_filter
+from rag_kit.retrieval.inside import filter_around, inside, own_filter
 from rag_kit.retrieval.stores import native_filter
 
 _PAGE = 500  # rows read at once
@@ -38,20 +38,24 @@ _TYPES: dict[type, FieldType] = {str: "str", int: "int", float: "float", bool: "
 
 
 class FieldSource:
-    """The rows behind an index, a store or a list of documents."""
+    """The rows behind an index, a store or a list of documents, and the filter under which all are read."""
 
-    def __init__(self, value: Any) -> None:
-        self._value = value
+    def __init__(self, value: Any, where: Filter | None = None) -> None:
+        self.value, self.where = value, where
 
-    def documents(self, where: Filter | None, limit: int) -> list[Document]:
+    def under(self, where: Filter | None) -> FieldSource:
+        """Return the same rows, under one filter more."""
+        return FieldSource(self.value, combine_filters(where, self.where)) if where else self
+
+    def documents(self, limit: int) -> list[Document]:
         """Copy the first `limit` documents that pass; pages are read only until there are as many."""
-        passes = compile_filter(where)
-        passing = (doc for page in self._pages(where) for doc in page if passes(doc.metadata))
+        passes = compile_filter(self.where)
+        passing = (doc for page in self._pages() for doc in page if passes(doc.metadata))
         return [copy_document(doc) for doc in islice(passing, limit)]
 
-    def _pages(self, where: Filter | None) -> Iterable[Sequence[Document]]:
+    def _pages(self) -> Iterable[Sequence[Document]]:
         """Yield pages of rows in the collection's order; rows that do not pass the filter may be among them."""
-        value = self._value
+        value = self.value
         if isinstance(value, (BM25Index, DocumentIndex)):
             ids = value.ids if isinstance(value, BM25Index) else value.passage_ids()
             return (value.get(ids[start : start + _PAGE]) for start in range(0, len(ids), _PAGE))
@@ -59,20 +63,21 @@ class FieldSource:
             rows = list(value.store.values())
             return [[Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in rows]]
         if isinstance(value, VectorStore):
-            native = native_filter(value, where) if where else None
+            native = native_filter(value, self.where) if self.where else None
             read_pages = _read_qdrant if made_by(value, "langchain_qdrant") else _read_store
             return read_pages(value, native)
         return [value]
 
 
-def source_of(value: Any) -> FieldSource | None:
-    """Return the rows behind a store, an index, documents, or a retriever, whatever its filter.
+def source_of(value: Any, config: RunnableConfig | None = None) -> FieldSource | None:
+    """Return the rows behind a store, an index, documents, or a retriever: those of the first part that has any.
 
-    ``None`` where the rows cannot be listed.
+    They are under the filters of that part and of all around it. ``None`` where the rows cannot be listed;
+    ``FilterError`` where one of these filters cannot be read.
 
     Example:
         >>> source = source_of([Document("a", metadata={"year": 1}), Document("b", metadata={"year": 2})])
-        >>> [doc.page_content for doc in source.documents({"year": 2}, 10)]
+        >>> [doc.page_content for doc in source.under({"year": 2}).documents(10)]
         ['b']
     """
     if isinstance(value, FieldSource):
@@ -80,10 +85,7 @@ def source_of(value: Any) -> FieldSource | None:
     if isinstance(value, RunnableSequence):  # its later steps may hide rows
         return None
     if isinstance(value, Runnable):
-        parts = value.searched() if is_kit_retriever(value) else inside(value)
-        if isinstance(value, VectorStoreRetriever):
-            parts = [value.vectorstore]
-        return next(filter(None, map(source_of, parts)), None)
+        return _source_inside(value, config)
     if isinstance(value, (list, tuple)):
         can_list = all(isinstance(item, Document) for item in value)
     elif made_by(value, "langchain_postgres"):
@@ -92,6 +94,21 @@ def source_of(value: Any) -> FieldSource | None:
         has_pages = made_by(value, "langchain_chroma") or made_by(value, "langchain_qdrant")
         can_list = has_pages or isinstance(value, (InMemoryVectorStore, BM25Index, DocumentIndex))
     return FieldSource(value) if can_list else None
+
+
+def _source_inside(retriever: Runnable[Any, Any], config: RunnableConfig | None) -> FieldSource | None:
+    """Return the rows of the first part of a retriever that has any, under the filters around them."""
+    inner_config = filter_around(retriever, config, strict=False)[1]
+    parts = retriever.searched() if is_kit_retriever(retriever) else inside(retriever, inner_config)
+    if isinstance(retriever, VectorStoreRetriever):
+        parts = [retriever.vectorstore]
+    for part in parts:
+        if (source := source_of(part, inner_config)) is not None:
+            if isinstance(part, Runnable):
+                return source.under(filter_around(retriever, config)[0])
+            # its own index or store, which the retrievers inside may search under filters of theirs
+            return source.under(own_filter(retriever, config, strict=True, every=True))
+    return None
 
 
 def as_retriever(value: Any) -> Runnable[str, list[Document]]:
@@ -142,25 +159,28 @@ def _make_document(key: Any, text: str | None, metadata: Any) -> Document:
     return Document(text or "", id=str(key), metadata=dict(metadata or {}))
 
 
+def cannot_be_listed(source: Any) -> InvalidInputError:
+    """Make the error of a source whose rows cannot be listed."""
+    return InvalidInputError(
+        f"The rows of {type(source).__name__} cannot be listed, so its fields cannot be found out. Give schema=: "
+        "a list such as [{'name': 'year', 'type': 'int', 'description': '...'}]."
+    )
+
+
 def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Collection[str] = ()) -> Schema:
     """Read the metadata of a collection as fields to filter by: at most 64, the most frequent first.
 
-    The source is one that `source_of` lists; 20,000 rows are read. Only those that pass the filter are looked at, so
-    that no value of another tenant is offered.
+    The source is one that `source_of` lists; 20,000 rows are read. Only those that pass the filter, and those of the
+    source, are looked at, so that no value of another tenant is offered.
 
     Example:
         >>> docs = [Document("a", metadata={"year": 2010, "tags": ["x"]}), Document("b", metadata={"year": 2012})]
         >>> [(field.name, field.type, field.many, field.values) for field in discover_schema(docs)]
         [('year', 'int', False, (2010, 2012)), ('tags', 'str', True, ('x',))]
     """
-    field_source = source_of(source)
-    if field_source is None:
-        raise InvalidInputError(
-            f"The rows of {type(source).__name__} cannot be listed, so its fields cannot be found out. Give schema=: "
-            "a list such as [{'name': 'year', 'type': 'int', 'description': '...'}]."
-        )
-    where = own_filter(source, strict=True) if isinstance(source, Runnable) else None
-    rows = field_source.documents(combine_filters(filter, where), _MAX_ROWS + 1)
+    if (field_source := source_of(source)) is None:
+        raise cannot_be_listed(source)
+    rows = field_source.under(filter).documents(_MAX_ROWS + 1)
     columns: dict[str, list[Any]] = {}
     excluded = {PROVENANCE_KEY, SITUATION, "", *exclude}
     for doc in rows[:_MAX_ROWS]:

@@ -12,7 +12,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from rag_kit.concurrency.bridge import run_coroutine
-from rag_kit.documents import Filter, combine_filters
+from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import astructured_call
 from rag_kit.models.model_call import is_extractive
@@ -20,7 +20,13 @@ from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction.calling import SelfQueryCall
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.clauses import ConstructedQuery
-from rag_kit.query_construction.discovery import FieldSource, as_retriever, discover_schema, source_of
+from rag_kit.query_construction.discovery import (
+    FieldSource,
+    as_retriever,
+    cannot_be_listed,
+    discover_schema,
+    source_of,
+)
 from rag_kit.query_construction.fields import Schema, cut_line, describe_fields
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.retrieval import VectorRetriever
@@ -105,10 +111,9 @@ class SelfQueryRetriever(AskingRetriever):
     use_original_query: bool = False
     relax: bool = True
 
-    _source: FieldSource | None = PrivateAttr(default=None)
     _rules: RuleConstructor = PrivateAttr()
     _prompts: LanguagePrompts | None = PrivateAttr(default=None)
-    _schemas: dict[str, Schema] = PrivateAttr(default_factory=dict)
+    _schemas: dict[Any, tuple[FieldSource, Schema]] = PrivateAttr(default_factory=dict)  # by rows and filter
 
     @classmethod
     def from_llm(
@@ -161,7 +166,6 @@ class SelfQueryRetriever(AskingRetriever):
     def _prepare(self) -> Self:
         """Read the fields, and make the rules and, with a model, the prompts."""
         self._rules = RuleConstructor(today=self.today)
-        self._source = source_of(self.retriever if self.documents is None else self.documents)
         if self.schema_ is not None:
             self.schema_ = Schema.of(self.schema_)
         self.refresh()
@@ -171,26 +175,35 @@ class SelfQueryRetriever(AskingRetriever):
         self._rules.construct("a 是", Schema())
         return self
 
-    def _visible(self, where: Filter | None, config: RunnableConfig | None = None) -> Filter | None:
-        """Return a filter, ANDed with that of the retriever inside: which rows the caller may see."""
-        return combine_filters(where, own_filter(self.retriever, config, strict=True))
+    def _rows(self, config: RunnableConfig | None = None) -> FieldSource | None:
+        """Return the rows that may be listed: ``documents``, under each filter inside, or those of the retriever."""
+        rows = None if self.documents is None else source_of(self.documents, config)
+        if rows is None:
+            return source_of(self.retriever, config)
+        return rows.under(own_filter(self.retriever, config, strict=True, every=True))
 
-    def _schema(self, where: Filter | None) -> Schema:
-        """Return the fields and values of the rows that pass a filter; the results for the last filters are kept."""
-        schemas, key = self._schemas, repr(where)
+    def _schema(self, where: Filter | None, config: RunnableConfig | None = None) -> Schema:
+        """Return the fields given, or those of the rows that pass a filter; the results for the last ones are kept."""
+        if self.schema_ is not None:
+            return cast("Schema", self.schema_)
+        if (rows := self._rows(config)) is None:
+            raise cannot_be_listed(self.retriever)
+        rows = rows.under(where)
+        schemas, key = self._schemas, (id(rows.value), repr(rows.where))
         if key not in schemas:
-            schema = discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
             # other threads may use the same dictionary: a copy with the last ones is put in its place
             schemas = dict(list(schemas.items())[-_MAX_SCHEMAS:])
-            schemas[key] = schema
+            schemas[key] = (
+                rows,
+                discover_schema(rows, exclude=self.exclude),
+            )  # the rows stay, and so their `id`
             self._schemas = schemas
-        return schemas[key]
+        return schemas[key][1]
 
     @property
     def schema_in_use(self) -> Schema:
         """Return the fields given, or those read under the retriever's own filter."""
-        schema: Schema | None = self.schema_
-        return self._schema(self._visible(self.filter)) if schema is None else schema
+        return self._schema(self.filter)
 
     def refresh(self) -> None:
         """Read fields and values again, after the collection has changed."""
@@ -199,7 +212,7 @@ class SelfQueryRetriever(AskingRetriever):
 
     async def aconstruct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
         """Turn a question into text and filter without searching: by the model (its ModelError is raised) or rules."""
-        schema = self.schema_in_use
+        schema = self._schema(self.filter, config)
         if self._prompts is None:
             return self._rules.construct(question, schema)
         return await self._ask_model(question, schema, config)

@@ -6,7 +6,7 @@ foreign object is inspected, and no row of a foreign store is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence, RunnableWithFallbacks
@@ -15,10 +15,18 @@ from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
-from rag_kit.documents import Filter, combine_filters
+from rag_kit.documents import Filter, combine_filters, validate_filter
 from rag_kit.documents.fields import fields_of_filter, unknown_field_error
 from rag_kit.errors import FilterError
 from rag_kit.models.runnables import is_kit_retriever
+
+_SEARCH_NAMES = {
+    "k",
+    "filter",
+    "fetch_k",
+    "lambda_mult",
+    "score_threshold",
+}  # of LangChain's vector-store retriever
 
 
 def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any]:
@@ -38,56 +46,75 @@ def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any
 
 
 def own_filter(
-    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False
+    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False, every: bool = False
 ) -> Filter | None:
     """Return the filter that all documents of a retriever pass: its own, ANDed with those of its inner retrievers.
 
-    Documents that are fetched by id or position, and not by the retriever, must pass it too. A filter that cannot be
-    read is ignored, or raises ``FilterError`` with ``strict``.
+    Documents that are fetched by id or position, and not by the retriever, must pass it too. Of several inside they
+    pass that of one; with ``every``, of each. What may hide rows unseen (a function, a foreign retriever) counts for
+    nothing beside others, and a fallback for nothing beside what is asked first. A filter that cannot be read is as if
+    unseen, or raises ``FilterError`` with ``strict``.
     """
+    return _held_filter(retriever, config, strict, every)[1]
+
+
+def _held_filter(
+    retriever: Any, config: RunnableConfig | None, strict: bool, every: bool
+) -> tuple[bool, Filter | None]:
+    """Return whether it is known what a retriever hides, and its filter as ``own_filter`` does."""
+    outer, config = filter_around(retriever, config, strict=strict)
+    parts = inside(retriever, config)
+    held = [_held_filter(part, config, strict, every) for part in parts]
+    known = [where for is_known, where in held if is_known]
+    if isinstance(retriever, RunnableWithFallbacks) and not every:
+        known = known[:1]
+    is_leaf = not parts and (is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever))
+    inner = combine_filters(*_distinct(known)) if every else _or_filters(known)
+    return bool(known or outer or is_leaf), combine_filters(*_distinct([outer, inner]))
+
+
+def filter_around(
+    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = True
+) -> tuple[Filter | None, RunnableConfig | None]:
+    """Return the filter of a retriever itself, whatever those inside it hold, and the config that reaches them."""
     outer: Any = None
     if isinstance(retriever, RunnableBindingBase):
         outer = retriever.kwargs.get("filter")
         config = merge_configs(retriever.config, config)
     elif isinstance(retriever, VectorStoreRetriever):
         outer = retriever.search_kwargs.get("filter")
+        if others := sorted(retriever.search_kwargs.keys() - _SEARCH_NAMES):  # each may hide rows
+            outer = f"search_kwargs with {', '.join(others)}"
     elif is_kit_retriever(retriever):
         outer = retriever.filter
-    parts = inside(retriever, config)
-    inner = _or_filters([own_filter(part, config, strict=strict) for part in parts])
-    if outer is None or outer == {}:
-        return inner
-    if not isinstance(outer, Mapping):
-        _refuse_unreadable(retriever, f"it is {type(outer).__name__}", strict)
-        return inner
     try:
-        return dict(outer) if outer == inner else combine_filters(outer, inner)
+        validate_filter(outer)
     except FilterError as error:
-        _refuse_unreadable(retriever, str(error), strict)
-        return inner
+        if strict:
+            name = retriever.get_name() if isinstance(retriever, Runnable) else type(retriever).__name__
+            raise FilterError(
+                f"{name} has a filter that cannot be read ({error}), so what is fetched past it cannot be checked "
+                "against it. Give the filter as a mapping such as {'tenant': 'a'}."
+            ) from None
+        outer = None
+    return outer, config
 
 
 def _or_filters(filters: Sequence[Filter | None]) -> Filter | None:
     """OR the filters of several retrievers; None if one of them lets everything pass."""
+    distinct = _distinct(filters)
+    if not all(filters) or not distinct:
+        return None
+    return {"$or": distinct} if len(distinct) > 1 else distinct[0]
+
+
+def _distinct(filters: Sequence[Filter | None]) -> list[Filter]:
+    """Return each filter once, without those that let everything pass."""
     distinct: list[Filter] = []
     for where in filters:
-        if where is None:
-            return None
-        if where not in distinct:
+        if where and where not in distinct:
             distinct.append(where)
-    if len(distinct) > 1:
-        return {"$or": distinct}
-    return distinct[0] if distinct else None
-
-
-def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
-    """Raise for a filter that cannot be read, if ``strict``."""
-    if strict:
-        name = retriever.get_name() if isinstance(retriever, Runnable) else type(retriever).__name__
-        raise FilterError(
-            f"{name} has a filter that cannot be read ({why}), so what is fetched past it cannot be checked against "
-            "it. Give the filter as a mapping such as {'tenant': 'a'}."
-        )
+    return distinct
 
 
 def fields_inside(

@@ -294,7 +294,7 @@ def test_rows_are_listed_under_every_filter(backend: Backend, name: str) -> None
     """The rows behind a store can be listed under a filter, whether the store can say it or not."""
     source = source_of(backend.store)
     assert source is not None
-    assert numbers(source.documents(FILTERS[name], 100)) == expected(FILTERS[name])
+    assert numbers(source.under(FILTERS[name]).documents(100)) == expected(FILTERS[name])
 
 
 @each

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from support import tenants
+from support.rewriters import Scripted
 
 from rag_kit import retrieval
+from rag_kit.concurrency.notes import use_notes
+from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing import BM25Index
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import RagKitRetriever
 
@@ -106,12 +112,22 @@ def test_a_filter_of_the_inner_retriever_stays(leaves, wrapper, leaf):
     assert ask(retriever, filter=OTHER) == []
 
 
+STRANGER: Any = RunnableLambda(lambda query: 1 / 0)
+"""Of which the kit knows nothing; it fails."""
+
+
 def ways_to_hold(leaf: RagKitRetriever) -> dict[str, Any]:
     """Retrievers that hold a filter somewhere inside: name -> retriever."""
     rerank = {"reranker": lambda query, documents: [1.0] * len(documents)}
     return {
         "ensemble": retrieval.EnsembleRetriever(retrievers=[leaf, leaf], k=6),
         "fallbacks": leaf.with_fallbacks([leaf]),
+        "retry of fallbacks on a stranger": leaf.with_fallbacks([STRANGER]).with_retry(),
+        "fallbacks on an open one": leaf.with_fallbacks([retrieval.BM25Retriever.from_texts(["Nothing."])]),
+        "fallbacks of a stranger": STRANGER.with_fallbacks([leaf]),
+        "ensemble of fallbacks of a bound one": retrieval.EnsembleRetriever(
+            retrievers=[tenants.words(k=6).bind(filter=OWN).with_fallbacks([STRANGER])], k=6
+        ),
         "bound": tenants.words(k=6).bind(filter=OWN),
         "sequence": leaf | (lambda documents: documents),
         "routing": retrieval.RoutingRetriever(sources={"one": (leaf, "Fans at night")}, k=6),
@@ -133,21 +149,87 @@ def test_rows_are_listed_under_a_filter_deep_inside(way, documents):
     retriever = SelfQueryRetriever.from_rules(inner, documents=documents, k=6)
     assert {field.name: field.values for field in retriever.schema_in_use}["tenant"] == ("a",)
     for question in ("papers of 2001", "tenant b", "the latest"):
+        assert retriever.invoke(question, filter=OTHER) == []
         found = retriever.invoke(question)
         assert found == asyncio.run(retriever.ainvoke(question))
         assert found or question == "tenant b"
         assert "SECRET" not in tenants.text_of(found)
 
 
-def test_a_filter_that_nobody_can_read_lists_nothing():
-    """Rows behind the retriever stay unread when the inner filter is a function."""
-    inner = tenants.store().as_retriever(
-        search_kwargs={"k": 6, "filter": lambda document: document.metadata["tenant"] == "a"}
-    )
+@pytest.mark.parametrize("spare", [None, tenants.words(k=6)])
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"filter": lambda document: document.metadata["tenant"] == "a"},
+        {"where_document": {"$contains": "Fine"}},
+    ],
+)
+def test_a_filter_that_nobody_can_read_lists_nothing(hidden, spare):
+    """Rows behind the retriever and its fallback stay unread when it filters by a function or in its own words."""
+    inner: Any = tenants.store().as_retriever(search_kwargs={"k": 6, **hidden})
+    inner = inner if spare is None else inner.with_fallbacks([spare])
     with pytest.raises(InvalidInputError, match="cannot be read"):
         SelfQueryRetriever.from_rules(inner)
     retriever = SelfQueryRetriever.from_rules(inner, schema=[{"name": "year", "type": "int"}], k=6)
-    found = retriever.invoke("papers of 2001")
+    with use_notes() as notes:
+        found = retriever.invoke("papers of 2001")
+    assert {get_provenance(document)["stages"][-1]["how"] for document in found} == {"search"}
+    assert any("rows were not listed" in note for note in notes.texts)
+    if "filter" in hidden:
+        assert "SECRET" not in tenants.text_of(found)
+
+
+TENANT_TOLD: Any = re.compile(r"tenant.*?\b([ab])\b")
+
+
+def test_the_rows_are_those_of_the_retriever_that_the_config_chooses():
+    """Of alternatives, each with documents of its own; also for the values that a model would be told."""
+    of_tenant = {
+        tenant: retrieval.BM25Retriever.from_documents(
+            [document for document in tenants.documents() if document.metadata["tenant"] == tenant], k=6
+        )
+        for tenant in "ab"
+    }
+    inner = of_tenant["b"].configurable_alternatives(
+        ConfigurableField("who"), default_key="b", a=of_tenant["a"]
+    )
+    retriever = SelfQueryRetriever.from_rules(inner, k=6)
+    config: Any = {"configurable": {"who": "a"}}
+    model = Scripted(script='{"query": "fan", "filter": null}')
+    told = SelfQueryRetriever.from_llm(model, inner)
+    told.construct_query("Which fan?", config)
+    told.invoke("Which fan?", config)
+    told.construct_query("Which fan?")
+    assert [TENANT_TOLD.search(prompt)[1] for prompt in model.prompts] == ["a", "a", "b"]
+    for question in ("papers of 2001", "the latest"):
+        found = retriever.invoke(question, config)
+        assert found and found == asyncio.run(retriever.ainvoke(question, config))
+        assert "SECRET" not in tenants.text_of(found)
+
+
+def test_documents_of_several_sources_are_listed_under_the_filters_of_all():
+    """Nobody knows of which source a document is; one of them may be closed to the caller."""
+    sources = {
+        "a": (tenants.words(k=6, filter=OWN), "Fans"),
+        "b": (tenants.words(k=6, filter=OTHER), "Secrets"),
+    }
+    inner = retrieval.RoutingRetriever(sources=sources, how=lambda query: ["a"])
+    schema = [{"name": "year", "type": "int"}]
+    retriever = SelfQueryRetriever.from_rules(inner, documents=tenants.documents(), schema=schema, k=6)
+    assert "SECRET" not in tenants.text_of(retriever.invoke("the latest"))
+
+
+@pytest.mark.parametrize("way", ["fallbacks", "fallbacks of a stranger", "ensemble"])
+def test_a_walk_keeps_to_the_filter_of_the_search_that_can_be_read(way):
+    """Of passages that are fetched past the search."""
+    index = BM25Index.from_documents(tenants.documents())
+    leaf = retrieval.BM25Retriever(index=index, filter=OWN)
+    search: Any = {
+        "fallbacks": leaf.with_fallbacks([STRANGER]),
+        "fallbacks of a stranger": STRANGER.with_fallbacks([leaf]),
+        "ensemble": retrieval.EnsembleRetriever(retrievers=[leaf, RunnableLambda(lambda query: [])]),
+    }[way]
+    found = ask(retrieval.GraphRetriever(index=index, retriever=search, k=6))
     assert found and "SECRET" not in tenants.text_of(found)
 
 
