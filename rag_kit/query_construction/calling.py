@@ -9,12 +9,13 @@ from typing import Any, cast
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.bridge import blocking
-from rag_kit.documents import Filter, combine_filters, compile_filter, document_keys, with_provenance
+from rag_kit.documents import Filter, combine_filters, compile_filter, with_provenance
 from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.query_construction.clauses import ConstructedQuery, Sort, relax_filter, show_filter
 from rag_kit.query_construction.fields import Schema
 from rag_kit.retrieval.call import Call, Job
+from rag_kit.retrieval.fusion import Search, identify
 
 _MAX_SORTED = 20_000
 
@@ -89,7 +90,8 @@ class SelfQueryCall:
         # without a text the question is all filter, and asks for every row that passes
         if where is not None and len(documents) < limit and (not text or not documents):
             listed = await self._list_rows(limit + len(documents)) or []
-            found_keys, keys = document_keys([documents, listed], None)
+            found = Search("", None, self.owner.retriever, documents=documents)
+            (found_keys, keys), _ = identify([found, Search("", None, documents=listed)], None)
             more = [doc for key, doc in zip(keys, listed, strict=True) if key not in found_keys]
             documents = [*documents, *more[: limit - len(documents)]]
         return documents

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic, Step, arun, run
-from rag_kit.documents import add_note, combine_filters, document_keys, validate_filter
+from rag_kit.documents import add_note, combine_filters, validate_filter
 from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
@@ -35,6 +35,7 @@ from rag_kit.retrieval.fields import (
     translate_arguments,
     unknown_arguments,
 )
+from rag_kit.retrieval.fusion import Search, first_positions, identify
 from rag_kit.retrieval.inside import check_fields, fields_inside
 
 _log = logging.getLogger(__name__)
@@ -404,10 +405,11 @@ class RefiningRetriever(AskingRetriever):
         return [reduce(add_note, notes, doc) for doc in refined]
 
     def _distinct(self, documents: Sequence[Document], call: Call) -> list[Document]:
-        """Keep the first of documents with the same key, and note how many others were left out."""
-        first: dict[str, Document] = {}
-        for key, doc in zip(document_keys([documents], self.id_key)[0], documents, strict=True):
-            first.setdefault(key, doc)
-        if count := len(documents) - len(first):
-            call.note(f"{plural(count, 'repeated passage')} of the inner retriever left out")
-        return list(first.values())
+        """Keep the first of documents that are the same, and note how many others were left out."""
+        [keys], notes = identify([Search(call.query, None, documents=documents)], self.id_key)
+        positions = first_positions(keys)
+        if count := len(documents) - len(positions):
+            notes.append(f"{plural(count, 'repeated passage')} of the inner retriever left out")
+        for note in notes:
+            call.note(note)
+        return [documents[position] for position in positions.values()]

@@ -78,11 +78,13 @@ class GraphRetriever(RefiningRetriever):
         """Return the passages that the walk visits most; documents that are not in the index come last."""
         own = own_filter(self.retriever, call.config, strict=True)
         where = combine_filters(call.filter, own)
-        first_results = {document_key(doc): doc for doc in documents}
+        first_results: dict[str, Document] = {}
+        # of two texts with one id, from different stores, the second is not the one in the index
+        others = [doc for doc in documents if first_results.setdefault(document_key(doc), doc) is not doc]
         # the weights fall with the rank: 1, 0.61, 0.37...
         seeds = {key: math.exp(-position / _RANK_SCALE) for position, key in enumerate(first_results)}
         visited, not_in_index = await call.do("graph", partial(self._walk, seeds, call.k, where))
-        unconnected = [doc for key, doc in first_results.items() if key in not_in_index]
+        unconnected = [doc for key, doc in first_results.items() if key in not_in_index] + others
         if count := len(unconnected):
             call.note(f"degraded: {count} of the first results are not in the index; they stand last")
         ranks_before = {key: rank for rank, key in enumerate(first_results, start=1)}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langgraph.types import Overwrite
 
-from rag_kit.documents.identity import document_key
 from rag_kit.errors import ModelError, ModelOutputError, ModelUnauthorizedError, ModelUnreachableError
 from rag_kit.graphs.nodes import note_cut_off, note_disagreements
 from rag_kit.graphs.running import branch, report, values_side_by_side
@@ -28,6 +28,7 @@ from rag_kit.graphs.self_rag.beams import (
 from rag_kit.graphs.self_rag.shared import Beam, PaperState, SelfRagContext, none_if_unreadable
 from rag_kit.graphs.self_rag.writing import Reply, SegmentWriter, probabilities_of
 from rag_kit.graphs.state import Update
+from rag_kit.retrieval.fusion import Search, identify
 from rag_kit.text.citations.decline import DECLINED
 
 logger = logging.getLogger(__name__)
@@ -104,7 +105,6 @@ class Paper(SegmentWriter):
 
     async def retrieve(self, state: PaperState, context: SelfRagContext) -> Update:
         """Search passages for each beam that asked for some, by the query and its last segment."""
-        passages = {document_key(document): document for document in state["documents"]}
         beams: list[Beam] = [{**beam} for beam in state["beams"]]
         to_search = [beam for beam in beams if beam["retrieve"] and not beam["ended"]]
         for beam in to_search:
@@ -112,13 +112,13 @@ class Paper(SegmentWriter):
             beam["query"] = " ".join([state["search_query"], *(segment["text"] for segment in last_segments)])
         queries = list(dict.fromkeys(beam["query"] for beam in to_search))
         lists = await values_side_by_side([self.fetch(query, context) for query in queries])
-        keys_by_query: dict[str, list[str]] = {}
-        for query, documents in zip(queries, lists, strict=True):
-            found = {document_key(document): document for document in await self.visible_passages(documents)}
-            keys_by_query[query] = list(found)
-            for key, document in found.items():
-                passages.setdefault(key, document)
+        lists = [state["documents"], *[await self.visible_passages(documents) for documents in lists]]
+        keys, _ = identify([Search("", None, documents=documents) for documents in lists], None)
+        passages: dict[str, Document] = {}
+        for key, document in zip(chain(*keys), chain(*lists), strict=True):
+            passages.setdefault(key, document)
         indices = {key: index for index, key in enumerate(passages)}
+        keys_by_query = {query: dict.fromkeys(found) for query, found in zip(queries, keys[1:], strict=True)}
         for beam in to_search:
             beam["found"] = [indices[key] for key in keys_by_query[beam["query"]]]
         report("retrieved", segment=state["segment"], passages=sum(map(len, keys_by_query.values())))

@@ -172,14 +172,15 @@ def _with_position(doc: Document, position: int) -> Document:
 
 
 def _original_position(doc: Document, documents: Sequence[Document]) -> int | None:
-    """Find the document that a returned one comes from: by `_with_position`, else by id or text."""
+    """Find the document that a returned one comes from: by `_with_position`, else by id and text, or one of them."""
     position = doc.metadata.get(PROVENANCE_KEY)
     if type(position) is int and 0 <= position < len(documents):
         return position
-    for number, candidate in enumerate(documents):
-        if (doc.id and doc.id == candidate.id) or doc.page_content == candidate.page_content:
-            return number
-    return None
+    agreeing = [
+        (doc.page_content == candidate.page_content) + bool(doc.id and doc.id == candidate.id)
+        for candidate in documents
+    ]
+    return agreeing.index(max(agreeing)) if any(agreeing) else None
 
 
 def _with_origin(doc: Document, original: Document | None, *, is_only_piece: bool) -> Document:

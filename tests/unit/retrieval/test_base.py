@@ -4,13 +4,27 @@ import threading
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
+from rag_kit.concurrency.notes import use_notes
+from rag_kit.documents import get_provenance
 from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.graphs import build_self_rag
+from rag_kit.indexing import BM25Index
+from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
-from rag_kit.retrieval import EnsembleRetriever, HyDERetriever, MultiQueryRetriever, RagKitRetriever
+from rag_kit.retrieval import (
+    BM25Retriever,
+    CompressionRetriever,
+    EnsembleRetriever,
+    GraphRetriever,
+    HyDERetriever,
+    MultiQueryRetriever,
+    RagKitRetriever,
+    RerankRetriever,
+)
 from rag_kit.retrieval.base import blocking_step
 from rag_kit.retrieval.call import Call
 
@@ -138,3 +152,58 @@ def test_wrong_bounds_of_retrievers_that_ask_others(wrong: dict[str, Any], says:
     """Every such retriever has the same bounds, and refuses what they cannot be by name."""
     with pytest.raises(InvalidInputError, match=says):
         EnsembleRetriever(retrievers=[Ranked()], **wrong)
+
+
+FAN, PUMP = "The fan starts at 60 degrees.", "The pump starts at 40 degrees."
+
+
+def numbered(text: str) -> Any:
+    """A store that numbers its only document 7."""
+    return RunnableLambda(lambda query: [Document(text, id="7", metadata={"year": 2020})])
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+@pytest.mark.parametrize(
+    "family", ["rerank", "foreign reranker", "compression", "graph", "self query", "Self-RAG"]
+)
+async def test_two_texts_with_one_id_are_two_documents(family: str, native: bool) -> None:
+    """Also after the ensemble that kept them apart; a note says so, and none that one is a repeat."""
+    index = BM25Index.from_documents([Document(FAN, id="7", metadata={"year": 2020})])
+    two: Any = EnsembleRetriever(retrievers=[BM25Retriever(index=index), numbered(PUMP)])
+    made: Any = {
+        "rerank": lambda: RerankRetriever(
+            retriever=two, reranker=lambda query, documents: [1.0] * len(documents)
+        ),
+        "foreign reranker": lambda: RerankRetriever(retriever=two, reranker=Bare()),
+        "compression": lambda: CompressionRetriever(retriever=two),
+        "graph": lambda: GraphRetriever(index=index, retriever=two),
+        # lists the fan beside the pump, which is found
+        "self query": lambda: SelfQueryRetriever.from_rules(
+            two, documents=[Document(FAN, id="7", metadata={"year": 2020})]
+        ),
+        "Self-RAG": lambda: build_self_rag(two, chat_model("extractive"), mode="paper"),
+    }[family]()
+    question: Any = (
+        "documents of 2020" if family == "self query" else "At how many degrees do fan and pump start?"
+    )
+    question = {"question": question} if family == "Self-RAG" else question
+    with use_notes() as noted:
+        found = await made.ainvoke(question) if native else made.invoke(question)
+    found = found["documents"] if family == "Self-RAG" else found
+    assert {doc.page_content for doc in found} == {FAN, PUMP}
+    assert not any("repeated" in note for note in noted.texts)
+
+
+class Bare(BaseDocumentCompressor):
+    """A compressor that gives new documents back, in the other order: texts and ids alone."""
+
+    def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> list[Document]:
+        return [Document(doc.page_content, id=doc.id) for doc in reversed(documents)]
+
+
+def test_a_document_given_back_bare_keeps_the_record_of_its_own_text() -> None:
+    """And not that of the other with its id."""
+    two: Any = EnsembleRetriever(retrievers=[numbered(FAN), numbered(PUMP)])
+    found = RerankRetriever(retriever=two, reranker=Bare()).invoke("fan")
+    ranks = {doc.page_content: get_provenance(doc)["stages"][-1]["rank_before"] for doc in found}
+    assert ranks == {FAN: 1, PUMP: 2}
