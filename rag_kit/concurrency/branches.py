@@ -20,7 +20,7 @@ from rag_kit.concurrency.budget import check_count, check_seconds
 from rag_kit.concurrency.notes import outages, write_note
 from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall, check_abandoned
 from rag_kit.concurrency.pool import is_full as pool_is_full
-from rag_kit.concurrency.steps import TimeLimit, acall_in_time, cancel_tasks, time_limit
+from rag_kit.concurrency.steps import TimeLimit, acall_in_time, cancel_tasks, is_control_flow, time_limit
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
@@ -204,6 +204,8 @@ class _Branch(Generic[T]):
 
     def fail(self, error: BaseException) -> Outcome[Any]:
         """Return the outcome of a failed task, or raise: a time-out or used-up budget as it is, else BranchError."""
+        if is_control_flow(error):
+            raise error
         if self.on_error == "skip":
             return Outcome(self.name, error=error)
         if isinstance(error, (BranchTimeoutError, BudgetExceededError)):

@@ -12,7 +12,7 @@ import types
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
 from functools import partial
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
 from rag_kit.concurrency.budget import active_budgets
 from rag_kit.concurrency.pool import PooledCall, abandonments, check_abandoned
@@ -95,6 +95,21 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
             resume = logic.send
         except BaseException as error:  # noqa: BLE001 - the logic decides
             value, resume = error, logic.throw
+
+
+def is_control_flow(error: object) -> bool:
+    """Tell whether an exception is LangGraph's word to a running graph, such as a pause (``interrupt``): no failure.
+
+    It goes on to the graph past all that skips, retries or replaces what failed. Nothing below the graphs imports
+    LangGraph, so it is known by the name of its class.
+    """
+    names = {(cls.__module__, cls.__name__) for cls in type(error).__mro__}
+    return ("langgraph.errors", "GraphBubbleUp") in names
+
+
+def ends_run(error: object) -> TypeGuard[Exception]:
+    """Tell whether no other attempt and no fallback may mend an exception: a used-up budget, or control flow."""
+    return isinstance(error, BudgetExceededError) or is_control_flow(error)
 
 
 def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:

@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.budget import charge_call, charge_tokens, remaining_seconds, return_call
 from rag_kit.concurrency.notes import write_note
-from rag_kit.concurrency.steps import Step, acall_in_time, call_in_time, time_limit
+from rag_kit.concurrency.steps import Step, acall_in_time, call_in_time, ends_run, time_limit
 from rag_kit.errors import BudgetExceededError, ContextLengthError, ModelOutputError, ModelUnreachableError
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.rendering import Markup, first_passages
@@ -59,7 +59,7 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
         charge_call()
         call.requests = 0
         reply = await _ask_once(call, runnable, messages)
-        if isinstance(reply, BudgetExceededError):
+        if ends_run(reply):
             raise reply
         if not isinstance(reply, Exception):
             if was_cached(reply):

@@ -14,7 +14,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 
-from rag_kit.errors import BudgetExceededError
+from rag_kit.concurrency.steps import ends_run
 
 #: Makes the runnable that is called out of a chat model and the arguments bound around it; ``True`` for the model
 #: that is asked first, ``False`` for one that stands by. None: this model cannot be called so.
@@ -25,7 +25,7 @@ class OnRefusal(Runnable[Any, Any]):
     """Looks at the errors of a model inside its wrappers, where fallbacks and retries would hide them.
 
     ``handle`` turns an error into a runnable to ask instead, into a reply (the error itself, so that no wrapper sees a
-    failure), or into None, and it is raised. ``charge`` is called before each request; a used-up budget is a reply too.
+    failure), or into None, and it is raised. ``charge`` is called before each request; what ends a run is a reply too.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class OnRefusal(Runnable[Any, Any]):
         try:
             self._charge()
             return self.bound.invoke(input, config, **kwargs)
-        except BudgetExceededError as error:
-            return error
         except Exception as error:
+            if ends_run(error):
+                return error
             if (instead := self.handle(error)) is None:
                 raise
         if isinstance(instead, Exception):
@@ -56,9 +56,9 @@ class OnRefusal(Runnable[Any, Any]):
         try:
             self._charge()
             return await self.bound.ainvoke(input, config, **kwargs)
-        except BudgetExceededError as error:
-            return error
         except Exception as error:
+            if ends_run(error):
+                return error
             if (instead := self.handle(error)) is None:
                 raise
         if isinstance(instead, Exception):

@@ -19,7 +19,7 @@ from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import outages, write_note
-from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
+from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, is_control_flow, run
 from rag_kit.documents import Filter, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
@@ -253,8 +253,10 @@ class Call:
         )
         try:
             return Outcome(job.name, await step)
-        except Exception as error:  # noqa: BLE001 - the caller decides
-            return Outcome(job.name, error=error)
+        except Exception as error:
+            if is_control_flow(error):
+                raise
+            return Outcome(job.name, error=error)  # the caller decides
 
     async def attempt(self, name: str, work: Logic[T], instead: str, *, unsearched: bool = False) -> T | None:
         """Await ``work``, which may fail; after a failure return ``None``, and note it and what is done ``instead``.
@@ -266,7 +268,7 @@ class Call:
         except InvalidInputError:
             raise
         except Exception as error:
-            if self.limits.on_error == "raise":
+            if self.limits.on_error == "raise" or is_control_flow(error):
                 raise
             cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
             self.note_failure(name, cause, instead, unsearched=unsearched)

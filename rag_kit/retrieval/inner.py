@@ -26,13 +26,15 @@ from langchain_core.runnables import (
 from langchain_core.runnables.base import RunnableBinding, RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.runnables.retry import RunnableRetry
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from rag_kit.concurrency.branches import note_fallback
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import write_note
+from rag_kit.concurrency.steps import ends_run
 from rag_kit.documents import Filter, combine_filters, compile_filter
-from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import acall_runnable, is_kit_retriever
 from rag_kit.models.wrapped import OnRefusal
 from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
@@ -171,8 +173,10 @@ def _plan(
         return _bound_plan(retriever, config, k, where, more)
     if isinstance(retriever, RunnableWithFallbacks):
         main, *others = (_Member(member, {**arguments, **more}) for member in retriever.runnables)
-        noted = OnRefusal(main, partial(note_fallback, main.bound.get_name()), lambda: None)
-        changes: dict[str, Any] = {"runnable": noted, "fallbacks": others}
+        changes: dict[str, Any] = {
+            "runnable": _watched(main, partial(note_fallback, main.bound.get_name())),
+            "fallbacks": [_watched(other) for other in others],
+        }
         return _Plan({}, k, runnable=retriever.model_copy(update=changes))
     if isinstance(retriever, RunnableSequence):
         # Later steps may reorder, so the first one gets the filter but no `k`; fallbacks in it must agree on arguments.
@@ -188,6 +192,11 @@ def _plan(
         parameters = inspect.signature(retriever._get_relevant_documents).parameters
         return _Plan({name: arguments[name] for name in arguments if name in parameters}, k, where)
     return _Plan({}, k, where)
+
+
+def _watched(retriever: AnyRetriever, note: Callable[[Exception], None] = lambda error: None) -> OnRefusal:
+    """Wrap a retriever so that fallbacks and retries see no error in a used-up budget or an interrupt of LangGraph."""
+    return OnRefusal(retriever, note, lambda: None)
 
 
 def _without_none(**arguments: Any) -> dict[str, Any]:
@@ -218,7 +227,10 @@ def _bound_plan(
             arguments["filter"] = combine_filters(bound_filter, new_filter)
         else:  # a store's own objects cannot be combined: ours is applied afterwards
             post_filter = where
-    changed = None if plan.runnable is None else binding.model_copy(update={"bound": plan.runnable})
+    inner = plan.runnable
+    if isinstance(binding, RunnableRetry):
+        inner = _watched(inner or binding.bound)
+    changed = None if inner is None else binding.model_copy(update={"bound": inner})
     return _Plan(arguments, k, post_filter, changed)
 
 
@@ -241,7 +253,7 @@ def _has_own_coroutine(retriever: Runnable[Any, Any]) -> bool:
 
 def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
     """Return the result of a retriever as a list; refuse anything but documents."""
-    if isinstance(result, BudgetExceededError):
+    if ends_run(result):
         raise result
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(

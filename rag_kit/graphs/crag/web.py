@@ -16,13 +16,13 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langgraph.errors import GraphBubbleUp
 
 from rag_kit._redact import redact
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
+from rag_kit.concurrency.steps import ends_run
 from rag_kit.documents import clean_text, copy_document, with_provenance
-from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
+from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.graphs.running import call_within_deadline
 from rag_kit.graphs.state import clean_texts
 from rag_kit.models.runnables import acall_runnable
@@ -74,9 +74,9 @@ class WebSearch:
             )
             if not documents and isinstance(reply, Mapping) and reply.get("error"):
                 raise RagKitError(f"the tool says: {str(reply['error'])[:300]}")
-        except (BudgetExceededError, GraphBubbleUp):
-            raise
-        except Exception as error:  # noqa: BLE001 - any client
+        except Exception as error:
+            if ends_run(error):
+                raise
             why = clean_text(describe_failure(f"web search ({self.name})", error))
             logger.warning("%s", why)
             return [], why

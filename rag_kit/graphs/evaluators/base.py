@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from langchain_core.documents import Document
-from langgraph.errors import GraphBubbleUp
 
-from rag_kit.concurrency.steps import Logic
+from rag_kit.concurrency.steps import Logic, ends_run
 from rag_kit.documents import redact
-from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 
 MAX_REASON = 200
 UNGRADED = "not graded: "
@@ -94,7 +93,7 @@ class Evaluator(ABC):
 
     def ungraded(self, error: BaseException | str) -> Grading:
         """Make the grading of a passage that could not be judged; an error that ends the run is raised instead."""
-        if isinstance(error, (BudgetExceededError, GraphBubbleUp)):
+        if ends_run(error):
             raise error
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         # between the thresholds, so that it counts as ambiguous

@@ -12,7 +12,7 @@ from langchain_core.runnables.config import ensure_config
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency.branches import describe_failure
-from rag_kit.concurrency.steps import arun, run
+from rag_kit.concurrency.steps import arun, is_control_flow, run
 from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
 from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
@@ -142,7 +142,7 @@ class RoutingRetriever(AskingRetriever):
             except InvalidInputError:
                 raise
             except Exception as error:
-                if self.on_error == "raise":
+                if self.on_error == "raise" or is_control_flow(error):
                     raise
                 note = f"degraded: {describe_failure('route', error)}; all sources are used"
                 every_source = _choose_all(sources, "the router failed")

@@ -16,9 +16,13 @@ from langchain_core.callbacks import (
     CallbackManagerForRetrieverRun,
 )
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
 from pydantic import PrivateAttr
-from support.graphs import BUILDERS, go
+from support.graphs import BUILDERS, go, thread
 
 import rag_kit.errors
 from rag_kit.errors import BudgetExceededError
@@ -29,7 +33,13 @@ from rag_kit.graphs import (
     build_plain_rag,
 )
 from rag_kit.models import chat_model
-from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
+from rag_kit.retrieval import (
+    BM25Retriever,
+    EnsembleRetriever,
+    MultiQueryRetriever,
+    RerankRetriever,
+    RoutingRetriever,
+)
 
 STEPS = partial(build_adaptive_rag, classifier=lambda question, earlier: "multi")
 QUESTION = {"question": "At how many degrees does the fan start?"}
@@ -113,3 +123,61 @@ async def test_a_traceback_shows_few_frames_of_the_kit(build: Any, native: bool)
         error = error.__cause__
     assert sum(frame.filename.startswith(OURS) for frame in frames) <= 12
     assert (frames[-1].filename, frames[-1].name) == (__file__, "_get_relevant_documents")
+
+
+def asking(query: Any) -> list[Document]:
+    """A retriever that asks a person."""
+    return [Document(f"The fan starts at {interrupt('which?')} degrees.")]
+
+
+async def asking_later(query: Any) -> list[Document]:
+    """The same as a coroutine function."""
+    return asking(query)
+
+
+def failing(query: str) -> list[Document]:
+    """A retriever that is down."""
+    raise ConnectionError("down")
+
+
+def ranked(query: str, documents: Any) -> list[float]:
+    """A reranker that asks a person."""
+    return [float(interrupt("how good?"))] * len(documents)
+
+
+def rewriting(messages: Any) -> AIMessage:
+    """A model that asks a person."""
+    return AIMessage(f'{{"queries": ["fan at {interrupt("which?")} degrees"]}}')
+
+
+WORDS = BM25Retriever.from_texts(["The fan starts at 60 degrees.", "Tea is hot."])
+PERSON = RunnableLambda(asking, asking_later, name="person")
+PAUSING: dict[str, Any] = {
+    "arm that may fail": EnsembleRetriever(retrievers=[WORDS, PERSON]),
+    "arm that may not": EnsembleRetriever(retrievers=[WORDS, PERSON], on_error="raise"),
+    "only arm, in time": EnsembleRetriever(retrievers=[PERSON], timeout=20),
+    "below a reranker": RerankRetriever(
+        retriever=PERSON, reranker=lambda query, documents: [1.0] * len(documents)
+    ),
+    "reranker": RerankRetriever(retriever=WORDS, reranker=ranked),
+    "with fallback": PERSON.with_fallbacks([WORDS]),
+    "as fallback": RunnableLambda(failing).with_fallbacks([PERSON, WORDS]),
+    "with retry": PERSON.with_fallbacks([WORDS]).with_retry(),
+    "model": MultiQueryRetriever.from_llm(RunnableLambda(rewriting), WORDS),
+    "router": RoutingRetriever(
+        sources={"60": (WORDS, "fans"), "tea": (PERSON, "tea")}, how=lambda query: [interrupt("where?")]
+    ),
+}
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+@pytest.mark.parametrize("way", PAUSING)
+async def test_a_part_of_a_retriever_pauses_the_run(way: str, native: bool) -> None:
+    """LangGraph's ``interrupt`` is no failure that is skipped, retried or replaced."""
+    graph = build_plain_rag(PAUSING[way], chat_model("extractive"), checkpointer=InMemorySaver())
+    paused = await go(graph, native, QUESTION, thread())
+    assert len(paused["__interrupt__"]) == 1
+    assert not any("failed" in note for note in paused.get("notes", ()) if "down" not in note)
+    resumed = await go(graph, native, Command(resume="60"), thread())
+    assert resumed["status"] == "grounded" and "60" in resumed["answer"]
+    assert not any("failed" in note for note in resumed["notes"] if "down" not in note)
