@@ -36,6 +36,8 @@ INSIDE = ("bound", "runnable", "fallbacks", "default", *_OF_CHAINS)
 _OF_STORES = ("vectorstore", "embeddings", "embedding", "embedding_function", "_embedding_function")
 _SEARCHED = (*INSIDE, *_OF_STORES, "underlying_embeddings")
 _ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
+#: LangGraph's tag of models whose words its ``messages`` stream leaves out; nothing below the graphs imports it.
+NOSTREAM = "nostream"
 _MAX_REMEMBERED = 256
 _MAX_DEPTH = 8
 
@@ -220,10 +222,15 @@ def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
 
 
 def callbacks_below(manager: AnyManager, tag: str | None) -> BaseCallbackManager:
-    """Return the callbacks for a part of a run, as LangChain's ``get_child``, but quicker without handlers."""
+    """Return the callbacks for a part of a run, as LangChain's ``get_child``, but quicker without handlers.
+
+    What models write in it is streamed to no reader (``NOSTREAM``).
+    """
     inherited = manager.inheritable_handlers or manager.inheritable_tags or manager.inheritable_metadata
     if manager.handlers or inherited:
-        return manager.get_child(tag)
+        child = manager.get_child(tag)
+        child.add_tags([NOSTREAM])
+        return child
     is_async = isinstance(manager, AsyncCallbackManagerForRetrieverRun)
     manager_class = AsyncCallbackManager if is_async else CallbackManager
     return manager_class(handlers=[], parent_run_id=manager.run_id, tags=[] if tag is None else [tag])

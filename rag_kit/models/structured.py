@@ -43,6 +43,7 @@ from .loops import values_before_loop
 from .model_call import CallLimits, Method, ModelCall
 from .parsing import read_reply
 from .replies import text_of, written_text
+from .runnables import NOSTREAM
 from .schema import Target, UnreadableError, strict_schema, target_of
 from .wrapped import OnRefusal
 
@@ -67,6 +68,8 @@ class Ladder:
                 "output.schema. For plain text use text_call."
             )
         self.call = call
+        # an object is for the program: no reader of the run's stream is shown its text
+        call.config["tags"] = [*(call.config.get("tags") or ()), NOSTREAM]
         self.target = target_of(form, call.language, getattr(call.prompt, "description", ""))
         self.fallback = fallback
 

@@ -13,6 +13,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import merge_configs
 from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
@@ -26,7 +27,7 @@ from rag_kit.models import astructured_call, atext_call, structured_call, text_c
 from rag_kit.models.identity import call_key
 from rag_kit.models.model_call import is_extractive, watch_stand_ins
 from rag_kit.models.query_vectors import give_up_vectors, share_vectors
-from rag_kit.models.runnables import callbacks_below, is_kit_retriever
+from rag_kit.models.runnables import NOSTREAM, callbacks_below, is_kit_retriever
 from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.inner import acall_retriever, call_retriever
@@ -126,10 +127,11 @@ class Call:
     def child(self, tag: str | None = None) -> RunnableConfig:
         """Return the config for a child run: that of the call, with callbacks that report under this run.
 
-        Does what LangChain's ``patch_config`` does, for a config that is known to be complete.
+        Does what LangChain's ``patch_config`` does, for a config that is known to be complete. What models write for a
+        retriever is streamed to no reader.
         """
         if self.run_manager is None:  # outside of any run of a retriever
-            return self.config
+            return merge_configs(self.config, {"tags": [NOSTREAM]})
         config: dict[str, Any] = {**self.config, "callbacks": callbacks_below(self.run_manager, tag)}
         for key in _RUN_KEYS:
             config.pop(key, None)

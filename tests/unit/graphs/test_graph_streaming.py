@@ -12,17 +12,22 @@ from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from support import tenants
 from support.graphs import BUILDERS, fixed, thread
+from typing_extensions import TypedDict
 
+from rag_kit.concurrency.bridge import blocking
 from rag_kit.graphs import Guards, as_chat, build_adaptive_rag, build_crag, build_plain_rag, uncompiled
 from rag_kit.graphs.evaluators.function import FunctionEvaluator
 from rag_kit.graphs.streaming import ThoughtFilter
-from rag_kit.models import chat_model
+from rag_kit.models import astructured_call, chat_model
 from rag_kit.models.extractive.blocks import read_prompt
-from rag_kit.retrieval import BM25Retriever, MultiQueryRetriever
+from rag_kit.prompts import load_prompt
+from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, MultiQueryRetriever
 
 FAN = "The fan starts at 60 degrees."
 ASKED: Any = {"question": "At how many degrees does the fan start?"}
@@ -290,3 +295,47 @@ def test_the_reported_usage_of_the_answer_is_the_messages() -> None:
     chat = as_chat(build_plain_rag(fixed(FAN), Reporting()))
     kept = chat.invoke({"messages": [("user", ASKED["question"])]})["messages"][-1]
     assert kept.usage_metadata == {"input_tokens": 100, "output_tokens": 7, "total_tokens": 107}
+
+
+class Asked(TypedDict, total=False):
+    """The state of somebody's own graph."""
+
+    question: str
+    found: list[Document]
+
+
+async def structured(question: str) -> list[Document]:
+    """Calls of the kit that are no retriever's."""
+    writer = SelfQueryRetriever.from_llm(
+        Chatty(responses=['{"query": "fan", "filter": null}']), [Document(FAN)]
+    )
+    await writer.aconstruct_query(question)
+    model = Chatty(responses=['{"query": "HIDDEN"}'])
+    await astructured_call(model, load_prompt("step_back"), {"question": question})
+    return [Document(FAN)]
+
+
+IN_OTHERS: dict[str, Any] = {
+    **{name: wrap(tenants.words(k=6), k=3) for name, wrap in tenants.wrappers().items()},
+    "foreign": EnsembleRetriever(retrievers=[RunnableLambda(lists_queries_blocking, lists_queries)]),
+    "no retriever": RunnableLambda(blocking(structured, "structured"), structured),
+}
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("name", IN_OTHERS)
+async def test_models_of_retrievers_are_not_streamed_by_other_graphs(name: str, native: bool) -> None:
+    """Called in a node of a graph of one's own, as in a tool of an agent; what the node's own model says is shown."""
+
+    def node(state: Asked, config: RunnableConfig) -> Asked:
+        found = IN_OTHERS[name].invoke(state["question"], config)
+        return {"found": found, "question": Chatty(responses=["shown"]).invoke("?", config).text}
+
+    async def later(state: Asked, config: RunnableConfig) -> Asked:
+        found = await IN_OTHERS[name].ainvoke(state["question"], config)
+        return {"found": found, "question": (await Chatty(responses=["shown"]).ainvoke("?", config)).text}
+
+    own: Any = StateGraph(Asked)
+    own.add_node("search", later if native else node)
+    own.add_edge(START, "search")
+    assert text_of(await shown(own.compile(), {"question": tenants.QUESTION}, native)) == "shown"
