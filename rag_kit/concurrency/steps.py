@@ -103,8 +103,9 @@ def is_control_flow(error: object) -> bool:
     It goes on to the graph past all that skips, retries or replaces what failed. Nothing below the graphs imports
     LangGraph, so it is known by the name of its class.
     """
-    names = {(cls.__module__, cls.__name__) for cls in type(error).__mro__}
-    return ("langgraph.errors", "GraphBubbleUp") in names
+    return any(
+        f"{cls.__module__}.{cls.__name__}" == "langgraph.errors.GraphBubbleUp" for cls in type(error).__mro__
+    )
 
 
 def ends_run(error: object) -> TypeGuard[Exception]:

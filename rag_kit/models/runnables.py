@@ -222,10 +222,7 @@ def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
 
 
 def callbacks_below(manager: AnyManager, tag: str | None) -> BaseCallbackManager:
-    """Return the callbacks for a part of a run, as LangChain's ``get_child``, but quicker without handlers.
-
-    What models write in it is streamed to no reader (``NOSTREAM``).
-    """
+    """Return the callbacks for a part of a run that is streamed to no reader; quicker than ``get_child`` if it can."""
     inherited = manager.inheritable_handlers or manager.inheritable_tags or manager.inheritable_metadata
     if manager.handlers or inherited:
         child = manager.get_child(tag)

@@ -159,15 +159,9 @@ def _make_document(key: Any, text: str | None, metadata: Any) -> Document:
     return Document(text or "", id=str(key), metadata=dict(metadata or {}))
 
 
-def cannot_be_listed(source: Any) -> InvalidInputError:
-    """Make the error of a source whose rows cannot be listed."""
-    return InvalidInputError(
-        f"The rows of {type(source).__name__} cannot be listed, so its fields cannot be found out. Give schema=: "
-        "a list such as [{'name': 'year', 'type': 'int', 'description': '...'}]."
-    )
-
-
-def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Collection[str] = ()) -> Schema:
+def discover_schema(
+    source: Any, config: Any = None, *, filter: Filter | None = None, exclude: Collection[str] = ()
+) -> Schema:
     """Read the metadata of a collection as fields to filter by: at most 64, the most frequent first.
 
     The source is one that `source_of` lists; 20,000 rows are read. Only those that pass the filter, and those of the
@@ -178,8 +172,11 @@ def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Colle
         >>> [(field.name, field.type, field.many, field.values) for field in discover_schema(docs)]
         [('year', 'int', False, (2010, 2012)), ('tags', 'str', True, ('x',))]
     """
-    if (field_source := source_of(source)) is None:
-        raise cannot_be_listed(source)
+    if (field_source := source_of(source, config)) is None:
+        raise InvalidInputError(
+            f"The rows of {type(source).__name__} cannot be listed, so its fields cannot be found out. Give schema=: "
+            "a list such as [{'name': 'year', 'type': 'int', 'description': '...'}]."
+        )
     rows = field_source.under(filter).documents(_MAX_ROWS + 1)
     columns: dict[str, list[Any]] = {}
     excluded = {PROVENANCE_KEY, SITUATION, "", *exclude}

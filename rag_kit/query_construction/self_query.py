@@ -20,13 +20,7 @@ from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction.calling import SelfQueryCall
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.clauses import ConstructedQuery
-from rag_kit.query_construction.discovery import (
-    FieldSource,
-    as_retriever,
-    cannot_be_listed,
-    discover_schema,
-    source_of,
-)
+from rag_kit.query_construction.discovery import FieldSource, as_retriever, discover_schema, source_of
 from rag_kit.query_construction.fields import Schema, cut_line, describe_fields
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.retrieval import VectorRetriever
@@ -187,7 +181,7 @@ class SelfQueryRetriever(AskingRetriever):
         if self.schema_ is not None:
             return cast("Schema", self.schema_)
         if (rows := self._rows(config)) is None:
-            raise cannot_be_listed(self.retriever)
+            return discover_schema(self.retriever, config)  # which says that it cannot
         rows = rows.under(where)
         schemas, key = self._schemas, (id(rows.value), repr(rows.where))
         if key not in schemas:
@@ -196,7 +190,7 @@ class SelfQueryRetriever(AskingRetriever):
             schemas[key] = (
                 rows,
                 discover_schema(rows, exclude=self.exclude),
-            )  # the rows stay, and so their `id`
+            )  # the `id` of rows that stay is theirs
             self._schemas = schemas
         return schemas[key][1]
 

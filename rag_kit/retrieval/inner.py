@@ -173,10 +173,8 @@ def _plan(
         return _bound_plan(retriever, config, k, where, more)
     if isinstance(retriever, RunnableWithFallbacks):
         main, *others = (_Member(member, {**arguments, **more}) for member in retriever.runnables)
-        changes: dict[str, Any] = {
-            "runnable": _watched(main, partial(note_fallback, main.bound.get_name())),
-            "fallbacks": [_watched(other) for other in others],
-        }
+        noted = _watched(main, partial(note_fallback, main.bound.get_name()))
+        changes: dict[str, Any] = {"runnable": noted, "fallbacks": [_watched(other) for other in others]}
         return _Plan({}, k, runnable=retriever.model_copy(update=changes))
     if isinstance(retriever, RunnableSequence):
         # Later steps may reorder, so the first one gets the filter but no `k`; fallbacks in it must agree on arguments.

@@ -20,13 +20,8 @@ from rag_kit.documents.fields import fields_of_filter, unknown_field_error
 from rag_kit.errors import FilterError
 from rag_kit.models.runnables import is_kit_retriever
 
-_SEARCH_NAMES = {
-    "k",
-    "filter",
-    "fetch_k",
-    "lambda_mult",
-    "score_threshold",
-}  # of LangChain's vector-store retriever
+# what LangChain's vector-store retriever reads in `search_kwargs`; the rest is in a store's own words
+_SEARCH_NAMES = {"k", "filter", "fetch_k", "lambda_mult", "score_threshold"}
 
 
 def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any]:
@@ -69,8 +64,7 @@ def _held_filter(
     if isinstance(retriever, RunnableWithFallbacks) and not every:
         known = known[:1]
     is_leaf = not parts and (is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever))
-    inner = combine_filters(*_distinct(known)) if every else _or_filters(known)
-    return bool(known or outer or is_leaf), combine_filters(*_distinct([outer, inner]))
+    return bool(known or outer or is_leaf), _join([outer, _join(known, every=every)], every=True)
 
 
 def filter_around(
@@ -100,21 +94,12 @@ def filter_around(
     return outer, config
 
 
-def _or_filters(filters: Sequence[Filter | None]) -> Filter | None:
-    """OR the filters of several retrievers; None if one of them lets everything pass."""
-    distinct = _distinct(filters)
-    if not all(filters) or not distinct:
+def _join(filters: Sequence[Filter | None], *, every: bool) -> Filter | None:
+    """AND filters if ``every`` one holds, else OR them; None if that lets everything pass."""
+    if not every and not all(filters):
         return None
-    return {"$or": distinct} if len(distinct) > 1 else distinct[0]
-
-
-def _distinct(filters: Sequence[Filter | None]) -> list[Filter]:
-    """Return each filter once, without those that let everything pass."""
-    distinct: list[Filter] = []
-    for where in filters:
-        if where and where not in distinct:
-            distinct.append(where)
-    return distinct
+    distinct = [where for position, where in enumerate(filters) if where and where not in filters[:position]]
+    return combine_filters(*distinct) if every or len(distinct) < 2 else {"$or": distinct}
 
 
 def fields_inside(

@@ -183,7 +183,7 @@ TENANT_TOLD: Any = re.compile(r"tenant.*?\b([ab])\b")
 
 
 def test_the_rows_are_those_of_the_retriever_that_the_config_chooses():
-    """Of alternatives, each with documents of its own; also for the values that a model would be told."""
+    """Each alternative has documents of its own; also for the values that a model would be told."""
     of_tenant = {
         tenant: retrieval.BM25Retriever.from_documents(
             [document for document in tenants.documents() if document.metadata["tenant"] == tenant], k=6
@@ -221,7 +221,7 @@ def test_documents_of_several_sources_are_listed_under_the_filters_of_all():
 
 @pytest.mark.parametrize("way", ["fallbacks", "fallbacks of a stranger", "ensemble"])
 def test_a_walk_keeps_to_the_filter_of_the_search_that_can_be_read(way):
-    """Of passages that are fetched past the search."""
+    """Passages that are fetched past the search must pass it too."""
     index = BM25Index.from_documents(tenants.documents())
     leaf = retrieval.BM25Retriever(index=index, filter=OWN)
     search: Any = {

@@ -441,7 +441,7 @@ OF_BOB: Any = {"filter": {"tenant": "bob"}}
 @pytest.mark.parametrize("turn", [1, 2])
 @pytest.mark.parametrize("name", BUILDERS)
 async def test_an_edit_before_the_first_node_keeps_the_turn(name: str, turn: int, native: bool) -> None:
-    """Its filter holds, whatever the edit holds but another question; edits before it stay; so does a fork."""
+    """The filter of the turn holds, whatever the edit holds but another question; edits stay; so it is in a fork."""
     graph = of_tenants(BUILDERS[name])
     if turn == 2:
         graph.invoke(ASKED, thread(), context=OF_BOB)
