@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence, RunnableWithFallbacks
+from langchain_core.runnables import RunnableConfig, RunnableSequence, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
@@ -85,10 +85,9 @@ def filter_around(
         validate_filter(outer)
     except FilterError as error:
         if strict:
-            name = retriever.get_name() if isinstance(retriever, Runnable) else type(retriever).__name__
             raise FilterError(
-                f"{name} has a filter that cannot be read ({error}), so what is fetched past it cannot be checked "
-                "against it. Give the filter as a mapping such as {'tenant': 'a'}."
+                f"{retriever.get_name()} has a filter that cannot be read ({error}), so what is fetched past it "
+                "cannot be checked against it. Give the filter as a mapping such as {'tenant': 'a'}."
             ) from None
         outer = None
     return outer, config
