@@ -164,7 +164,8 @@ def _fit_of_value(
         place
         for place in places
         if same
-        and kind_of(place.value) == kind_of(same[0].value)
+        # a number without a unit, such as 45 persons, may be any value, and its rivals are such numbers, too
+        and kind_of(place.value) in {kind_of(same[0].value), kind_of(value)}
         and (place.value.key[:1] == "-") == (value.key[:1] == "-")  # a day of no year is no rival of a year
         and not any(says(place.value, one) for one in stated_values)
     ]

@@ -122,7 +122,7 @@ _PATTERNS = {
         rf"第(?:\d{{1,4}}|[{_H}百千]{{1,6}})",
     ),
     "number": (
-        rf"(?:{_COINS})?(?:[-+]|(?:负|零下)(?=\d))?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
+        rf"(?:{_COINS})?(?:[-+]|(?:负|零下)(?=[\d一二两三四五六七八九十]))?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
         r"|an? (?=\w+ and (?:a half|a quarter|three[ -]quarters)))"
         rf"|半(?=个|年|天|小时|日|月|公?斤|公?升|公里|千克|吨|米|亩|分钟)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
     ),
@@ -131,7 +131,7 @@ FORMS = re.compile("|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patter
 NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
-    r"[-+]?\d|(?<![背担胜抱肩承自])负(?=\d)|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
+    r"[-+]?\d|(?<![背担胜抱肩承自])负(?=[\d一二三四五六七八九十])|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
     r"|礼(?=拜)|[上中下正](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|[A-Za-zäöü]+"
     rf"|{COINS_ZH}"
 )
