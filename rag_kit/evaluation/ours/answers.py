@@ -12,8 +12,12 @@ from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.placing import says
 from rag_kit.text.citations.tokens import tokens
 from rag_kit.text.language import HAN
+from rag_kit.text.values.numbers import FIGURES, NUMBER_WORDS, SCALE, WORDS
+from rag_kit.text.values.numbers import HAN as HAN_NUMERAL
+from rag_kit.text.values.reading import find_values
 
 if TYPE_CHECKING:
+    from rag_kit.text.values.value import Value
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
@@ -23,6 +27,12 @@ _SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}�
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # the comma of 1,230
 #: A place between two characters of one word or number; 3 is not found in 3.5, nor 5 in it.
 _WITHIN_WORD = re.compile(rf"(?<=[^\W{HAN}])(?=[^\W{HAN}])|(?<=\d[.,])(?=\d)|(?<=\d)(?=[.,]\d)")
+_NUMERAL = re.compile(rf"(?:{HAN_NUMERAL}|{FIGURES})(?:{SCALE})?|\b{NUMBER_WORDS}")
+_COUNTS = rf"(?:{'|'.join(WORDS)})"
+_BETWEEN_NUMBERS = re.compile(
+    rf"\b({_COUNTS}) and (?={_COUNTS}\b)"
+)  # in "five and ten", not in "hundred and ten"
+_NEAR = 40  # characters around some words in which the values are read
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
 _NEITHER = {"refused": "a guard refused the question", "clarify": "the pipeline asked a question back"}
 _REASONS = {
@@ -37,8 +47,8 @@ class AnswerFound(Metric):
     """1 if one of ``example.answers`` occurs in the answer, else 0.
 
     Case, width and form of letters (NFKC, case folding), traditional and simplified characters, blanks and commas
-    within numbers do not matter; a part of a longer word or number is no occurrence, and the numbers of citations
-    are not read. An answer that is a value, with two words more at most, is found in any form and unit: 15天 is
+    within numbers do not matter; a part of a longer word, number (五年 in 十五年) or value is no occurrence, and the
+    numbers of citations are not read. An answer that is a value, with two words more at most, is found in any form and unit: 15天 is
     十五天, 80% is 百分之八十, 2 years are 24 months. It looks at words alone: "It is not Paris" holds Paris.
     """
 
@@ -120,16 +130,40 @@ def states(text: str, answer: str) -> bool:
 
 
 def occurs(words: str, text: str) -> bool:
-    """Tell whether ``words`` are in ``text``, not inside a longer word or number.
+    """Tell whether ``words`` are in ``text``, not inside a longer word or number, nor a part of a longer value.
 
     Both are taken as ``normalize`` gave them. Chinese has no blanks to look for: there any place counts.
 
     Example:
         >>> occurs("art", "a party"), occurs("art", "art, mostly"), occurs("3", "3.5 km"), occurs("长城", "万里长城在")
         (False, True, False, True)
+        >>> occurs("五年", "保密十五年"), occurs("five years", "for twenty-five years"), occurs("五年", "五年半")
+        (False, False, False)
     """
     if not words:
         return False
-    starts = (match.start() for match in re.finditer(f"(?={re.escape(words)})", text))
-    within_word = _WITHIN_WORD.match
-    return any(not within_word(text, start) and not within_word(text, start + len(words)) for start in starts)
+    starts = [match.start() for match in re.finditer(f"(?={re.escape(words)})", text)]
+    return any(not _is_part(words, text, start, start + len(words)) for start in starts)
+
+
+def _is_part(words: str, text: str, start: int, end: int) -> bool:
+    """Tell whether words at a place of a text begin or end inside a word, a number, or another value."""
+    if any(_WITHIN_WORD.match(text, edge) for edge in (start, end)):
+        return True
+    first = max(0, start - _NEAR)
+    around, edges = _BETWEEN_NUMBERS.sub(r"\1 ... ", text[first : end + _NEAR]), (start - first, end - first)
+    values = find_values(around)
+    # the reader parts what stands together: in 周五十点 are a day and a time
+    inside = [edge for edge in edges if not any(edge in (value.start, value.end) for value in values)]
+    numerals = list(_NUMERAL.finditer(around))
+    if any(numeral.start() < edge < numeral.end() for numeral in numerals for edge in inside):
+        return True
+    cut = [value for value in values if any(value.start < edge < value.end for edge in edges)]
+    own = find_values(words) if cut else []
+    return any(_differs(value, own) for value in cut)
+
+
+def _differs(value: Value, others: list[Value]) -> bool:
+    """Tell whether some of the other values are of the kind of a value, and none is said by it."""
+    alike = [other for other in others if other.dimension == value.dimension]
+    return bool(alike) and not any(says(value, other) for other in alike)

@@ -56,6 +56,22 @@ async def value(name, example, output):
         (("€1500",), "It costs 1,500 dollars.", 0.0),
         (("three wheels",), "It has 3 doors.", 0.0),
         (("3",), "It is 3.5 km long.", 0.0),
+        (("五年",), "保密义务为十五年。", 0.0),
+        (("五年",), "保密义务为五年半。", 0.0),
+        (("五年",), "保密义务为五年。", 1.0),
+        (("十万元",), "超过二十万元。", 0.0),
+        (("二十天",), "一百二十天内付清。", 0.0),
+        (("千分之五",), "违约金为千分之五十。", 0.0),
+        (("百分之十",), "百分之十五。", 0.0),
+        (("八十分",), "满分一百八十分。", 0.0),
+        (("5万",), "投资5万亿。", 0.0),
+        (("周五",), "周五十点开会。", 1.0),
+        (("二〇二五年",), "二〇二五年三月签订。", 1.0),
+        (("five years",), "It lasts twenty-five years.", 0.0),
+        (("five years",), "It lasts one hundred and five years.", 0.0),
+        (("two hours",), "It takes two hours and a half.", 0.0),
+        (("ten days",), "It takes between five and ten days.", 1.0),
+        (("24",), "It lasts 24 months.", 1.0),
     ],
 )
 async def test_answer_found(answers, said, expected):
@@ -107,6 +123,17 @@ async def test_span_recall_is_the_share_of_spans():
     assert await value("ours_span_recall", example, Output(passages=())) == 0.0
     halves = Output(passages=(Passage("d", "the North"), Passage("d", "Sea, 1,230"), Passage("d", "km")))
     assert await value("ours_span_recall", example, halves) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("span", "expected"), [("五年", 0.0), ("十五年", 1.0), ("保密十五", 1.0), ("保密十", 0.0)]
+)
+async def test_a_part_of_a_number_is_no_span(span: str, expected: float) -> None:
+    """A span of Chinese numerals is not found inside a longer number."""
+    example = Example("q", "?", spans=(GoldSpan("", span),))
+    assert (
+        await value("ours_span_recall", example, Output(passages=(Passage("d", "保密十五年。"),))) == expected
+    )
 
 
 async def test_span_recall_in_chinese() -> None:
