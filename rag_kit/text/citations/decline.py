@@ -38,11 +38,12 @@ _EDGES = "*_`\"'“”「」 "
 
 # The sources as an answer names them: "the provided documents", "these passages", "your report".
 _SOURCE = (
-    r"\b(?:(?:the|this|these|those|your|any|all|no|as|from|in|by|provided|given|available)\b(?: \w+){0,2}"
+    r"\b(?:(?:the|this|these|those|your|my|our|any|all|no|as|from|in|by|provided|given|available)\b(?: \w+){0,2}"
     r" (?:documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?|filings?|exhibits?|evidence"
     r"|transcripts?|chunks"
     r"|extracts?|datasets?|search results?"
-    r"|articles?|snippets?|paragraphs?|results|knowledge base|story|report|notes|information|content|materials?)"
+    r"|articles?|snippets?|paragraphs?|results|knowledge base|handbook|story|report|notes|information|content"
+    r"|materials?)"
     r"|\bthe (?:(?:provided|given|retrieved|supplied|available|above|attached)(?: \w+)? \w+"
     r"|[\w-]+(?: [\w-]+)? (?:provided|given|retrieved|supplied|available|above)\b)"
     r"|documents|passages|context)\b(?! (?:of(?! wh)|manager|code|exchange))"
@@ -74,6 +75,25 @@ def _up_to_words(count: int, comma: str = ",?") -> str:
 _I_CANNOT = (
     r"\b(?:i|we|one)(?:'m| am| was| are)?(?: \w+ly| also| still| therefore)? "
     rf"(?:{_DO_NOT}|(?:unable|(?:not|wasn't) able) to){_up_to_words(2)} {_TELL}"
+)
+# what an answer without a word on the sources begins with: "Sorry, but ..."
+_LEAD = r"^(?:(?:(?:i'm|i am) (?:afraid|sorry)(?: that| but)?|sorry|unfortunately|honestly|but)\b,? ?){0,3}"
+_ABOUT = r"(?: (?:about|on|regarding|concerning)\b.*|$)"
+_NONE = (  # "no relevant information", "no mention of leave", but not "no mention of the merger was allowed"
+    r"no(?: (?:relevant|such|specific|further))? (?:information|mention|details?|data|answer|guidance|records?)"
+    r"(?: (?:about|on|for|of|to|regarding|concerning)\b(?:(?! (?:in|is|are|was|were|may|can|could|has|have|had)\b).)*)?"
+    r"(?:(?: (?:is|was|were|are|could be))? (?:found|given|available|provided|there))?$"
+)
+_UNSAID = (
+    rf"{_LEAD}(?:(?:i|we) )?(?:really )?(?:do not|don't) know\b(?! (?:of|him|her|them|you)\b)|{_LEAD}no (?:idea|clue)$"
+    r"|^(?:i'm|i am|we're|we are) not (?:sure|certain)(?:$| (?:about|how|what|when|where|wh\w+|if)\b)|^not sure$"
+    rf"|{_LEAD}(?:(?:i|we) (?:have|found|see)|there(?:'s| is| are| was)) (?:{_NONE}|nothing{_ABOUT})|{_LEAD}{_NONE}"
+    rf"|{_LEAD}(?:i|we) (?:do not|don't) have any(?:thing)?(?: {_INFO}| on file){{0,2}}{_ABOUT}"
+    rf"|{_LEAD}i(?:'m| am| was)? (?:{_DO_NOT}|(?:unable|not able) to) (?:find|locate|answer|tell)\b"
+    rf"|{_LEAD}i (?:cannot|can't) {_TELL}|\bnot something (?:that )?(?:i\b|{_SOURCE})"
+    r"|^[^,]{1,60}? (?:is|are|was|were)(?:n't| not)(?: \w+ly)? (?:mentioned|stated|specified|addressed|described)"
+    r"(?: anywhere| here| at all)?$|^(?:this|that|it) (?:is not|isn't) (?:covered|available|known)(?: \w+)?$"
+    r"|\b(?:that|this|such) (?:information|detail|data|answer) (?:is not|isn't) (?:available|there|given)(?: to me)?$"
 )
 _SOURCE_THEN = (
     rf"{_SOURCE}(?: \[[\d\]\[, -]*)?(?:,? (?:however|unfortunately))?{_up_to_words(4, '')}"
@@ -109,7 +129,7 @@ _EN = _Rules(
         rf"|{_I_CANNOT}[^.]*?(?:{_SOURCE}|question|requested|{_INFO})"
         r"|\bquestion\b[^.]{0,60}? (?:(?:cannot|can't|is not|isn't) (?:be )?(?:answered|covered)(?! with one)|remains?"
         r"|unanswered|left)"
-        rf"|^(?:unable to|insufficient|not) (?:{_TELL}|{_INFO})|^i (?:do not|don't) know|^i (?:cannot|can't) {_TELL}"
+        rf"|^(?:unable to|insufficient|not) (?:{_TELL}|{_INFO})(?!\w* \w+ (?:is|are|was|were|must|may|can)\b)|{_UNSAID}"
     ),
     absent_later=(  # not "The documents show that there was no information exchange"
         rf"^(?!{_SOURCE} \w+ that\b).*?\bthere(?: is|'s| are| was)(?:n't|(?: \w+ly)? (?:no|not|nothing))\b"
@@ -136,34 +156,57 @@ _EN = _Rules(
 )
 
 _SOURCE_ZH = (
-    r"(?:^|(?<=[，“的给供述上有个些篇段考关在从据份几所索该此本库且但而这了]))(?:年报|公告|招股书|附件|手册|表格|文档|文件|资料|段落|材料|上下文|原文|文中"
+    r"(?<!没有)(?<!没)(?:^|(?<=[，“的给供述上有个些篇段考关在从据份几所索该此本库且但而这了]))(?:年报|公告|招股书|附件|手册|表格|文档|文件|资料|段落|材料|上下文|原文|文中"
     r"|文本|文章|文献|文字|参考(?:内容)?|内容|信息|搜索结果|知识库|本文|上文|片段|摘录|节选)"
+    r"|(?:文档|资料|手册|知识库)(?=[里中内]?(?:没有?|未|[查找]不到))"
 )
 _TOPIC_ZH = r"提到|提及|介绍|讨论|描述|涉及|涵盖|记载|讲"
 _STATE_ZH = (
     rf"(?:{_TOPIC_ZH}|说明|包含|包括|给出|提供|指出|出现|披露|透露|交代|列出|定义|回答|证据|信息|内容|答案|数据|细节"
-    r"|规定|直接|明确|具体|关于|有关|相关|写明|解释|任何|指导|谈到|谈及|报告|告诉|看到|说|含)"
+    r"|规定|直接|明确|具体|关于|有关|相关|写(?![入作好完成法])|解释|任何|指导|谈到|谈及|报告|告诉|看到|说|含|收录(?!在)"
+    r"|这一?[项点条])"
 )
 _CANNOT_ZH = (
     r"(?:无法|不能|没法|难以|无从).{0,16}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|说明|知|计算)"
+    r"|(?:回答|解答|答)不(?:了|上|出)来?(?![来的])"
+)
+# what an answer begins with that names no source: 目前, 我这边, 这个问题
+_LEAD_ZH = (
+    r"^(?:因此|所以|抱歉|对不起|不好意思|恐怕|目前|暂时|现在|我们?(?:这边|这里|手头)?|这(?:个|里|边|方面|个?问题)|也|都|还"
+    r"|并|尚|暂|实在|确实|完全|(?:关于[^，]{1,12}?|[^，]{2,6}(?:这块|方面))(?=我)){0,4}"
+)
+_ABOUT_ZH = "(?:相关|有关|关于|方面|您|你|足够)"
+_INFO_ZH = "(?:信息|内容|资料|说明|记载|答案|规定|数据|记录|条款|介绍|描述|文件|依据|政策|文档)"
+_KNOW_ZH = "不(?:太|很|是很)?(?:知道|清楚|了解|确定|晓得|掌握)"
+_ASKED_ZH = "(?:多少|几|什么|谁|哪|是否|怎么|如何|何)"
+_FIND_ZH = "(?:没有?|未能?)(?:查询?|找|搜索?|检索|看)到|[查找搜看]不到"
+_UNSAID_ZH = (  # not 未写明用途的付款不予报销: there those that lack something are spoken of
+    rf"{_LEAD_ZH}(?<=我)(?:也|还|都|实在|并|暂时|目前)?(?:{_KNOW_ZH}|帮不上|[查找]不到)(?!的)"
+    rf"|^(?:这个?问题)?不(?:太|很)?(?:知道|清楚|了解)(?:$|[^的]{{0,40}}{_ASKED_ZH}[^的]{{0,40}}$)"
+    rf"|{_LEAD_ZH}(?:{_FIND_ZH})(?:$|(?<=查不到)[^，的时者后]{{1,12}}$|.{{0,40}}{_ABOUT_ZH}.{{0,40}}{_INFO_ZH}$)"
+    rf"|{_LEAD_ZH}(?:没有?|[查暂]?无)(?:.{{0,40}}{_ABOUT_ZH}.{{0,40}}{_INFO_ZH}|.{{0,40}}的(?:信息|内容|资料|答案)"
+    rf"|(?:资料|答案))$|{_LEAD_ZH}(?:没有|无)足够的?.{{0,6}}(?:信息|资料|数据|依据)"
+    r"|^(?!.{0,40}的.{0,12}(?:[可由按须应填转得归]|不予|无效))"
+    rf"{_LEAD_ZH}(?:没有?|未)(?:明确|具体|直接)?(?:提到|提及|说明|写明|记载|涉及|谈到|讲到|给出|写到)(?![的书])"
 )
 _ZH = _Rules(
     source=_SOURCE_ZH,
     clause=r"[，,；;：:]",
     absent=(
-        rf"{_SOURCE_ZH}[^因由被]{{0,10}}?(?:没有?|未|不|无|缺乏|缺少).{{0,6}}?{_STATE_ZH}"
-        rf"|{_SOURCE_ZH}.{{0,6}}(?:不足|无关|看不出|{_CANNOT_ZH})|问题.{{0,6}}(?:无关|没有|未|得不到)|超出.*范围"
-        r"|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{0,24}?(?:答案|信息|内容|说明|记载)"
-        rf"|^(?:因此|所以|暂时|目前|我|还|也)*{_CANNOT_ZH}|我不知道|不在其中"
+        rf"(?:{_SOURCE_ZH})[^因由被]{{0,10}}?(?:没有?|未|不|无|缺乏|缺少).{{0,6}}?{_STATE_ZH}"
+        rf"|(?:{_SOURCE_ZH}).{{0,6}}(?:不足|无关|看不出|[查找搜]不到|{_CANNOT_ZH})|问题.{{0,6}}(?:无关|没有|未|得不到)"
+        r"|超出.*范围|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{0,24}?(?:答案|信息|内容|说明|记载)"
+        rf"|{_LEAD_ZH}(?:{_CANNOT_ZH})|我不知道|不在其中|{_UNSAID_ZH}"
     ),
-    absent_later=(rf"^[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未|没|^不){_STATE_ZH})|不清楚"),
+    absent_later=(rf"^[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未|没|^不){_STATE_ZH})|不清楚(?!的)"),
     aside=(
-        rf"{_SOURCE_ZH}|^(?:它们?|其)?(?:而(?!是)|并|虽然|尽管|不过|但)|[只仅]|{_TOPIC_ZH}|抱歉|对不起|遗憾"
-        r"|(?<!而是)建议|请|您(?!的)|感谢|问题|需要|^(?:根据|依据|从|对于|由于|鉴于)"
+        rf"{_SOURCE_ZH}|^(?:它们?|其)?(?:而(?!是)|并|虽然|尽管|不过|但)|[只仅]|{_TOPIC_ZH}|抱歉|对不起|不好意思|恐怕|遗憾"
+        r"|(?<!而是)建议|请|您(?!的)|感谢|问题|需要|^(?:根据|依据|从|对于|由于|鉴于|关于|至于)"
         r"|^在.{0,12}[中里内]$"
     ),
     concludes=(
         r"推断|(?:因此|所以).{0,8}是|可能是|应该是|(?<![只仅])(?:指出|表明|显示|(?<!有)(?<!未)写明)(?!的)"
+        r"|(?<![只仅])(?:规定|写)[^，]{0,10}[为是][^，]{0,4}[\d一二两三四五六七八九十百]"
     ),
 )
 

@@ -30,7 +30,19 @@ def test_answers_that_negate_are_no_declines(language: str) -> None:
     assert sum(found) <= 0.02 * len(found)
 
 
-@pytest.mark.parametrize("part", ["[1] ", "the documents that you have ", "not, ", "i cannot ", "没有", "这"])
+@pytest.mark.parametrize("answer", examples("refusals", "short"))
+def test_short_declines_are_found(answer: str) -> None:
+    """Short and polite refusals name no source, and have their topic in the middle."""
+    assert is_declined(answer)
+
+
+@pytest.mark.parametrize("answer", examples("answers", "short"))
+def test_conditions_are_no_declines(answer: str) -> None:
+    """Rules, conditions and short answers begin as refusals do."""
+    assert not is_declined(answer)
+
+
+@pytest.mark.parametrize("part", ["[1] ", "the documents that you have ", "not, ", "i cannot ", "没有", "这", "我们这里", "关于我"])
 def test_repeated_parts_end(part: str) -> None:
     """A text of one repeated part neither raises nor runs away."""
     assert is_declined(part * (3000 // len(part))) in (True, False)
