@@ -17,10 +17,10 @@ from rag_kit.text.values.numbers import HAN as HAN_NUMERAL
 from rag_kit.text.values.reading import find_values
 
 if TYPE_CHECKING:
-    from rag_kit.text.values.value import Value
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
+    from rag_kit.text.values.value import Value
 
 _MAX_WORDS = 2  # of an answer beside its values
 _SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")  # in "长 城"
@@ -48,8 +48,9 @@ class AnswerFound(Metric):
 
     Case, width and form of letters (NFKC, case folding), traditional and simplified characters, blanks and commas
     within numbers do not matter; a part of a longer word, number (五年 in 十五年) or value is no occurrence, and the
-    numbers of citations are not read. An answer that is a value, with two words more at most, is found in any form and unit: 15天 is
-    十五天, 80% is 百分之八十, 2 years are 24 months. It looks at words alone: "It is not Paris" holds Paris.
+    numbers of citations are not read. An answer that is a value, with two words more at most, is found in any form
+    and unit: 15天 is 十五天, 80% is 百分之八十, 2 years are 24 months. It looks at words alone: "It is not Paris"
+    holds Paris.
     """
 
     name = "ours_answer_found"
