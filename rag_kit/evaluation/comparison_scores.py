@@ -24,6 +24,7 @@ _GOLD = (
     "question", "reference", "answers", "reference_contexts", "relevant", "spans", "answerable", "history",
 )  # fmt: skip
 _FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
+_MIN_SHARED = 0.9  # of the questions of the smaller run that the other one must have
 #: How questions are parted by default; by the turn where some belong to a conversation.
 SLICES = ("type", "language", "turn")
 _UNTAGGED = "(not said)"
@@ -49,10 +50,11 @@ class MatchedRuns:
         return frozenset(metric for metric in self.values if not higher_is_better(owners[metric], metric))
 
     def notes(self) -> list[str]:
-        """Return warnings: of questions that a run has not asked, and of runs with different judges."""
+        """Return warnings: of questions that a run has not asked, wrong gold, and runs with different judges."""
         count = len(self.examples)
         missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
         notes = [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
+        notes += [f"{name}: {note}" for name, run in self.runs.items() for note in run.notes]
         records = [run.manifest.get("judge") for run in self.runs.values()]
         judges = {json.dumps(record, sort_keys=True, default=str) for record in records}
         if len(judges - {"null"}) > 1:
@@ -218,11 +220,14 @@ def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
 def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
     """Map ids to the examples of all runs; raise `InvalidInputError` if two runs differ in a question or its gold."""
     examples: dict[str, tuple[str, Example]] = {}  # id -> the first run that has it, and the example
+    sets = {str(run.manifest.get("dataset") or name) for name, run in runs.items()}
     for name, run in runs.items():
-        if examples and not any(row.example.id in examples for row in run.rows):
+        shared, fewer = sum(row.example.id in examples for row in run.rows), min(len(run.rows), len(examples))
+        if examples and (not shared or (len(sets) > 1 and shared < _MIN_SHARED * fewer)):
             raise InvalidInputError(
-                f"the results of {name!r:.80} and {next(iter(runs))!r:.80} have no question in common; only runs over "
-                "the same set of questions can be compared"
+                f"the results of {name!r:.80} and {next(iter(runs))!r:.80} have {shared or 'no'} question"
+                f"{'s' if shared > 1 else ''} in common, of {fewer}; only runs over the same set of questions can be "
+                "compared. Give the questions ids of their own if they are the same"
             )
         for row in run.rows:
             first_name, first = examples.setdefault(row.example.id, (name, row.example))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Outcome = Literal["right", "wrong", "declined", "invented", "unknown"]
 #: Metrics that score an answer, best first.
 ANSWER = ("answer_correctness", "factual_correctness", "ours_answer_found")
+_WIDE = 0.9  # share of the values of the widest metric that a better one needs
 LIMIT = 0.5  # from which a score counts as right
 NO_ANSWER = ("refused", "clarify")  # statuses that are neither an answer nor a decline
 _COLUMNS = ("right", "wrong", "declined", "declined_rightly", "invented", "unknown")
@@ -30,13 +31,19 @@ _WORDS = ("right", "wrong", "declines", "declined_rightly", "invented", "not_kno
 
 
 def first_metric(results: Results, names: Sequence[str] = ANSWER) -> str | None:
-    """Return the first of ``names`` (``recall@``: with any number) that has a value; ``None`` if none has."""
-    usable = [metric for metric in results.metrics if results.values(metric)]
-    for name in names:
-        for metric in usable:
-            if metric == name or f"{metric.partition('@')[0]}@" == name:
-                return metric
-    return None
+    """Return the first of ``names`` (``recall@``: with any number) with about as many values as another has.
+
+    One with less than nine tenths of the values of the widest one is passed over; ``None`` if there are no values.
+    """
+    counts = {metric: len(results.values(metric)) for metric in results.metrics}
+    usable = [
+        metric
+        for name in names
+        for metric in counts
+        if counts[metric] and name in (metric, f"{metric.partition('@')[0]}@")
+    ]
+    widest = max((counts[metric] for metric in usable), default=0)
+    return next((metric for metric in usable if counts[metric] >= _WIDE * widest), None)
 
 
 def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
@@ -82,7 +89,7 @@ def outcomes(
 
     Args:
         results: Of one run or several, or their folders; a mapping names them.
-        answer: Metric that scores answers; default: the first of `ANSWER` that has a value.
+        answer: Metric that scores answers; default: the first of `ANSWER` that covers the questions.
         threshold: The score from which an answer is right.
 
     Returns:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PREFERRED = (
     "answer_correctness", "factual_correctness", "ours_answer_found", "faithfulness", "context_recall", "ndcg@10"
 )  # fmt: skip
+_WIDE = 0.9  # share of the questions of the widest run that a run needs to be ranked
 _SPOKEN = ("reason", "notes", "error", "why")  # keys of the page's data that hold sentences of the kit
 Json = dict[str, Any]
 
@@ -57,6 +58,7 @@ def report_payload(
             texts = [vars(text) for text in (*row.unknown, *row.hints)]
             findings[-1][row.id] = {"cause": row.case, "notes": texts}
     metrics = _describe_metrics(runs, metric_names)
+    gold_notes = [f"{name}: {note}" for name, run in results.items() for note in run.notes]
     data = {
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "dataset": _shared_name(runs, "dataset"),
@@ -67,10 +69,10 @@ def report_payload(
         "answer": plain(_short_answer(pipelines, metrics, comparison, diagnosed)),
         "questions": questions(runs, metric_names, findings, heads),
         "passages": list(heads),
-        "comparison": plain(_describe_comparison(comparison)) if comparison else None,
+        "comparison": plain(_describe_comparison(comparison, gold_notes)) if comparison else None,
         "diagnosis": plain(diagnosed) or None,
         "cases": plain(_describe_cases(diagnosis)),
-        "notes": [masked(note) for note in notes],
+        "notes": [masked(note) for note in [*notes, *gold_notes]],
     }
     return data | {"chinese": dict(_find_sentences(data))}
 
@@ -91,6 +93,11 @@ def _find_sentences(value: Any, *, is_spoken: bool = False) -> Iterator[tuple[st
 def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Json]:
     """Return the page's data of each metric: scale, a summary for each run, prompts, why it is empty."""
     summaries = [{name: asdict(summary) for name, summary in run.summary().items()} for run in runs]
+    asked = {row.example.id for run in runs for row in run.rows}
+    total = max(len(asked), *(run.examples for run in runs))
+    for run, by_name in zip(runs, summaries, strict=True):
+        for summary in by_name.values():
+            summary |= {"total": total, "missing": summary["missing"] + total - run.examples}
     described = [entry for run in runs for entry in run.manifest.get("metrics") or ()]
     entries = {entry.get("name"): entry for entry in described if isinstance(entry, Mapping)}
     records = []
@@ -107,10 +114,17 @@ def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Jso
             "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
             "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
             "summary": [summary.get(name) for summary in summaries],
+            "partial": _find_partial([summary.get(name) for summary in summaries]),
             "prompts": _count_prompts(scored_runs, name, entry),
             "why": [None if reason is None else masked(reason) for reason in reasons],
         })  # fmt: skip
     return records
+
+
+def _find_partial(summaries: Sequence[Json | None]) -> list[bool]:
+    """Tell of each run whether far fewer questions were asked and scored than of the widest one."""
+    done = [each["total"] - each["errors"] - each["missing"] if each else 0 for each in summaries]
+    return [count < _WIDE * max(done) for count in done]
 
 
 def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any]) -> dict[str, int]:
@@ -135,9 +149,10 @@ def _shared_name(runs: Sequence[Results], key: str) -> str | None:
     return masked(str(name)) if name else None
 
 
-def _describe_comparison(comparison: Comparison) -> Json:
-    """Make the page's data of a comparison."""
+def _describe_comparison(comparison: Comparison, gold_notes: Sequence[str]) -> Json:
+    """Make the page's data of a comparison; notes on gold stand above the scores."""
     record = comparison.to_json()
+    record["notes"] = [note for note in record["notes"] if note not in gold_notes]
     keys = ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
     parts = ("n", "threshold", "only", "nobody", "union", "best_single", "greedy")
     together = {name: {key: item[key] for key in parts} for name, item in record["complementarity"].items()}
@@ -188,18 +203,23 @@ def _short_answer(
     """Summarize the page: the best pipeline by the main metric, its tests, its causes of wrong answers.
 
     ``metric`` and ``best`` are positions in the two lists, ``None`` if no metric has a value; ``tests`` has a test of
-    the best against each other pipeline, in the order of their means.
+    the best against each other pipeline, in the order of their means. Those with too few questions come last, untested.
     """
     answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None}
     if (main := _choose_metric(metrics)) is None:
         return answer
     metric, names = metrics[main], [pipeline["name"] for pipeline in pipelines]
     means = _means_of(metric)
-    order = sorted(means, key=lambda n: -means[n] if metric["higher"] else means[n])  # positions, best first
+    partial = {n for n in means if metric["partial"][n]}
+    # positions, best first
+    order = sorted(means, key=lambda n: (n in partial, -means[n] if metric["higher"] else means[n]))
 
     def tests_against(best: int) -> dict[int, Json | None]:
         others = [n for n in order if n != best]
-        return {n: _find_test(names[best], names[n], metric, comparison) for n in others}
+        ranked = {
+            n: _find_test(names[best], names[n], metric, comparison) for n in others if n not in partial
+        }
+        return ranked | {n: None for n in others if n in partial}
 
     best = order[0]
     for other, test in tests_against(best).items():

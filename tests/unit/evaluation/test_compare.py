@@ -297,6 +297,7 @@ def test_different_sets_are_refused() -> None:
     base = run("a", m=[1.0, 0.0])
     others = {
         "no question in common": [Example("x1", "Who?"), Example("x2", "When?")],
+        "have 1 question in common, of 2": [Example("q0", "What is 0?"), Example("x2", "When?")],
         "question 'What is 0\\?'": [Example("q0", "Something else?"), Example("q1", "What is 1?")],
         "reference None": [Example("q0", "What is 0?", reference="Zero."), Example("q1", "What is 1?")],
     }

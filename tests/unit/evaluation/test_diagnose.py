@@ -71,6 +71,19 @@ def test_the_worked_rows() -> None:
     assert "整个检索环节" in str(found) and "EnsembleRetriever" in str(found)
 
 
+def test_the_metric_that_covers_the_questions_is_taken() -> None:
+    """A better metric that has a value for few questions is passed over for one that all have."""
+    cells = [
+        {"ours_answer_found": Cell.ok(float(n)), "recall@5": Cell.ok(1.0), "mrr": Cell.ok(1.0)}
+        for n in range(2)
+    ]
+    cells[1]["ours_span_recall"] = Cell.ok(1.0)
+    cells[0]["ours_span_recall"] = Cell.not_applicable("no spans")
+    rows = [Row(Example(f"q{n}", "Who?"), Output("Ada."), each) for n, each in enumerate(cells)]
+    found = diagnose(Results("rag", rows))
+    assert found.counts == {"model": 1, "right": 1} and found.metrics["recall"] == "recall@5"
+
+
 def test_why_a_score_is_missing_is_said_in_chinese_too() -> None:
     """The reason of the kit's own metric has Chinese words; one that a judge wrote stays as it is."""
     cells = {

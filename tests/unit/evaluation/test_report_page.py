@@ -251,6 +251,46 @@ def test_less_may_be_better(tmp_path: Path) -> None:
     assert found["answer"]["tests"][0]["test"]["difference"] == pytest.approx(0.7)
 
 
+def numbered(name: str, values: dict[int, float | None], **manifest: object) -> Results:
+    """Make results of the questions of these numbers; one without a value failed."""
+    rows = [
+        Row(
+            Example(f"q{n}", "Why?"),
+            Output("So.") if value is not None else Output(error="down"),
+            {"mrr": Cell.error("down") if value is None else Cell.ok(value)},
+        )
+        for n, value in values.items()
+    ]
+    return Results(name, rows, manifest=dict(manifest))
+
+
+@pytest.mark.parametrize(
+    "fewer", [{0: 1.0, 1: 1.0}, {n: 1.0 if n < 8 else None for n in range(20)}], ids=["not asked", "failed"]
+)
+def test_a_partial_run_is_not_ranked(tmp_path: Path, fewer: dict[int, float | None]) -> None:
+    """A run of a few questions, or one that mostly failed, neither leads nor is level, and its total is that of all."""
+    whole = numbered("whole", {n: float(n < 14) for n in range(20)})
+    for runs in ([whole, numbered("part", fewer)], [numbered("part", fewer), whole]):
+        found = data_of(tmp_path, runs)
+        best = runs.index(whole)
+        assert found["answer"]["best"] == best
+        assert found["answer"]["tests"] == [{"pipeline": 1 - best, "test": None}]
+        (metric,) = found["metrics"]
+        assert metric["partial"][1 - best] and not metric["partial"][best]
+        assert metric["summary"][1 - best]["total"] == 20
+        assert metric["summary"][1 - best]["missing"] == 20 - len(fewer)
+
+
+def test_wrong_gold_is_named_on_the_page(tmp_path: Path) -> None:
+    """What the run found missing among its gold stands above the scores, once, also where runs are compared."""
+    first = numbered("a", {0: 1.0}, missing_gold={"x.md": ["q0"]})
+    for runs in (first, [first, numbered("b", {0: 0.0})]):
+        found = data_of(tmp_path, runs)
+        assert [note for note in found["notes"] if "x.md (q0)" in note]
+        assert found["comparison"] is None or found["comparison"]["notes"] == []
+    assert any("x.md (q0)" in note for note in compare(runs).notes)
+
+
 def test_pipelines_are_set_side_by_side_by_question(tmp_path: Path) -> None:
     """Questions are matched by id; a question that a pipeline was not asked has no run; folders are loaded."""
     first, second = results_of_pipelines(4)[:2]

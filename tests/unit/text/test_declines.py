@@ -42,7 +42,9 @@ def test_conditions_are_no_declines(answer: str) -> None:
     assert not is_declined(answer)
 
 
-@pytest.mark.parametrize("part", ["[1] ", "the documents that you have ", "not, ", "i cannot ", "没有", "这", "我们这里", "关于我"])
+@pytest.mark.parametrize(
+    "part", ["[1] ", "the documents that you have ", "not, ", "i cannot ", "没有", "这", "我们这里", "关于我"]
+)
 def test_repeated_parts_end(part: str) -> None:
     """A text of one repeated part neither raises nor runs away."""
     assert is_declined(part * (3000 // len(part))) in (True, False)

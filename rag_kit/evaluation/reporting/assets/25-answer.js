@@ -7,10 +7,11 @@ function renderAnswer() {
     best === null ? [] : el("div", { class: "cards" }, sureCard(), whyCard(), changeCard()));
 }
 
+const isPartial = ({ pipeline }) => metrics[data.answer.metric].partial[pipeline];
 const isLevel = ({ test }) => Boolean(test) && !test.better && Math.abs(test.difference) < 0.0005;
 
 function bestLine(pipeline) {
-  const { tests } = data.answer;
+  const tests = data.answer.tests.filter((each) => !isPartial(each));
   const level = tests.filter(isLevel).length;
   const key = !tests.length ? "best_alone" : level ? "best_level" : tests.every(({ test }) => test?.better) ? "best_clear"
     : tests.some(({ test }) => test) ? "best_unsure" : "best_untested";
@@ -31,10 +32,11 @@ function sureCard() {
   const { best, metric, tests } = data.answer;
   const summary = metrics[metric].summary[best];
   const groups = [["sure_clear", ({ test }) => test?.better], ["sure_open", (each) => each.test && !each.test.better && !isLevel(each)],
-    ["sure_level", isLevel], ["sure_untested", ({ test }) => !test]]
+    ["sure_level", isLevel], ["sure_untested", (each) => !each.test && !isPartial(each)], ["sure_partial", isPartial]]
     .map(([key, fits]) => [key, tests.filter(fits)]).filter(([, list]) => list.length);
   const line = ({ pipeline, test }) => el("li", {}, pipelineName(pipelines[pipeline]),
-    test && !isLevel({ test }) ? el("span", { class: "muted small" }, ` ${number.signed(test.difference)}, p ${number.p(test.p)}`) : null);
+    test && !isLevel({ test }) ? el("span", { class: "muted small" }, ` ${number.signed(test.difference)}, p ${number.p(test.p)}`) : null,
+    isPartial({ pipeline }) ? [" ", coverage(metrics[metric].summary[pipeline]), " ", failedCells(metrics[metric].summary[pipeline])] : null);
   const interval = summary.low === null ? t("sure_none") : t("sure_interval", { low: number.score(summary.low), high: number.score(summary.high) });
   return el("div", { class: "card" }, el("h3", {}, t("sure")),
     groups.map(([key, list]) => [el("p", { class: "small muted" }, t(key)), el("ul", { class: "facts-of" }, list.slice(0, 5).map(line),
@@ -59,8 +61,10 @@ function whyCard() {
 function changeCard() {
   const [first] = wrongOfBest();
   const cause = first ? data.cases[first.cause] : null;
+  const { diagnosed } = data.answer;
+  const none = !diagnosed || diagnosed.unknown ? "change_unknown" : "change_none";
   return el("div", { class: "card" }, el("h3", {}, t("change")),
-    cause ? [el("p", { class: "small muted" }, spoken(cause.text)), remedies(cause.remedies.slice(0, 2))] : el("p", { class: "small muted" }, t("change_none")));
+    cause ? [el("p", { class: "small muted" }, spoken(cause.text)), remedies(cause.remedies.slice(0, 2))] : el("p", { class: "small muted" }, t(none)));
 }
 
 /** How many questions each pipeline answered right or wrong, declined, or answered without basis. */

@@ -8,9 +8,9 @@ const costs = [
   { key: "money", format: number.money },
 ].filter((cost) => pipelines.some((pipeline) => typeof pipeline[cost.key] === "number"));
 
-/** The means that no other pipeline beats; bold only where there is something to beat. */
+/** The means that no other pipeline beats, of those with about as many questions; bold only where there is something to beat. */
 function bestOf(metric) {
-  const means = metric.summary.map((each) => (each ? each.mean : null)).filter((mean) => mean !== null);
+  const means = metric.summary.map((each, at) => (each && !metric.partial[at] ? each.mean : null)).filter((mean) => mean !== null);
   if (means.length < 2) return null;
   return metric.higher ? Math.max(...means) : Math.min(...means);
 }
@@ -41,7 +41,7 @@ function summaryCell(metric, pipeline) {
   const summary = metric.summary[pipeline.index];
   if (!summary) return el("td", { class: "value" }, el("span", { class: "none" }, t("not_measured")));
   const why = metric.why[pipeline.index];
-  return el("td", { class: summary.mean !== null && summary.mean === bestOf(metric) ? "value best" : "value" },
+  return el("td", { class: summary.mean !== null && !metric.partial[pipeline.index] && summary.mean === bestOf(metric) ? "value best" : "value" },
     el("span", { class: "line" }, el("span", { class: summary.mean === null ? "mean none" : "mean" }, number.score(summary.mean)), intervalText(summary), failedCells(summary)),
     labelledText(summary), coverage(summary),
     why ? el("span", { class: "small muted why" }, iso(sentence(why))) : null);
