@@ -183,8 +183,8 @@ def diagnose(
     Args:
         results: Of one run, or the folder of one.
         thresholds: One number for all three, or by ``answer``, ``recall``, ``precision``; default: 0.5 each.
-        answer: Metric that scores the answer; default: the first of `ROLES` with about as many
-            values as any; so for the other two. The table names them.
+        answer: Metric that scores the answer; default: the first of `ROLES` that applies to about
+            as many questions as any; so for the other two. The table names them.
         recall: Metric that says how much of what is needed was retrieved.
         precision: Metric that says how much of what was retrieved is needed, and whether it stands on top.
         language: Of the texts; ``auto``: that of most questions.
@@ -225,7 +225,7 @@ def diagnose(
 
 
 def choose_metrics(results: Results) -> dict[Role, str]:
-    """Map each role to the first metric that can play it and has about as many values as any."""
+    """Map each role to the first metric that can play it, has values and applies to about as many questions as any."""
     return {role: name for role, names in ROLES.items() if (name := first_metric(results, names))}
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Outcome = Literal["right", "wrong", "declined", "invented", "unknown"]
 #: Metrics that score an answer, best first.
 ANSWER = ("answer_correctness", "factual_correctness", "ours_answer_found")
-_WIDE = 0.9  # share of the values of the widest metric that a better one needs
+_WIDE = 0.9  # share of the questions of the widest metric that a better one needs
 LIMIT = 0.5  # from which a score counts as right
 NO_ANSWER = ("refused", "clarify")  # statuses that are neither an answer nor a decline
 _COLUMNS = ("right", "wrong", "declined", "declined_rightly", "invented", "unknown")
@@ -31,16 +31,17 @@ _WORDS = ("right", "wrong", "declines", "declined_rightly", "invented", "not_kno
 
 
 def first_metric(results: Results, names: Sequence[str] = ANSWER) -> str | None:
-    """Return the first of ``names`` (``recall@``: with any number) with about as many values as another has.
+    """Return the first of ``names`` (``recall@``: any number) that has values and covers the questions as well as any.
 
-    One with less than nine tenths of the values of the widest one is passed over; ``None`` if there are no values.
+    One that applies to less than nine tenths of the questions of the widest is passed over; ``None`` without values.
     """
-    counts = {metric: len(results.values(metric)) for metric in results.metrics}
+    counts = {
+        metric: sum(cell.status != "not_applicable" for cell in results.cells(metric).values())
+        for metric in results.metrics
+        if results.values(metric)
+    }
     usable = [
-        metric
-        for name in names
-        for metric in counts
-        if counts[metric] and name in (metric, f"{metric.partition('@')[0]}@")
+        metric for name in names for metric in counts if name in (metric, f"{metric.partition('@')[0]}@")
     ]
     widest = max((counts[metric] for metric in usable), default=0)
     return next((metric for metric in usable if counts[metric] >= _WIDE * widest), None)

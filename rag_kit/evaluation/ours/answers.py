@@ -60,6 +60,10 @@ class AnswerFound(Metric):
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """Return 1 or 0, with the accepted answers that were found."""
+        if example.answerable is False:
+            return Cell.not_applicable(
+                "the documents do not answer the question: ours_decline says if it is declined"
+            )
         # the marks of citations hold numbers that the answer does not state
         text = normalize(renumber(output.answer or "", {}))
         accepted = {answer: normalize(answer) for answer in example.answers}  # as written -> to compare

@@ -150,6 +150,8 @@ async def aevaluate(
             metrics=default_metrics(examples) if metrics is None else get_metrics(metrics), judge=judge,
             prices=price_table, caps=caps, max_concurrency=max_concurrency, timeout=timeout,
             metric_timeout=metric_timeout, retry_errors=retry_errors,
+            without_history=sum(bool(example.history) for example in examples)
+            if make_input is None and _drops_history(runner) else 0,
             missing_gold=look_for_gold(runner, examples, getattr(questions, "corpus", None), max_missing_gold),
         )  # fmt: skip
         path = None if out is None else as_path(out, "out")
@@ -239,6 +241,15 @@ def _make_ask(pipeline: Any, make_input: MakeInput | None) -> Ask:
     if _is_only_sync(pipeline):
         return lambda example: run_in_thread(pipeline.invoke, make(example), _run_config(example))
     return lambda example: acall_runnable(pipeline, make(example), _run_config(example))
+
+
+def _drops_history(pipeline: Any) -> bool:
+    """Tell whether a pipeline gets no earlier turns: a function, or a Runnable that takes the question alone."""
+    if not _is_runnable(pipeline):
+        return True
+    fields = _input_fields(pipeline)
+    takes_messages = "messages" in fields and not fields & set(_QUESTION_FIELDS)
+    return not (_is_graph(pipeline) or takes_messages or fields & set(_HISTORY_FIELDS))
 
 
 async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: Example) -> Any:

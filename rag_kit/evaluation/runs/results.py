@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 
 _MAX_NAMED = 100  # missing ids and spans that a message names
+_WITHOUT_HISTORY = (
+    "questions with a history were asked without it: a function or retriever gets the question alone. "
+    "Give make_input=, or a graph (--graph), which is asked after the earlier turns."
+)
 MissingGold = dict[str, list[str]]  # id or span -> ids of its examples
 
 
@@ -99,9 +103,10 @@ class Results(TabularResult):
 
     @property
     def notes(self) -> list[str]:
-        """Notes on gold that is not in the documents, or was never retrieved."""
-        missing = self.manifest.get("missing_gold")
+        """Notes on gold that is not in the documents, or was never retrieved, and on turns that were left out."""
+        missing, alone = self.manifest.get("missing_gold"), self.manifest.get("without_history")
         notes = [describe_missing(missing) if missing else "", unmatched_gold(self)]
+        notes.append(f"{alone} {_WITHOUT_HISTORY}" if alone else "")
         return [note for note in notes if note]
 
     def summary(self) -> dict[str, Summary]:

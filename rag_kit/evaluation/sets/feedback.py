@@ -12,6 +12,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.sets.records import (
+    fold_name,
     id_of,
     parse_cell,
     plain_cell,
@@ -24,14 +25,16 @@ from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import is_declined
 
 _UP = frozenset({"up", "thumbs_up", "positive", "like", "liked", "good", "yes", "true", "correct", "1", "+1", "1.0",
-                 "👍", "赞", "点赞", "好", "满意", "有用"})  # fmt: skip
+                 "👍", "赞", "点赞", "顶", "好", "好评", "满意", "有用", "有帮助"})  # fmt: skip
 _DOWN = frozenset({"down", "thumbs_down", "negative", "dislike", "disliked", "bad", "no", "false", "incorrect", "0",
-                   "-1", "0.0", "-1.0", "👎", "踩", "差", "不好", "不满意", "没用"})  # fmt: skip
-_THUMBS = ("thumbs", "thumb", "feedback", "user_feedback", "user_score", "score", "rating", "vote", "value")
-_CORRECTIONS = ("correction", "corrected_answer", "correct_answer", "expected", "reference", "ground_truth")
-_COMMENTS = ("comment", "comments", "explanation", "note")
-_QUESTION = ("inputs", "question", "input", "query", "user_input", "prompt", "messages")
-_ANSWER = ("outputs", "answer", "output", "result", "response", "text", "content", "messages")
+                   "-1", "0.0", "-1.0", "👎", "踩", "点踩", "差", "差评", "不好", "不满意", "没用"})  # fmt: skip
+_THUMBS = ("thumbs", "thumb", "feedback", "user_feedback", "user_score", "score", "rating", "vote", "value",
+           "评价", "反馈", "赞踩")  # fmt: skip
+_CORRECTIONS = ("correction", "corrected_answer", "correct_answer", "expected", "reference", "ground_truth",
+                "正确答案", "标准答案", "参考答案", "修正")  # fmt: skip
+_COMMENTS = ("comment", "comments", "explanation", "note", "备注", "评论", "意见")
+_QUESTION = ("inputs", "question", "input", "query", "user_input", "prompt", "messages", "问题", "提问")
+_ANSWER = ("outputs", "answer", "output", "result", "response", "text", "content", "messages", "回答", "答案")
 
 
 @dataclass
@@ -77,13 +80,13 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
     cases: dict[str, _Case] = {}
     is_table = not source.removesuffix(".gz").lower().endswith("jsonl")
     for where, record in records:
-        run = {name: plain_cell(cell) for name, cell in record.items()}
+        run = {fold_name(str(name)): plain_cell(cell) for name, cell in record.items()}
         if is_table:  # its cells hold JSON
             run = {name: parse_cell(cell, f"{where}: {name}") for name, cell in run.items()}
         question, history = _read_question(run, where)
         key = id_of(fold(question).strip(), fold(str(history)))
         case = cases.setdefault(key, _Case(question, history))
-        if run_id := _first_value(run, ("run_id", "trace_id", "id")):
+        if run_id := _first_value(run, ("run_id", "trace_id", "id", "编号")):
             case.runs.append(str(run_id))
         answer = _read_answer(_first_value(run, _ANSWER), where)
         for rating in _read_ratings(run):
@@ -103,7 +106,7 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
 
 def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
     """Return question and earlier turns of a run; in a list of messages the last of the user is the question."""
-    inputs, history = _first_value(run, _QUESTION), run.get("history")
+    inputs, history = _first_value(run, _QUESTION), _first_value(run, ("history", "对话历史"))
     if isinstance(inputs, Mapping):
         history = _first_value(inputs, ("history", "chat_history")) or history
         inputs = _first_value(inputs, _QUESTION)

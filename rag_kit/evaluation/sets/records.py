@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,28 +22,35 @@ from rag_kit.evaluation._files import Record, first_few
 from rag_kit.evaluation.examples import FIELDS, Example, check_span
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.indexing.readers.formats import FORMATS
+from rag_kit.text.language import word_set
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+_log = logging.getLogger(__name__)
+
 #: Field -> names that its column usually has, best first; compared without case, ``-`` and blanks as ``_``.
 _TABLE = Path(__file__).with_name("columns.txt").read_text(encoding="utf-8")
 USUAL = {field: names.split() for field, _, names in (line.partition(":") for line in _TABLE.splitlines())}
-#: Names of columns that hold spans in one table, and in the next something else, which is then metadata.
-_AMBIGUOUS_SPAN_COLUMNS = ("passage", "evidence", "原文", "依据")
+#: Names of columns that hold spans or a history in one table, and in the next something else, which is then metadata.
+_AMBIGUOUS_COLUMNS = ("passage", "evidence", "依据", "历史")
 _UNANSWERABLE_COLUMNS = ("is_impossible", "unanswerable")
 _TAG_COLUMNS = ("type", "language", "category", "difficulty", "level", "kind")
 #: Names of columns that hold whole answers in one table and short ones in the next; a short answer counts as both.
-_AMBIGUOUS_ANSWER_COLUMNS = ("answer", "答案")
+_AMBIGUOUS_ANSWER_COLUMNS = ("answer", "expected_answer", "答案", "标准答案", "正确答案", "参考答案")
 _MAX_SHORT_ANSWER = 60  # characters
 _TRUTH = {
-    **dict.fromkeys(("true", "yes", "y", "1", "1.0", "是", "有"), True),
-    **dict.fromkeys(("false", "no", "n", "0", "0.0", "否", "无", "没有"), False),
+    **dict.fromkeys(word_set("true yes y 1 1.0 是 有 能 可 可以 能回答 可回答 对 √ ✓ ✔"), True),
+    **dict.fromkeys(
+        word_set("false no n 0 0.0 否 无 没有 不 不是 不能 不可 不可以 不能回答 无法回答 x × ✗"), False
+    ),
 }
 UserColumns = Mapping[str, Any]  # field -> name of a column, or names for tags; None: no column
 _ROLES = {"user": "question", "human": "question", "assistant": "answer", "ai": "answer"}
 #: Signs between two ids of one cell: these always separate them, the next three only where every part looks like an id.
 _SEPARATORS = re.compile(r"[;；|｜\n\r\v\f\x85\u2028\u2029]+")
+#: Signs between two accepted answers of one cell; a semicolon within code or a name has no blank behind it.
+_ANSWERS_BETWEEN = re.compile(r"[；|｜\n\r]+|;\s+")
 _COMMAS = re.compile(r"\s*[,，、]\s*")
 _COMMAS_OR_AND = re.compile(r"\s*[,，、]?\s*(?:[,，、&+]|以及|[和与及]|\band\s)\s*")
 _COMMAS_AND_OR_BLANKS = re.compile(rf"{_COMMAS_OR_AND.pattern}|\s+")
@@ -65,10 +73,16 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     user_columns = _check_columns(columns)
     where_by_id: dict[str, str] = {}
     column_names: dict[str, None] = {}
+    extra: dict[str, None] = {}  # columns that are kept as metadata
+    with_gold: list[str] = []  # records that say that there is no answer, and where it stands
     for where, record in records:
         column_names.update(dict.fromkeys(map(str, record)))
         fields = _read_fields(record, user_columns, where)
-        key = base = fields.get("id") or id_of(fields["question"], fields.get("reference"))
+        extra.update(dict.fromkeys(name for name in fields.get("metadata", ()) if name in record))
+        if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
+            with_gold.append(where)
+        reference = fields.get("reference") or _usual_reference(record)
+        key = base = fields.get("id") or id_of(fields["question"], reference)
         if "id" in fields and key in where_by_id:
             raise InvalidInputError(
                 f"{where}: the id {key!r:.80} is that of {where_by_id[key]} too; ids must be unique"
@@ -90,6 +104,26 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
             raise InvalidInputError(
                 f"{source} has no column {missing[0]!r} (for {field}); its columns are {present}"
             )
+    if extra:
+        _log.warning(
+            "%s: columns that are no field of an example stay in its metadata: %s. Name those that are one with "
+            "columns= (--column field=heading)", source, first_few(extra, 20),
+        )  # fmt: skip
+    if with_gold:
+        _log.warning(
+            "%d questions are said to have no answer (answerable is false) and name gold documents or spans, which "
+            "count for the metrics of retrieval: %s", len(with_gold), first_few(with_gold),
+        )  # fmt: skip
+
+
+def _usual_reference(record: Mapping[str, Any]) -> str | None:
+    """Return the reference that a record has without the user's columns, so that ids do not depend on these."""
+    cells = {fold_name(str(name)): plain_cell(value) for name, value in reversed(list(record.items()))}
+    cell = next((cells[name] for name in USUAL["reference"] if cells.get(name) is not None), None)
+    with suppress(InvalidInputError):
+        value = read_cell("reference", cell, "")
+        return (value[0] if value else None) if isinstance(value, list) else value
+    return None
 
 
 def _check_columns(columns: UserColumns | None) -> dict[str, Any]:
@@ -150,7 +184,7 @@ def _read_fields(record: Mapping[str, Any], user_columns: UserColumns, where: st
             return dict(record)
     cells = [(str(name), plain_cell(value)) for name, value in record.items()]
     row = {name: cell for name, cell in cells if cell is not None}
-    folded = {_fold_name(name): name for name in reversed(row)}  # reversed, so that the first of a name stays
+    folded = {fold_name(name): name for name in reversed(row)}  # reversed, so that the first of a name stays
     columns = _match_columns(row, folded, user_columns)
     if "question" not in columns:
         raise InvalidInputError(
@@ -183,7 +217,7 @@ def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: Us
         candidates = [name for name in candidates if name not in user_columns.values()]
         if field in user_columns:
             candidates = [name for name in [user_columns[field]] if isinstance(name, str) and name in row]
-        elif field == "spans" and candidates and not _can_be_spans(candidates[0], row):
+        elif candidates and not _can_be(field, candidates[0], row):
             candidates = []
         if candidates:
             columns[field] = candidates[0]
@@ -197,7 +231,7 @@ def _add_answers(fields: dict[str, Any], columns: Mapping[str, str], user_column
         fields["reference"] = answer[0] if answer else None
         fields.setdefault("answers", answer)
     elif answer and not {"reference", "answers"} & set(user_columns):
-        is_ambiguous = _fold_name(columns["reference"]) in _AMBIGUOUS_ANSWER_COLUMNS
+        is_ambiguous = fold_name(columns["reference"]) in _AMBIGUOUS_ANSWER_COLUMNS
         if is_ambiguous and len(answer.strip()) <= _MAX_SHORT_ANSWER:
             fields.setdefault("answers", [answer])
 
@@ -210,7 +244,8 @@ def _add_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> Non
         span["document"] = documents[number % len(documents)]
 
 
-def _fold_name(name: str) -> str:
+def fold_name(name: str) -> str:
+    """Return the name of a column for comparison: without case, ``_`` for ``-`` and blanks."""
     return name.strip().casefold().replace("-", "_").replace(" ", "_")
 
 
@@ -231,6 +266,8 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
     if field in ("question", "reference"):
         return read_text(cell, where)
     cell = parse_cell(cell, where)
+    if field == "answers" and isinstance(cell, str):
+        cell = [part.strip() for part in _ANSWERS_BETWEEN.split(cell) if part.strip()] or cell
     if field in ("answers", "reference_contexts"):
         return read_texts(cell, where)
     if field == "relevant" and isinstance(cell, Mapping):
@@ -316,23 +353,25 @@ def _bare_id(text: str) -> str:
 
 
 def _read_spans(cell: Any, where: str) -> list[Any]:
-    """Read gold spans: objects, or texts (of any document) that blank lines separate within the cell."""
+    """Read gold spans: objects, a number, or texts (of any document) that blank lines separate within the cell."""
     items = re.split(r"\n\s*\n", cell.replace("\r\n", "\n")) if isinstance(cell, str) else cell
     try:
+        if type(items) in (int, float):
+            items = read_text(items, where)
         return [check_span(item) for item in (items if isinstance(items, list) else [items])]
     except ValueError as error:
         raise InvalidInputError(f"{where} is {cell!r:.120}; {error}") from error
 
 
-def _can_be_spans(name: str, row: Mapping[str, Any]) -> bool:
-    """Tell whether a column holds spans: by its name, or if that is ambiguous, by its cell (no number)."""
-    if _fold_name(name) not in _AMBIGUOUS_SPAN_COLUMNS:
+def _can_be(field: str, name: str, row: Mapping[str, Any]) -> bool:
+    """Tell whether a column holds a field: by its name, or if that is ambiguous, by its cell (no number)."""
+    if fold_name(name) not in _AMBIGUOUS_COLUMNS:
         return True
     with suppress(TypeError, ValueError, OverflowError):
         float(row[name])
         return False
     try:
-        Example("q", "?", spans=read_cell("spans", row[name], name))
+        Example("q", "?", **{field: read_cell(field, row[name], name)})
     except InvalidInputError:
         return False
     return True

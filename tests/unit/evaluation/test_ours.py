@@ -83,7 +83,10 @@ async def test_answer_found(answers, said, expected):
 async def test_answer_found_needs_answers():
     """Without a gold answer, or with a blank one, there is no score."""
     metric = get_metric("ours_answer_found")
-    for example in (Example("q", "?"), Example("q", "?", answers=(" ",))):
+    without = Example(
+        "q", "?", answers=("无法回答",), answerable=False
+    )  # a decline is right: see ours_decline
+    for example in (Example("q", "?"), Example("q", "?", answers=(" ",)), without):
         assert (await metric.measure(example, Output(answer="Paris."))).status == "not_applicable"
 
 

@@ -181,6 +181,17 @@ def test_histories_reach_graphs() -> None:
     assert output.calls == 2
 
 
+def test_questions_asked_without_their_history_are_counted() -> None:
+    """A function and a retriever get the question alone, and the results say so; with make_input nothing is said."""
+    turn = {"question": "Who?", "answer": "Ada."}
+    dataset = [Example("q0", "What was she?", history=(turn,)), Example("q1", "What was Ada?")]
+    for pipeline in (lambda question: question, Fixed(k=2)):
+        (note,) = run(pipeline, Length(), dataset=dataset).notes
+        assert note.startswith("1 questions with a history were asked without it")
+    assert not run(graph(), Length(), dataset=dataset).notes
+    assert not run(lambda given: given, Length(), dataset=dataset, make_input=lambda e: e.conversation).notes
+
+
 def test_each_example_is_a_conversation_of_its_own() -> None:
     """A graph with a checkpointer does not carry one question over into the next."""
     from langgraph.checkpoint.memory import InMemorySaver

@@ -46,6 +46,17 @@ def test_thumbs_in_all_spellings(tmp_path):
         assert found.reference is None and found.metadata["rejected"] == ["b"]
 
 
+def test_a_chinese_table(tmp_path):
+    """Its columns have Chinese names, its thumbs Chinese words."""
+    path = tmp_path / "导出.csv"
+    path.write_text(
+        "编号,问题,回答,评价\nr1,年假几天？,五天。,赞\nr2,产假几天？,九十天。,踩\n", encoding="utf-8"
+    )
+    first, second = EvaluationSet.from_feedback(path)
+    assert (first.question, first.reference, first.tags["feedback"]) == ("年假几天？", "五天。", "up")
+    assert second.reference is None and second.metadata["rejected"] == ["九十天。"]
+
+
 def test_other_ratings_are_refused_with_their_line(tmp_path):
     """Stars and shares are no thumbs; nothing is guessed."""
     for thumb in (0.5, 4, "so so", [0.7], "mixed feelings"):

@@ -48,6 +48,49 @@ def test_usual_names_are_known(tmp_path):
     assert (three.question, three.reference, three.answerable) == ("潮汐？", "月球", False)
 
 
+def test_a_chinese_table_needs_no_columns(tmp_path, caplog):
+    """Usual Chinese headings and words are known; what is not known is named once, and so is gold of no answer."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "编号,问题,标准答案,文件,原文,是否可回答,对话历史,部门\n"
+        '一,多少？,320,a.md,320,是,"[{""question"": ""谁？"", ""answer"": ""我""}]",销售\n'
+        "二,几天？,三天,a.md,,√,,销售\n三,谁？,无法回答,a.md,,不能,,销售\n四,谁？,,,,×,,销售\n",
+        encoding="utf-8",
+    )
+    examples = EvaluationSet.load(path)
+    assert [example.id for example in examples] == ["一", "二", "三", "四"]
+    assert [example.answerable for example in examples] == [True, True, False, False]
+    assert examples[0].answers == ("320",) and examples[0].history[0]["answer"] == "我"
+    assert [span.text for span in examples[0].spans] == ["320"]
+    first, second = caplog.messages
+    assert "stay in its metadata: '部门'." in first
+    assert "1 questions are said to have no answer" in second and "a.csv:4" in second
+
+
+@pytest.mark.parametrize(
+    ("cell", "answers"),
+    [
+        ("电机过热；皮带打滑", ("电机过热", "皮带打滑")),
+        ("two years; 24 months", ("two years", "24 months")),
+        ("a|b\nc", ("a", "b", "c")),
+        ("for(;;)", ("for(;;)",)),
+        ('["a; b"]', ("a; b",)),
+    ],
+)
+def test_several_answers_in_one_cell(cell, answers):
+    """Accepted answers of one cell are cut as gold files are; a semicolon without a blank belongs to its answer."""
+    frame = pd.DataFrame({"question": ["Why?"], "answers": [cell]})
+    assert EvaluationSet.from_pandas(frame)[0].answers == answers
+
+
+def test_automatic_ids_do_not_depend_on_named_columns():
+    """The same table has the same ids, whichever column is named for the answers."""
+    frame = pd.DataFrame({"问题": ["几天？", "谁？"], "标准答案": ["三天", "张伟"], "说法": ["3天", "张"]})
+    ids = [[example.id for example in EvaluationSet.from_pandas(frame, columns=columns)]
+           for columns in (None, {"answers": "标准答案"}, {"answers": "说法"})]  # fmt: skip
+    assert ids[0] == ids[1] == ids[2]
+
+
 def test_ids_are_made_of_the_content(tmp_path):
     """Without ids, the same question has the same id in every file; a second of the same gets a number."""
     first = EvaluationSet.load(lines(tmp_path / "a.jsonl", {"question": "a?"}, {"question": "b?"}))
@@ -358,7 +401,10 @@ def test_a_guessed_column_without_spans_is_metadata(tmp_path, cell):
     first, second = EvaluationSet.load(tmp_path / "a.jsonl")
     assert first.spans == () and first.metadata == {"evidence": cell}
     assert [span.text for span in second.spans] == ["In 1843"] and not second.metadata
-    if not isinstance(cell, str):
+    if type(cell) in (int, float):
+        named = EvaluationSet.load(tmp_path / "a.jsonl", columns={"spans": "evidence"})
+        assert [span.text for span in named[0].spans] == [str(cell)]
+    elif not isinstance(cell, str):
         refusal(EvaluationSet.load, tmp_path / "a.jsonl", columns={"spans": "evidence"})
         lines(tmp_path / "b.jsonl", {"question": "Who?", "spans": cell})
         refusal(EvaluationSet.load, tmp_path / "b.jsonl")
