@@ -22,7 +22,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
-from rag_kit.evaluation.runs.gold import MAX_MISSING, look_for_gold
+from rag_kit.evaluation.runs.gold import MAX_MISSING, look_for_ambiguous, look_for_gold
 from rag_kit.evaluation.runs.metering import Report, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
@@ -141,6 +141,7 @@ async def aevaluate(
         price_table, runner = read_prices(prices), resolve(pipeline)
         questions = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
         examples = take_examples(questions)
+        corpus = getattr(questions, "corpus", None)
         own_name = name or _pipeline_name(runner)
         hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
         job = RunSubject(
@@ -152,7 +153,8 @@ async def aevaluate(
             metric_timeout=metric_timeout, retry_errors=retry_errors,
             without_history=sum(bool(example.history) for example in examples)
             if make_input is None and _drops_history(runner) else 0,
-            missing_gold=look_for_gold(runner, examples, getattr(questions, "corpus", None), max_missing_gold),
+            missing_gold=look_for_gold(runner, examples, corpus, max_missing_gold),
+            ambiguous_gold={} if max_missing_gold is None else look_for_ambiguous(runner, examples, corpus),
         )  # fmt: skip
         path = None if out is None else as_path(out, "out")
         if dry_run and path is not None and not (path / MANIFEST).is_file():

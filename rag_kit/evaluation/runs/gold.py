@@ -15,7 +15,7 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.answers import squeeze
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.runs.fingerprint import is_all_known, retrievers_in
-from rag_kit.evaluation.runs.results import MissingGold, describe_missing
+from rag_kit.evaluation.runs.results import MissingGold, describe_ambiguous, describe_missing
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models.runnables import is_kit_retriever
 from rag_kit.retrieval.inside import inside
@@ -79,6 +79,37 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
             return None
         sources += part_sources
     return sources or None
+
+
+def look_for_ambiguous(
+    pipeline: Any, examples: Sequence[Example], corpus: Sequence[Passage] | None
+) -> dict[str, list[str]]:
+    """Map gold names without a folder that several searched files have to these files; log them."""
+    names = {
+        key for example in examples for key, grade in example.relevant.items() if grade > 0 and "/" not in key
+    }
+    sources = searched_documents(pipeline) if names else []
+    files = {name: set[str]() for name in names}
+    for source in [corpus or ()] if sources is None else sources:
+        if isinstance(source, DocumentIndex):
+            paths = source.sources()
+        else:
+            paths = [str(each.metadata.get("file")) for each in _read_passages(source, set(), whole=True)]
+        for path in paths:
+            if (name := path.rpartition("/")[2]) in files:
+                files[name].add(path)
+    ambiguous = {}
+    for name, found in files.items():
+        parts = [path.split("/") for path in sorted(found)]
+        while (
+            len(parts) > 1 and len({folder for folder, *_ in parts}) == 1
+        ):  # the folder that all of them are in
+            parts = [inner for _, *inner in parts]
+        if len(parts) > 1:
+            ambiguous[name] = ["/".join(path) for path in parts]
+    if ambiguous:
+        _log.warning("%s", describe_ambiguous(ambiguous))
+    return ambiguous
 
 
 def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[MissingGold, int, int]:

@@ -106,6 +106,7 @@ class Results(TabularResult):
         """Notes on gold that is not in the documents, or was never retrieved, and on turns that were left out."""
         missing, alone = self.manifest.get("missing_gold"), self.manifest.get("without_history")
         notes = [describe_missing(missing) if missing else "", unmatched_gold(self)]
+        notes.append(describe_ambiguous(self.manifest.get("ambiguous_gold") or {}))
         notes.append(f"{alone} {_WITHOUT_HISTORY}" if alone else "")
         return [note for note in notes if note]
 
@@ -299,6 +300,16 @@ def describe_missing(missing: MissingGold, total: int | None = None, count: int 
         f"{count or len(missing)}{of_total} gold ids and spans are not in the documents that are searched: "
         f"{', '.join(items)}."
     )
+
+
+def describe_ambiguous(files: Mapping[str, Sequence[str]]) -> str:
+    """Describe gold names that several files have (name -> files); "" if there are none."""
+    items = [
+        f"{name} ({', '.join(paths[:3])}{', ...' if len(paths) > 3 else ''})" for name, paths in files.items()
+    ]
+    named = ", ".join(items[:_MAX_NAMED])
+    how = "each of them counts as found. Name the folder too"
+    return f"Gold names that several files have: {named}; {how}." if items else ""
 
 
 def unmatched_gold(results: Results) -> str:

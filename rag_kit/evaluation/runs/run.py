@@ -60,6 +60,7 @@ class RunSubject:
     timeout: float | None
     metric_timeout: float | None
     retry_errors: bool
+    ambiguous_gold: dict[str, list[str]]  # names of gold without a folder -> the files that have them
     without_history: int  # questions whose earlier turns the pipeline does not get
     missing_gold: dict[str, list[str]]  # gold that the documents lack -> ids of its examples
 
@@ -270,7 +271,8 @@ class Run:
             "pipeline": {"name": job.name, "version": job.version, "key": job.key},
             "metrics": [clean(metric.describe()) | {"key": self.keys[metric.name]} for metric in job.metrics],
             "judge": judge, "prices": job.prices or None, "settings": settings,
-            "missing_gold": job.missing_gold, "without_history": job.without_history, "versions": versions(),
+            "missing_gold": job.missing_gold, "ambiguous_gold": job.ambiguous_gold,
+            "without_history": job.without_history, "versions": versions(),
         }  # fmt: skip
 
     def _finish(self, status: str) -> None:

@@ -38,6 +38,24 @@ def good(count: int) -> list[Example]:
     return [example(100 + n, "lake.md" if n % 2 else "c2") for n in range(count)]
 
 
+def test_a_name_of_several_files_is_named(caplog) -> None:
+    """A gold name without its folder that two files have is named before the run and in its notes."""
+    documents = [
+        Document(text, id=file, metadata={"file": file})
+        for file, text in (
+            ("docs/合同/说明.md", "保密五年。"),
+            ("docs/手册/说明.md", "保修三年。"),
+            ("docs/a.md", "年假"),
+        )
+    ]
+    retriever = BM25Retriever.from_documents(documents)
+    bare = [Example("q0", "保密几年？", relevant={"说明.md": 1, "a.md": 1})]
+    (note,) = evaluate(retriever, bare, ["mrr"], progress=False).notes
+    assert "several files have: 说明.md (合同/说明.md, 手册/说明.md);" in note and note in caplog.messages
+    whole = [Example("q0", "保密几年？", relevant={"docs/合同/说明.md": 1})]
+    assert not evaluate(retriever, whole, ["mrr"], progress=False).notes
+
+
 def test_files_folders_and_chunks_are_found_and_others_named() -> None:
     """By chunk id, file with and without folder; a span by its first and last words, wherever chunks were cut."""
     halves = [Document("第一句话说的是水泵的历史", id="h1", metadata={"file": "水泵.md"}),
