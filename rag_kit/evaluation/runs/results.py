@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_log = logging.getLogger(__name__)
 _MAX_NAMED = 100  # missing ids and spans that a message names
 _WITHOUT_HISTORY = (
     "questions with a history were asked without it: a function or retriever gets the question alone. "
@@ -108,6 +110,10 @@ class Results(TabularResult):
         notes = [describe_missing(missing) if missing else "", unmatched_gold(self)]
         notes.append(describe_ambiguous(self.manifest.get("ambiguous_gold") or {}))
         notes.append(f"{alone} {_WITHOUT_HISTORY}" if alone else "")
+        if self.manifest.get("status") == "complete" and len(self) < self.examples:
+            notes.append(
+                f"Only {len(self)} of {self.examples} rows of a complete run are there: rows.jsonl was cut."
+            )
         return [note for note in notes if note]
 
     def summary(self) -> dict[str, Summary]:
@@ -350,7 +356,8 @@ def assert_quality(
 ) -> None:
     """Raise `QualityError` where a metric misses its threshold, for tests of your own.
 
-    Metrics of which less is better (rates of errors) must not be above theirs.
+    Metrics of which less is better (rates of errors) must not be above theirs. A threshold that is reached on few
+    questions, because the metric is undefined for the others, gives a warning.
 
     Args:
         results: What ``evaluate`` gave, or ``Results.load``.
@@ -381,6 +388,10 @@ def assert_quality(
         if reason := _failure_reason(summary, threshold, rule, more_is_better, min_coverage):
             failures[metric] = reason
             lines.append(f"{metric}: {reason} (95% interval {interval_text(summary.low, summary.high)})")
+        elif summary.n < min_coverage * summary.total:
+            _log.warning(
+                "%s reaches it on the %d of %d questions that have a value", metric, summary.n, summary.total
+            )
     if failures:
         raise QualityError("\n".join(lines), failures)
 

@@ -176,7 +176,6 @@ class Run:
     async def ask_example(self, example: Example) -> Row | None:
         """Ask the pipeline an example, and return its row; ``None`` if a cap of the run stopped it."""
         budget, started = Budget(), time.perf_counter()
-        self.asked += 1
 
         async def ask() -> Output:
             output = Output.of(await self.job.ask(example))
@@ -188,6 +187,7 @@ class Run:
         if recorder.refused:  # the output was made without a model call that a cap refused: it is no result
             self.stopped = self.stopped or redact(str(recorder.refused[0]))
             return None
+        self.asked += 1
         output, error = result.outcomes[0].value, result.outcomes[0].error
         if isinstance(error, BranchTimeoutError):
             output = Output(error=f"TimeoutError: no answer within {self.job.timeout:g} s")

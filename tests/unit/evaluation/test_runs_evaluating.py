@@ -458,6 +458,7 @@ def test_calls_of_the_pipeline_count_towards_the_caps() -> None:
     """Also those of LangChain models that know nothing of budgets."""
     model = GenericFakeChatModel(messages=iter([AIMessage("Yes.")] * 9))
     results = run(model, Length(), max_calls=2, max_concurrency=1)
+    assert results.manifest["done"]["asked"] == len(results)
     assert 2 <= len(results) <= 3
     assert "max_calls=2" in results.manifest["stopped_by"]
 

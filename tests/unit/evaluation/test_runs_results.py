@@ -91,11 +91,15 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
     """The line that a killed process was writing is not read; a damaged line in the middle is named."""
-    folder = Results("mine", [row(1, CELLS[0]), row(2, CELLS[1])], ("m",)).save(tmp_path / "r")
+    whole = Results("mine", [row(1, CELLS[0]), row(2, CELLS[1])], ("m",), {"status": "complete"})
+    folder = whole.save(tmp_path / "r")
     file = folder / "rows.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
+    assert Results.load(folder).notes == []
     file.write_bytes(lines[0] + lines[1][:-5])
-    assert [each.example.id for each in Results.load(folder)] == ["q1"]
+    cut = Results.load(folder)
+    assert [each.example.id for each in cut] == ["q1"]
+    assert cut.notes == ["Only 1 of 2 rows of a complete run are there: rows.jsonl was cut."]
     file.write_bytes(lines[0] + b"{broken\n" + lines[1])
     with pytest.raises(InvalidInputError, match=r"rows\.jsonl:2"):
         Results.load(folder)
@@ -218,6 +222,14 @@ def test_quality_by_mean_or_lower_end_with_enough_values(
     with pytest.raises(AssertionError, match=failure) as raised:
         assert_quality(given, **options)
     assert isinstance(raised.value, QualityError) and list(raised.value.failures) == ["m"]
+
+
+def test_a_threshold_reached_on_few_questions_gives_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """What is undefined is left out, and the number of questions that count is said."""
+    assert_quality(
+        results(Cell.ok(1.0), Cell.undefined("cites nothing"), Cell.undefined("cites nothing")), {"m": 0.9}
+    )
+    assert caplog.messages == ["m reaches it on the 1 of 3 questions that have a value"]
 
 
 def test_wrong_arguments() -> None:
