@@ -35,16 +35,15 @@ def first_metric(results: Results, names: Sequence[str] = ANSWER) -> str | None:
 
     One that applies to less than nine tenths of the questions of the widest is passed over; ``None`` without values.
     """
-    counts = {
-        metric: sum(cell.status != "not_applicable" for cell in results.cells(metric).values())
+    kinds = {
+        metric: (metric, f"{metric.partition('@')[0]}@")
         for metric in results.metrics
         if results.values(metric)
     }
-    usable = [
-        metric for name in names for metric in counts if name in (metric, f"{metric.partition('@')[0]}@")
-    ]
-    widest = max((counts[metric] for metric in usable), default=0)
-    return next((metric for metric in usable if counts[metric] >= _WIDE * widest), None)
+    usable = [metric for name in names for metric, kind in kinds.items() if name in kind]
+    cells = {metric: [cell.status for cell in results.cells(metric).values()] for metric in usable}
+    scope = {metric: len(statuses) - statuses.count("not_applicable") for metric, statuses in cells.items()}
+    return next((metric for metric in usable if scope[metric] >= _WIDE * max(scope.values())), None)
 
 
 def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
-    from rag_kit.text.values.value import Value
 
 _MAX_WORDS = 2  # of an answer beside its values
 _SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")  # in "长 城"
@@ -29,9 +28,8 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # the comma of 1,230
 _WITHIN_WORD = re.compile(rf"(?<=[^\W{HAN}])(?=[^\W{HAN}])|(?<=\d[.,])(?=\d)|(?<=\d)(?=[.,]\d)")
 _NUMERAL = re.compile(rf"(?:{HAN_NUMERAL}|{FIGURES})(?:{SCALE})?|\b{NUMBER_WORDS}")
 _COUNTS = rf"(?:{'|'.join(WORDS)})"
-_BETWEEN_NUMBERS = re.compile(
-    rf"\b({_COUNTS}) and (?={_COUNTS}\b)"
-)  # in "five and ten", not in "hundred and ten"
+#: In "five and ten", not in "hundred and ten".
+_BETWEEN_NUMBERS = re.compile(rf"\b({_COUNTS}) and (?={_COUNTS}\b)")
 _NEAR = 40  # characters around some words in which the values are read
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
 _NEITHER = {"refused": "a guard refused the question", "clarify": "the pipeline asked a question back"}
@@ -62,7 +60,7 @@ class AnswerFound(Metric):
         """Return 1 or 0, with the accepted answers that were found."""
         if example.answerable is False:
             return Cell.not_applicable(
-                "the documents do not answer the question: ours_decline says if it is declined"
+                "the documents do not answer it: ours_decline tells whether it is declined"
             )
         # the marks of citations hold numbers that the answer does not state
         text = normalize(renumber(output.answer or "", {}))
@@ -160,15 +158,12 @@ def _is_part(words: str, text: str, start: int, end: int) -> bool:
     values = find_values(around)
     # the reader parts what stands together: in 周五十点 are a day and a time
     inside = [edge for edge in edges if not any(edge in (value.start, value.end) for value in values)]
-    numerals = list(_NUMERAL.finditer(around))
-    if any(numeral.start() < edge < numeral.end() for numeral in numerals for edge in inside):
+    if any(number.start() < edge < number.end() for number in _NUMERAL.finditer(around) for edge in inside):
         return True
-    cut = [value for value in values if any(value.start < edge < value.end for edge in edges)]
-    own = find_values(words) if cut else []
-    return any(_differs(value, own) for value in cut)
-
-
-def _differs(value: Value, others: list[Value]) -> bool:
-    """Tell whether some of the other values are of the kind of a value, and none is said by it."""
-    alike = [other for other in others if other.dimension == value.dimension]
-    return bool(alike) and not any(says(value, other) for other in alike)
+    own = find_values(words)
+    for value in values:
+        alike = [other for other in own if other.dimension == value.dimension]
+        is_cut = any(value.start < edge < value.end for edge in edges)
+        if is_cut and alike and not any(says(value, other) for other in alike):
+            return True
+    return False

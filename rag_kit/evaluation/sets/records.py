@@ -81,11 +81,12 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
         extra.update(dict.fromkeys(name for name in fields.get("metadata", ()) if name in record))
         if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
             with_gold.append(where)
-        reference = fields.get("reference") or _usual_reference(record)
+        reference = fields.get("reference") or _usual_reference(record, user_columns)
         key = base = fields.get("id") or id_of(fields["question"], reference)
         if "id" in fields and key in where_by_id:
             raise InvalidInputError(
-                f"{where}: the id {key!r:.80} is that of {where_by_id[key]} too; ids must be unique"
+                f"{where}: the id {key!r:.80} is that of {where_by_id[key]} too; ids must be unique, or left out: "
+                'columns={"id": None}'
             )
         numbers = count(2)  # the second example with the same content gets the id with "-2"
         while key in where_by_id:
@@ -116,13 +117,11 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
         )  # fmt: skip
 
 
-def _usual_reference(record: Mapping[str, Any]) -> str | None:
+def _usual_reference(record: Mapping[str, Any], user_columns: UserColumns) -> str | None:
     """Return the reference that a record has without the user's columns, so that ids do not depend on these."""
-    cells = {fold_name(str(name)): plain_cell(value) for name, value in reversed(list(record.items()))}
-    cell = next((cells[name] for name in USUAL["reference"] if cells.get(name) is not None), None)
+    asked = {field: name for field, name in user_columns.items() if field == "question"}
     with suppress(InvalidInputError):
-        value = read_cell("reference", cell, "")
-        return (value[0] if value else None) if isinstance(value, list) else value
+        return _read_fields(record, asked, "").get("reference")
     return None
 
 

@@ -282,7 +282,7 @@ def test_a_partial_run_is_not_ranked(tmp_path: Path, fewer: dict[int, float | No
 
 
 def test_wrong_gold_is_named_on_the_page(tmp_path: Path) -> None:
-    """What the run found missing among its gold stands above the scores, once, also where runs are compared."""
+    """Missing gold of a run is named above the scores, once, also where runs are compared."""
     first = numbered("a", {0: 1.0}, missing_gold={"x.md": ["q0"]})
     for runs in (first, [first, numbered("b", {0: 0.0})]):
         found = data_of(tmp_path, runs)

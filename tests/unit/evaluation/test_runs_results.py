@@ -225,7 +225,7 @@ def test_quality_by_mean_or_lower_end_with_enough_values(
 
 
 def test_a_threshold_reached_on_few_questions_gives_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """What is undefined is left out, and the number of questions that count is said."""
+    """Undefined cells are left out, and the number of questions that count is said."""
     assert_quality(
         results(Cell.ok(1.0), Cell.undefined("cites nothing"), Cell.undefined("cites nothing")), {"m": 0.9}
     )

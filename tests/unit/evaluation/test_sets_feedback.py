@@ -47,7 +47,7 @@ def test_thumbs_in_all_spellings(tmp_path):
 
 
 def test_a_chinese_table(tmp_path):
-    """Its columns have Chinese names, its thumbs Chinese words."""
+    """Columns have Chinese names, thumbs are Chinese words."""
     path = tmp_path / "导出.csv"
     path.write_text(
         "编号,问题,回答,评价\nr1,年假几天？,五天。,赞\nr2,产假几天？,九十天。,踩\n", encoding="utf-8"
