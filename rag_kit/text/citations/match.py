@@ -129,7 +129,8 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     if not source.spans or not letters.strip():
         start, end = source.spans[0] if source.spans else (0, 0)
         return Verdict(0.0, "thin", start, end)
-    for start, end in source.spans if statement.count("|") > 1 else ():  # a header is compared with no other row
+    lines = source.spans if statement.count("|") > 1 else ()
+    for start, end in lines:  # the header of a table is compared with no row
         if letters_of(source.text[start:end]) == letters:
             return Verdict(1.0, "verbatim", start, end)
     stated = with_keys_of(source, tokens(statement))
