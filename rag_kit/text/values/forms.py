@@ -122,7 +122,8 @@ _PATTERNS = {
         rf"第(?:\d{{1,4}}|[{_H}百千]{{1,6}})",
     ),
     "number": (
-        rf"(?:{_COINS})?(?:[-+]|(?:负|零下)(?=[\d一二两三四五六七八九十]))?(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
+        rf"(?:{_COINS})?(?:[-+]|(?:负|零下)(?=[\d一二两三四五六七八九十]))?"
+        rf"(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
         r"|an? (?=\w+ and (?:a half|a quarter|three[ -]quarters)))"
         rf"|半(?=个|年|天|小时|日|月|公?斤|公?升|公里|千克|吨|米|亩|分钟)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
     ),
