@@ -154,12 +154,18 @@ def _hint_replaced(out: Path | None, version: str | None) -> None:
 @contextmanager
 def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, str | None]]:
     """Yield the pipeline, its name, and a version that says what it is made of; close the index afterwards."""
+    from rag_kit.evaluation.runs.evaluating import load_object
+    from rag_kit.evaluation.runs.fingerprint import pipeline_hash
+
     name = arguments.pipeline
     index_options = pick(arguments, "index", "graph", "k", "filter", "model", "base_url")
     if ":" in name and not index_options:
         yield name, name, None
         return
-    settings = f"k={arguments.k or DEFAULT_K}, filter={arguments.filter}"
+    code = f"code={pipeline_hash(load_object(name))[:12]}, " if ":" in name else ""
+    settings = f"{code}k={arguments.k or DEFAULT_K}, filter={arguments.filter}"
+    for option in ("rerank", "allow_degraded", "embedding_model"):
+        settings += f", {option}={value}" if (value := getattr(arguments, option)) else ""
     if arguments.graph is None:
         with open_retriever(arguments) as (index, retriever):
             yield retriever, name, f"{name}, {settings}, index={_hash_of(index)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.estimate import estimate_run
-from rag_kit.evaluation.runs.fingerprint import pipeline_hash
+from rag_kit.evaluation.runs.fingerprint import pipeline_hash, unseen_variables
 from rag_kit.evaluation.runs.gold import MAX_MISSING, look_for_ambiguous, look_for_gold
 from rag_kit.evaluation.runs.metering import Report, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
@@ -35,6 +36,7 @@ from rag_kit.models.runnables import acall_runnable
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
 
+_log = logging.getLogger(__name__)
 MakeInput = Callable[[Example], Any]
 Ask = Callable[[Example], Awaitable[Any]]
 
@@ -83,8 +85,8 @@ async def aevaluate(
         judge: Whom metrics ask; without one, those that need it are not applicable.
         out: Folder of the results; ``None``: they are only returned.
         name: The pipeline's name in tables; default: its own.
-        version: Identifies the pipeline together with its name; default: a hash of its settings and code, nodes and
-            closures included. Give one where that hides a change: in an index, in functions that yours calls.
+        version: Identifies the pipeline together with its name; default: a hash of its settings, its code, and the
+            plain data that it reads. Give one where that hides a change: in an index, in an installed package.
         max_concurrency: Most questions that the pipeline is asked at a time.
         timeout: Seconds the pipeline may take for one example.
         metric_timeout: Seconds one metric may take for one example, waiting for the judge included.
@@ -157,6 +159,10 @@ async def aevaluate(
             ambiguous_gold={} if max_missing_gold is None else look_for_ambiguous(runner, examples, corpus),
         )  # fmt: skip
         path = None if out is None else as_path(out, "out")
+        if path is not None and version is None and (unseen := ", ".join(unseen_variables(runner))):
+            _log.warning(
+                "Changes in %s do not make the pipeline another one: then give another version.", unseen
+            )
         if dry_run and path is not None and not (path / MANIFEST).is_file():
             path = None  # an estimate makes no folder
         return job, path

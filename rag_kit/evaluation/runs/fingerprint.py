@@ -5,11 +5,16 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import re
+import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from datetime import date, timedelta
+from decimal import Decimal
 from enum import Enum
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from langchain_core.language_models import BaseLanguageModel
@@ -22,6 +27,7 @@ from rag_kit.evaluation.runs.rows import digest
 _MAX_DEPTH = 60
 _MAX_OBJECTS = 8000
 _PLAIN = (str, int, float, bool, bytes, type(None))
+_TEXTS = (Enum, PurePath, Decimal, date, timedelta)  # what a text says all of
 #: Fields of LangChain objects that do not change their results.
 _IGNORED_FIELDS = frozenset(
     {"callbacks", "callback_manager", "tags", "metadata", "verbose", "cache", "name", "http_client",
@@ -30,9 +36,26 @@ _IGNORED_FIELDS = frozenset(
 #: Packages whose objects are described by their class and settings, without their code.
 _KNOWN_PACKAGES = frozenset(
     {"langchain", "langchain_core", "langchain_classic", "langchain_community", "langchain_openai", "langgraph",
-     "langchain_chroma", "rag_kit", "pydantic", "openai", "httpx", "numpy", "chromadb", "builtins", "threading",
-     "asyncio", "_thread", "collections", "functools", "re", "sqlite3"}
+     "langchain_chroma", "rag_kit", "pydantic", "openai", "httpx", "numpy", "pandas", "torch", "transformers",
+     "sentence_transformers", "chromadb", "builtins", "threading", "asyncio", "_thread", "collections", "functools",
+     "re", "sqlite3"}
 )  # fmt: skip
+#: Methods by which a function changes a list, a set or a mapping that it works with.
+_CHANGES = frozenset(
+    {
+        "append",
+        "extend",
+        "insert",
+        "add",
+        "update",
+        "setdefault",
+        "pop",
+        "popitem",
+        "remove",
+        "discard",
+        "clear",
+    }
+)
 #: Attributes of graphs and Runnables without declared fields that hold their parts.
 _PART_ATTRIBUTES = ("nodes", "bound", "steps", "func", "afunc", "kwargs", "writers")
 
@@ -40,9 +63,10 @@ _PART_ATTRIBUTES = ("nodes", "bound", "steps", "func", "afunc", "kwargs", "write
 def pipeline_hash(pipeline: Any) -> str:
     """Hash a pipeline's settings and code, the same in every process.
 
-    It covers the public settings of LangChain objects, nodes of a graph, the code of functions and their closures. For
-    changes elsewhere (the content of an index, a prompt on a server) there is `version`. Lists that a pipeline fills
-    while it works, and its counters, do not count.
+    It covers the public settings of LangChain objects, nodes of a graph, the code of functions and of one's own
+    functions and classes that they use, and the plain data of closures and modules that they read. For changes
+    elsewhere (the content of an index, a prompt on a server) there is `version`. Lists that a function fills while it
+    works, and its counters, do not count.
 
     Example:
         >>> def make(k):
@@ -51,6 +75,17 @@ def pipeline_hash(pipeline: Any) -> str:
         (True, False)
     """
     return digest(_describe(pipeline, {}, 0))
+
+
+def unseen_variables(pipeline: Any) -> list[str]:
+    """Return name and type of each variable with items that a pipeline's functions read and its hash does not see."""
+    functions = filter(inspect.isfunction, _parts_in(pipeline))
+    read = [item for function in functions for item in _outer_values(function)]
+    seen = (*_PLAIN, type, list, tuple, set, frozenset, Mapping)
+    unseen = [item for item in read if not isinstance(item[1], seen) and not _is_part(item[1])]
+    return sorted(
+        {f"{name} ({type(value).__qualname__})" for name, value in unseen if hasattr(value, "__len__")}
+    )
 
 
 def retrievers_in(value: Any) -> Iterator[Any]:
@@ -92,7 +127,7 @@ def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
     """Describe a value as plain JSON; ``seen`` maps ids of the objects described so far to their number and object."""
     if isinstance(value, _PLAIN):
         return repr(value) if isinstance(value, (float, bytes)) else value
-    if isinstance(value, (Enum, PurePath, type, types.ModuleType)):
+    if isinstance(value, (*_TEXTS, types.ModuleType)) or (isinstance(value, type) and not _is_own(value)):
         return value.__name__ if isinstance(value, types.ModuleType) else str(value)
     if id(value) in seen:
         return ["seen", seen[id(value)][0]]
@@ -112,31 +147,86 @@ def _parts_of(value: Any) -> Any:
         return value
     if isinstance(value, types.CodeType):  # not line numbers: moving a function does not change it
         return [value.co_code, value.co_names, value.co_consts]
+    if isinstance(value, re.Pattern):
+        return [value.pattern, value.flags]
     if isinstance(value, functools.partial):
         return [value.func, value.args, value.keywords]
     if inspect.ismethod(value):
         return [value.__func__, value.__self__]
     if inspect.isfunction(value):
-        return [value.__code__, value.__defaults__, value.__kwdefaults__, _closure_values(value)]
+        return [value.__code__, value.__defaults__, value.__kwdefaults__, _outer_values(value)]
+    if isinstance(value, type):
+        return [str(value), _code_of(value)]
     cls = type(value)
     if "SecretStr" in cls.__qualname__:  # no fingerprint depends on a key
-        return [cls]
-    attributes = {} if _is_known(cls) else vars(cls)
-    code = [[name, item.__code__] for name, item in sorted(attributes.items()) if inspect.isfunction(item)]
-    return [cls, _settings_of(value), code]
+        return [str(cls)]
+    return [str(cls), _settings_of(value), _code_of(cls)]
 
 
-def _closure_values(function: types.FunctionType) -> list[Any]:
-    """Return name and value of the variables that a function closes over, but not of those that it assigns to."""
-    written = {step.argval for step in dis.get_instructions(function) if step.opname == "STORE_DEREF"}
-    values = []
+def _code_of(cls: type) -> list[list[Any]]:
+    """Return name and value of the functions and plain data of a class, and of one's own classes that it extends."""
+    bases = [base for base in cls.__mro__ if _is_own(base) or (base is cls and not _is_known(base))]
+    found = []
+    for name, item in (pair for base in bases for pair in sorted(vars(base).items())):
+        # of a static or class method, or a property, the function
+        item = getattr(item, "__func__", getattr(item, "fget", item))
+        if inspect.isfunction(item) or (isinstance(item, _PLAIN) and not name.startswith("__")):
+            found.append([name, item])
+    return found
+
+
+def _is_own(value: Any) -> bool:
+    """Tell whether a module, a class or a function is one's own: of no known and no installed package."""
+    name = str(value.__name__ if isinstance(value, types.ModuleType) else value.__module__)
+    folders = Path(getattr(sys.modules.get(name), "__file__", None) or "").parts
+    is_installed = "site-packages" in folders or "dist-packages" in folders
+    return name.partition(".")[0] not in _KNOWN_PACKAGES | sys.stdlib_module_names and not is_installed
+
+
+def _outer_values(function: types.FunctionType) -> list[list[Any]]:
+    """Return name and value of what a function reads of its closure and, if it is one's own, of its module.
+
+    What it assigns to, or changes by a method or an item, is what it counts or collects, and is left out.
+    """
+    outer = dict(function.__globals__) if _is_own(function) else {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        if name not in written:
-            try:
-                values.append([name, _without_results(cell.cell_contents)])
-            except ValueError:  # the cell is still empty
-                values.append([name, None])
+        outer[name] = None
+        with suppress(ValueError):  # the cell is still empty
+            outer[name] = cell.cell_contents
+    steps = list(_steps(function.__code__))
+    names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names = names.union(function.__code__.co_freevars) & set(outer) - set(_written(steps))
+    values = []
+    for name in sorted(names):
+        value = outer[name]
+        if isinstance(value, types.ModuleType):  # what is read of it, if it is one's own
+            attributes = {str(step.argval) for step in steps} & set(vars(value) if _is_own(value) else ())
+            values += [[f"{name}.{attribute}", vars(value)[attribute]] for attribute in sorted(attributes)]
+        else:
+            values.append([name, value])
     return values
+
+
+def _steps(code: types.CodeType) -> Iterator[dis.Instruction]:
+    """Yield the instructions of code, and of functions and comprehensions in it."""
+    yield from dis.get_instructions(code)
+    for inner in (item for item in code.co_consts if isinstance(item, types.CodeType)):
+        yield from _steps(inner)
+
+
+def _written(steps: Sequence[dis.Instruction]) -> Iterator[str]:
+    """Yield the outer variables that instructions assign to, or change by a method such as ``append`` or an item."""
+    # line and column; ``asked.append`` starts where ``asked`` does
+    starts = [tuple(step.positions or ())[::2] for step in steps]
+    changes = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR")
+    changed = {
+        start for step, start in zip(steps, starts, strict=True)
+        if step.opname in changes or step.argval in _CHANGES
+    } - {(), (None, None)}  # fmt: skip
+    for step, start in zip(steps, starts, strict=True):
+        is_changed = step.opname in ("LOAD_GLOBAL", "LOAD_DEREF") and start in changed
+        if is_changed or step.opname in ("STORE_GLOBAL", "STORE_DEREF"):
+            yield step.argval
 
 
 def _settings_of(value: Any) -> dict[str, Any]:
@@ -156,7 +246,9 @@ def _settings_of(value: Any) -> dict[str, Any]:
         arguments = set()
     settings = {}
     for name, item in sorted(getattr(value, "__dict__", {}).items()):
-        if _is_part(item) or (name.lstrip("_") in arguments and isinstance(item, _PLAIN)):
+        if _is_part(item) or (
+            name.lstrip("_") in arguments and isinstance(item, (*_PLAIN, list, tuple, dict))
+        ):
             settings[name] = item
     return settings
 

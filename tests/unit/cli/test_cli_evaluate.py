@@ -120,6 +120,26 @@ def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.Captur
     assert changed.values("ours_answer_found")["q2"] == 1.0
 
 
+@pytest.mark.parametrize("graph", [(), ("--graph", "plain")])
+def test_an_edited_retriever_of_ones_own_is_asked_again(
+    graph: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its code is part of its version, also that of a function that it calls; so are options of a built-in one."""
+    code = (
+        "from rag_kit.retrieval import index_retriever\ndef depth():\n    return 1\n"
+        "def make(index):\n    return index_retriever(index, 'bm25', depth())\n"
+    )
+    search = ("--index", "index", "--metric", "ours_span_recall", "--out", "r", *graph)
+    for text, asked in ((code, 3), (code, 0), (code.replace("1", "2 + 0"), 3)):
+        (folder / "own_retriever_e.py").write_text(text)
+        monkeypatch.delitem(sys.modules, "own_retriever_e", raising=False)
+        assert run(capsys, *search, "--pipeline", "own_retriever_e:make")[0] == exits.OK
+        assert Results.load(folder / "r").manifest["done"]["asked"] == asked
+    for options in ((), ("--allow-degraded",)):
+        run(capsys, *search, "--pipeline", "hybrid", *options)
+        assert Results.load(folder / "r").manifest["done"]["asked"] == 3
+
+
 def test_min_decides_the_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A bar for CI: 1 and the table on stderr when it is not reached."""
     assert run(capsys, *OWN, "--min", "ours_answer_found=0.3")[0] == exits.OK

@@ -387,6 +387,53 @@ def test_a_pipeline_with_other_settings_is_asked_again(tmp_path: Path) -> None:
     assert len(run(Fixed(k=3), Length(), tmp_path / "r")["q0"].output.passages or ()) == 3
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        'CONFIG = {"answer": "两年"}\ndef ask(question): return CONFIG["answer"]',
+        'YEARS = ["两年"]\ndef ask(question): return [year for year in YEARS][0]',
+        'def helper(): return "两年"\nasync def ask(question): return helper()',
+        'class Base:\n  text = "两年"\n  def say(self): return self.text\n'
+        "class Own(Base): pass\ndef ask(question): return Own().say()",
+        'import re\nYEAR = re.compile("两年")\ndef ask(question): return YEAR.pattern',
+        'def make():\n  config = {"answer": "两年"}\n  return lambda question: config["answer"]\nask = make()',
+        "class Own:\n  def __init__(self, texts): self.texts = texts\n"
+        '  def __call__(self, question): return self.texts["a"]\nask = Own({"a": "两年"})',
+        'import sys\nlast, asked = "", []\ndef ask(question):\n  global last\n  last = question\n'
+        '  asked.append(question)\n  return "两年"',
+    ],
+)
+def test_what_a_function_reads_or_calls_is_part_of_it(code: str, tmp_path: Path) -> None:
+    """Plain data, functions and classes of its module tell it from others; what it fills does not."""
+
+    def ask(text: str) -> Any:
+        exec(text, namespace := {"__name__": "own_module"})
+        return namespace["ask"]
+
+    same = ask(code)
+    assert [run(same, Length(), tmp_path, name="mine").manifest["done"]["asked"] for _ in "ab"] == [5, 0]
+    assert run(ask(code), Length(), tmp_path, name="mine").manifest["done"]["asked"] == 0
+    assert (
+        run(ask(code.replace("两年", "三年")), Length(), tmp_path, name="mine")["q0"].output.answer == "三年"
+    )
+
+
+def test_variables_that_the_hash_does_not_see_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once for a run with a folder, without a version."""
+    frame, prompt = pd.DataFrame({"text": ["Yes."]}), ChatPromptTemplate.from_template("{question}")
+
+    def ask(question: str) -> str:
+        return str(frame["text"][0]) if prompt.invoke({"question": question}) else ""
+
+    run(ask, Length(), tmp_path / "r")
+    assert [record.getMessage()[:33] for record in caplog.records] == ["Changes in frame (DataFrame) do n"]
+    for settings in ({"version": "1"}, {"out": None}):
+        run(ask, Length(), **{"out": tmp_path / "v", **settings})
+    assert len(caplog.records) == 1
+
+
 def test_graphs_with_other_parts_are_asked_again(tmp_path: Path) -> None:
     """The nodes tell graphs apart."""
     run(graph(), Length(), tmp_path / "r", name="mine")
