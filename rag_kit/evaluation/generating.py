@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import astuple
 from itertools import islice, product, takewhile
 from pathlib import Path
@@ -31,6 +31,7 @@ from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.fields import check_count
 from rag_kit.text import detect_language
 
+_FAILURE = [None, "model_failed"]  # no question, and why; it is not kept, so that the next run asks again
 _TIMEOUT = 300.0  # seconds for one request; the model's own may be shorter
 #: Most passages, or pairs of them, that are shown for a question, and how many more: many give no question.
 _GROUPS_PER_QUESTION, _MORE_GROUPS = 4, 16
@@ -57,9 +58,11 @@ class GeneratedSet(EvaluationSet):
     def report(self) -> str:
         """Say how many questions were kept, and how many were refused and why."""
         kinds = ", ".join(f"{len(part)} {kind}" for kind, part in self.slices("type").items())
-        lines = [f"{len(self)} questions ({kinds or 'none'}) from {self.asked} times asking"]
+        kept = f"{len(self)} questions ({kinds})" if self else "No question was kept"
+        lines = [f"{kept}; the model was asked about {self.asked} passages or pairs of them"]
         for reason, n in self.dropped.items():
-            lines.append(f"  {n:>5} refused, {reason}: {pieces.REASONS[reason]}")
+            what = f"{n:>5} failed" if reason == _FAILURE[1] else f"{n:>5} refused, {reason}"
+            lines.append(f"  {what}: {pieces.REASONS[reason]}")
         if self.stopped_by:
             lines.append(f"ended early: {self.stopped_by}")
         return "\n".join(lines)
@@ -99,7 +102,7 @@ async def agenerate(
         kinds: ``"single_hop"``, ``"multi_hop"``, or both.
         language: ``"en"`` or ``"zh"``: only passages of that language; ``"auto"``: both, each asked in its own.
         out: JSON Lines file for the set. Beside it grows ``<name>.progress.jsonl`` with every reply: run again, also
-            after a kill, only what is missing or changed is asked.
+            after a kill, only what is missing, changed or failed is asked. A set that was edited is not replaced.
         seed: Of the draw of passages.
         per_passage: Questions asked for at once.
         prompts: Folder with prompts that replace the packaged ones.
@@ -139,17 +142,17 @@ async def agenerate(
                 await writer.write(kind, groups, count, max_concurrency)
         except BudgetExceededError as error:
             reached = error
-    result = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)
-    result.refused, result.asked = writer.refused, writer.asked
-    result.stopped_by = str(reached or "no more passages to ask about") if len(result) < n else None
-    result.usage = {"calls": budget.calls, "tokens": budget.tokens}
-    if not result and reached and not result.refused:
-        raise reached
-    if not result:
-        first = next((f"\nThe first: {item}" for item in result.refused if item["question"]), "")
-        raise ModelOutputError(f"No question was kept: {result.report()}{first}")
-    if target is not None:
-        await run_in_thread(result.save, target)
+        result = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)
+        result.refused, result.asked = writer.refused, writer.asked
+        result.stopped_by = str(reached or "no more passages to ask about") if len(result) < n else None
+        result.usage = {"calls": budget.calls, "tokens": budget.tokens}
+        if not result and reached and not result.refused:
+            raise reached
+        if not result:
+            first = next((f"\nThe first: {item}" for item in result.refused if item["question"]), "")
+            raise ModelOutputError(f"{result.report()}{first}")
+        if target is not None:
+            await run_in_thread(writer.save, result, target)
     return result
 
 
@@ -183,8 +186,28 @@ class _Writer:
             if target.suffix != ".jsonl":
                 raise InvalidInputError(f"out is {str(target)!r}; give a name that ends in .jsonl")
             path = target.with_suffix(".progress.jsonl")
+            records = [record for _, record in read_log(path) if record]
+            self.written = {record["set"] for record in records if "set" in record}
+            self._check_unedited(target)
             self.log = AppendLog(path)
-            self.stored = {record.get("key"): record.get("items") for _, record in read_log(path) if record}
+            stored = [(record["key"], record["items"]) for record in records if "items" in record]
+            self.stored = {key: items for key, items in stored if _FAILURE not in items}
+
+    def _check_unedited(self, target: Path) -> None:
+        """Refuse to replace a set that `save` did not write as it is now."""
+        fingerprint = ""
+        with suppress(InvalidInputError):
+            fingerprint = EvaluationSet.load(target).fingerprint()
+        if target.exists() and fingerprint not in self.written:
+            raise InvalidInputError(
+                f"{str(target)!r} was edited, or is no set that generate wrote; name another file, or move it away"
+            )
+
+    def save(self, questions: GeneratedSet, target: Path) -> None:
+        """Write the set, but first to the log its hash, by which it is known whether somebody edited it."""
+        if self.log and (fingerprint := questions.fingerprint()) not in self.written:
+            self.log.append([{"set": fingerprint}])
+        questions.save(target)
 
     async def write(self, kind: str, groups: Sequence[Sequence[Piece]], count: int, width: int) -> None:
         """Keep ``count`` more questions if the groups allow it; ask about as many groups at a time as are missing."""
@@ -196,7 +219,7 @@ class _Writer:
             key, group = keyed_group
             if key not in self.stored:
                 items = self.stored[key] = await self._ask_for_items(kind, group)
-                if self.log:
+                if self.log and _FAILURE not in items:
                     await run_in_thread(self.log.append, [{"key": key, "items": items}])
 
         while wave := list(islice(queue, min(width, goal - len(self.kept)))):
@@ -223,7 +246,7 @@ class _Writer:
                 else:  # the reason to refuse it
                     items.append([item, example])
         except ModelOutputError:
-            items.append([None, "model_failed"])
+            items.append(_FAILURE)
         return items or [[None, "nothing_to_ask"]]
 
     async def _reply(self, task: str, language: str, **values: str) -> Any:

@@ -138,9 +138,8 @@ def test_what_is_dropped_is_counted_by_reason(change, check, reason):
 
 
 async def test_a_set_without_a_question_is_an_error(tmp_path):
-    """Sync and async, in both languages: the message says what was dropped and why; no file is written over."""
+    """Sync and async, in both languages: the message says what was dropped and why; no file is written."""
     out = tmp_path / "set.jsonl"
-    out.write_text("kept", encoding="utf-8")
     chinese = Document(
         "天枢水泵由格蕾丝于1912年建造，它把湖水送到镇上的磨坊，是镇上最古老的一台水泵。", id="zh"
     )
@@ -152,7 +151,7 @@ async def test_a_set_without_a_question_is_an_error(tmp_path):
         await agenerate([chinese], model, **settings)
     with pytest.raises(ModelOutputError, match="1 refused, leaks_answer"):
         generate([chinese], model, **settings)
-    assert out.read_text(encoding="utf-8") == "kept"
+    assert not out.exists()
     with pytest.raises(BudgetExceededError, match="max_calls=0"):
         generate([chinese], model, n=1, kinds=["single_hop"], max_calls=0)
 
@@ -256,7 +255,7 @@ def test_text_inside_a_passage_changes_neither_schema_nor_gold():
     obedient = {"questions": [{**GOOD, "relevant": {"d666": 1}, "id": "evil"}]}
     model = Scripted(write=lambda prompt: obedient, seen=[])
     with pytest.raises(
-        ModelOutputError, match="1 refused, model_failed"
+        ModelOutputError, match="1 failed: the model gave nothing"
     ):  # a field that the schema does not know
         generate([Document(INJECTED, id="bad")], model, n=1, kinds=["single_hop"])
     assert {prompt.task for prompt in model.seen} <= {"generate_single_hop", "repair_json"}
@@ -352,11 +351,58 @@ def test_a_line_that_was_cut_off_is_asked_again(tmp_path):
     out, progress = tmp_path / "set.jsonl", tmp_path / "set.progress.jsonl"
     first = generate(DOCUMENTS, "extractive", n=2, kinds=["single_hop"], out=out)
     whole = progress.read_bytes()
-    for cut in (len(whole) - 20, 10):
+    for cut in (whole.index(b'{"set"') - 20, 10):
+        out.unlink()
         progress.write_bytes(whole[:cut])
         again = generate(DOCUMENTS, "extractive", n=2, kinds=["single_hop"], out=out)
         assert list(again) == list(first) and again.usage["calls"] > 0
         assert sorted(progress.read_bytes().splitlines()) == sorted(whole.splitlines())
+
+
+async def test_a_set_that_somebody_edited_is_not_replaced(tmp_path):
+    """Nor one that generate did not write; as it was written, or moved away, it makes room."""
+    out, moved = tmp_path / "set.jsonl", tmp_path / "mine.jsonl"
+    settings: dict[str, Any] = {"kinds": ["single_hop"], "out": out}
+    generate(MANY, "extractive", n=2, **settings)
+    generate(MANY, "extractive", n=3, **settings)
+    written = out.read_text(encoding="utf-8")
+    for edited in (written.replace("1900", "1800"), written.replace("gap", "hole", 1), "mine", ""):
+        out.write_text(edited, encoding="utf-8")
+        with pytest.raises(InvalidInputError, match="was edited"):
+            generate(MANY, "extractive", n=3, **settings)
+        with pytest.raises(InvalidInputError, match="move it away"):
+            await agenerate(MANY, "extractive", n=3, **settings)
+        assert out.read_text(encoding="utf-8") == edited
+    out.rename(moved)
+    assert generate(MANY, "extractive", n=3, **settings).usage["calls"] == 0
+    assert (
+        out.read_text(encoding="utf-8") == written and len(generate(MANY, "extractive", n=4, **settings)) == 4
+    )
+
+
+def test_what_the_model_failed_at_is_asked_again(tmp_path):
+    """Also where an earlier version wrote the failure down; the message says it plainly."""
+    out = tmp_path / "set.jsonl"
+    broken = Scripted(write=lambda prompt: "not JSON", seen=[])
+    with pytest.raises(
+        ModelOutputError, match=r"^No question was kept; the model was asked about 8 p"
+    ) as error:
+        generate(MANY, broken, n=2, kinds=["single_hop"], out=out, max_concurrency=1)
+    assert "8 failed: the model gave nothing that fits the schema; run it again" in str(error.value)
+    asked = len(broken.seen)
+    for repaired in (False, True):
+        broken.write = (lambda prompt: {"questions": [GOOD]}) if repaired else broken.write
+        with pytest.raises(ModelOutputError, match="refused" if repaired else "failed"):
+            generate(MANY, broken, n=2, kinds=["single_hop"], out=out, max_concurrency=1)
+    assert len(broken.seen) == 2 * asked + 8
+    progress = tmp_path / "set.progress.jsonl"
+    lines = [
+        json.dumps(json.loads(line) | {"items": [[None, "model_failed"]]})
+        for line in progress.read_text().split("\n")[:-1]
+    ]
+    progress.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ModelOutputError, match="8 refused"):
+        generate(MANY, broken, n=2, kinds=["single_hop"], out=out, max_concurrency=1)
 
 
 _CHILD = """
@@ -520,7 +566,6 @@ def test_questions_are_written_on_the_command_line(
         command = ["generate", *source, "--out", "set.jsonl", "-n", "1", "--json"]
         assert main([*command, "--model", "extractive"]) == 0
         assert json.loads(capsys.readouterr().out)["questions"] == 1
-        (tmp_path / "set.progress.jsonl").unlink()
         assert len(EvaluationSet.load("set.jsonl")) == 1
     assert main(["evaluate", "set.jsonl", "--index", "index", "--metric", "mrr", "--pipeline", "bm25"]) == 0
     (tmp_path / "dull.md").write_text("so it is and so it was and so it will be, day after day, " * 4)
