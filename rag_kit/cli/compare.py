@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
     diagnoses = diagnose_all(results, language or "auto")
     if arguments.report is not None:
         parts: dict[str, Any] = {"comparison": comparison, "diagnosis": diagnoses or None}
-        write_report(results, arguments.report, language=language or "en", **parts)
+        write_report(results, arguments.report, language=language or "auto", **parts)
     if arguments.json:
         records = {name: diagnosis.to_json() for name, diagnosis in diagnoses.items()}
         say_json({**comparison.to_json(), "diagnoses": records})

@@ -33,7 +33,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_report(results_of_pipelines(2_000)[1:], folder / "large.html")
     cells = {"mrr": Cell(1 / 3, "ok", "relevant at rank 3"), "mine": Cell(0.5, "ok", "a judge wrote this")}
     output = Output("It.", (Passage("d", "Text.", {"file": "a.pdf", "slide": 2}),))
-    write_report(Results("p", [Row(Example("q", "谁？"), output, cells)]), folder / "small.html")
+    write_report(Results("p", [Row(Example("q", "谁？"), output, cells)]), folder / "small.html", language="en")
     notes = ("degraded: multi_query failed: ConnectionError: refused", "user: my own note; of mine")
     noted = Output("It.", (Passage("d", "Text."),), notes=notes)
     cells = {"mrr": Cell(0.5, "ok", "3 supported, 1 missing"),

@@ -64,6 +64,21 @@ def test_fields_are_those_of_the_page(command: str, place: Path, capsys: pytest.
     assert keys == fields("en", arguments[0]) == fields("zh", arguments[0])
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_decision_is_made_as_the_page_says(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands of the page about questions follow its Python blocks."""
+    page = (GUIDE / language / "evaluation-sets.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAG_KIT_EMBEDDING_MODEL", "none")
+    exec("\n".join(re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)), {})
+    (commands,) = re.findall(r"^```bash\n(.*?)^```", page, re.M | re.S)
+    for line in commands.replace("\\\n", " ").splitlines():
+        assert main(shlex.split(line)[1:]) == exits.OK, capsys.readouterr().err
+    assert "bm25" in capsys.readouterr().out and (tmp_path / "report.html").is_file()
+
+
 def test_every_command_has_examples_that_parse(capsys: pytest.CaptureFixture[str]) -> None:
     """Each command's help ends with examples, whose arguments the parser takes."""
     assert {line.split()[0] for line in EXAMPLES} == set(COMMANDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation import plots
@@ -16,6 +16,7 @@ from rag_kit.evaluation.reporting.page import page
 from rag_kit.evaluation.reporting.payload import report_payload
 from rag_kit.evaluation.reporting.questions import cleaned
 from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.wording import check_language, main_language
 from rag_kit.indexing.files import as_path
 
 _MARK = b'<meta name="generator" content="rag_kit.report">'  # by which a report is known
@@ -28,7 +29,7 @@ def write_report(
     comparison: Comparison | bool | None = None,
     diagnosis: Diagnosis | Mapping[str, Diagnosis] | bool | None = None,
     title: str | None = None,
-    language: str = "en",
+    language: Literal["auto", "en", "zh"] = "auto",
     overwrite: bool = False,
 ) -> Path:
     """Write results as one HTML file: no network, no other file, opens by a double click.
@@ -40,7 +41,8 @@ def write_report(
         diagnosis: What ``diagnose`` gave, or name -> diagnosis; ``None``: made where there are its three scores, of
             answer, recall and precision; ``False``: none.
         title: Title of the page.
-        language: ``"en"`` or ``"zh"``: the language the page starts in; the reader can switch.
+        language: ``"en"`` or ``"zh"``: the language the page starts in, ``"auto"`` that of the comparison, or else of
+            most questions; the reader can switch.
         overwrite: Replace the file even if it is not a report.
 
     Raises:
@@ -62,12 +64,9 @@ def write_report(
     check_target(target)
     if title is not None and not isinstance(title, str):
         raise InvalidInputError(f"title is {title!r:.80}; give a text, or None")
-    if language not in ("en", "zh"):
-        raise InvalidInputError(f"language is {language!r:.80}; allowed are 'en' and 'zh'")
+    start = None if language == "auto" else check_language(language)
     if target.exists() and not overwrite and not _is_report(target):
-        raise InvalidInputError(
-            f"{str(target)!r} is a file and no report; name another one, or give overwrite=True"
-        )
+        raise InvalidInputError(f"{str(target)!r} is a file and no report; name another one, or move it away")
     if isinstance(results, Comparison):
         comparison = results if comparison is None else comparison
         results = dict(zip(results.pipelines, results.results, strict=True))
@@ -75,7 +74,9 @@ def write_report(
     notes: list[str] = []
     shown_comparison = _get_comparison(named_results, comparison, notes)
     data = report_payload(named_results, shown_comparison, _get_diagnoses(named_results, diagnosis), notes)
-    data |= {"title": None if title is None else cleaned(title), "language": language}
+    asked = (row.example.question for run in named_results.values() for row in run.rows)
+    start = start or (shown_comparison.language if shown_comparison else main_language(asked))
+    data |= {"title": None if title is None else cleaned(title), "language": start}
     text = page(data, _draw_plots(shown_comparison, data))
     write_file(target, lambda file: file.write(text.encode("utf-8")))
     return target

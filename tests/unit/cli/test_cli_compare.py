@@ -9,7 +9,7 @@ import pytest
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
-from rag_kit.evaluation import Example, Results
+from rag_kit.evaluation import Example, Results, compare, write_report
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.runs.rows import Row
@@ -69,7 +69,41 @@ def test_a_report_is_written(two: Path, capsys: pytest.CaptureFixture[str]) -> N
     """One HTML file with both names."""
     assert main(["compare", "one", "two", "--report", "report.html"]) == exits.OK
     page = (two / "report.html").read_text(encoding="utf-8")
-    assert "混合检索" in page and "bm25" in page
+    assert "混合检索" in page and "bm25" in page and '<html lang="en"' in page
+
+
+def test_a_report_is_in_the_language_of_most_questions(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the command and of write_report, of one run and of several; --language and a comparison's decide."""
+    runs = []
+    for name in ("three", "four"):
+        rows = [
+            Row(Example(f"q{n}", "保修期多长？"), Output("两年。"), {"m": Cell.ok(n / 8)}) for n in range(8)
+        ]
+        runs.append(Results(name, rows, ("m",)))
+        runs[-1].save(two / name)
+    command = ["compare", "three", "four", "--report", "report.html"]
+    for options, language in (
+        ((), "zh-Hans"),
+        (("--language", "en"), "en"),
+        (("--language", "zh"), "zh-Hans"),
+    ):
+        assert main([*command, *options]) == exits.OK
+        assert f'<html lang="{language}"' in (two / "report.html").read_text(encoding="utf-8")
+    given = [
+        (runs, {}),
+        (runs[0], {}),
+        (compare(runs), {}),
+        (compare(runs).in_language("en"), {"language": "zh"}),
+    ]
+    for results, settings in given:
+        page = write_report(results, two / "report.html", **settings).read_text(encoding="utf-8")  # type: ignore[arg-type]
+        assert '<html lang="zh-Hans"' in page
+    page = write_report(compare(runs).in_language("en"), two / "report.html").read_text(encoding="utf-8")
+    assert '<html lang="en"' in page
+    (two / "notes.html").write_text("mine")
+    capsys.readouterr()
+    assert main([*command[:-1], "notes.html"]) == exits.USAGE
+    assert "move it away" in (said := capsys.readouterr().err) and "=True" not in said
 
 
 def test_names_and_language(two: Path, capsys: pytest.CaptureFixture[str]) -> None:

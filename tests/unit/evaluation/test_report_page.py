@@ -122,7 +122,7 @@ def test_an_existing_file_that_is_no_report_is_kept(tmp_path: Path) -> None:
     results = results_of_pipelines(3)[0]
     target = tmp_path / "notes.html"
     target.write_text("my notes", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="overwrite=True"):
+    with pytest.raises(InvalidInputError, match="move it away"):
         write_report(results, target)
     assert target.read_text(encoding="utf-8") == "my notes"
     first = write_report(results, target, overwrite=True).read_bytes()
@@ -146,7 +146,7 @@ def test_a_report_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyt
     [
         ([], {}, "at least one"),
         (results_of_pipelines(2)[:1] * 2, {}, "has the name 'bm25'; give each one of its own"),
-        (results_of_pipelines(2), {"language": "fr"}, "'en' and 'zh'"),
+        (results_of_pipelines(2), {"language": "fr"}, "allowed are auto, en, zh"),
     ],
 )
 def test_what_cannot_be_reported_is_refused(

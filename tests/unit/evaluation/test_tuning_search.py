@@ -420,6 +420,8 @@ def test_hostile_texts_stay_texts(tmp_path):
     result = search(tmp_path, lambda s: lambda q: "1", space={"<script>": ["</td>\x1b[2J", "b"]})
     html = result._repr_html_()
     assert "<script>" not in html and "&lt;script&gt;" in html and "\x1b" not in str(result) + html
+    chinese = search(tmp_path / "zh", lambda s: lambda q: "1", space={"方式": ["关键词", "向量"]})
+    assert '{"方式": "关键词"}' in str(chinese)
 
 
 TESTS = Path(__file__).resolve().parents[2]
