@@ -76,6 +76,8 @@ def in_chinese(text: str, depth: int = 0) -> str:
             return _fill(
                 chinese, {name: in_chinese(part, depth + 1) for name, part in found.groupdict().items()}
             )
+    if text.endswith(".") and (chinese := in_chinese(text[:-1], depth)) != text[:-1]:
+        return f"{chinese}。"
     return text
 
 

@@ -32,8 +32,18 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_report(hostile_results(), folder / "hostile.html", title=HOSTILE[0])
     write_report(results_of_pipelines(2_000)[1:], folder / "large.html")
     cells = {"mrr": Cell(1 / 3, "ok", "relevant at rank 3"), "mine": Cell(0.5, "ok", "a judge wrote this")}
-    output = Output("It.", (Passage("d", "Text.", {"file": "a.pdf", "slide": 2}),))
-    write_report(Results("p", [Row(Example("q", "谁？"), output, cells)]), folder / "small.html", language="en")
+    cited = {
+        "number": 1,
+        "statement": "It.",
+        "quote": "Text.",
+        "status": "supported",
+        "file": "a.pdf",
+        "page": 2,
+    }
+    output = Output("It.", (Passage("d", "Text.", {"file": "a.pdf", "slide": 2}),), citations=(cited,))
+    write_report(
+        Results("p", [Row(Example("q", "谁？"), output, cells)]), folder / "small.html", language="en"
+    )
     notes = ("degraded: multi_query failed: ConnectionError: refused", "user: my own note; of mine")
     noted = Output("It.", (Passage("d", "Text."),), notes=notes)
     cells = {"mrr": Cell(0.5, "ok", "3 supported, 1 missing"),
@@ -370,7 +380,10 @@ def test_reasons_of_the_kit_speak_it_too(open_report: Open) -> None:
     page = open_report("small.html")
     page.locator(f"{ROW} .open").first.click()
     shown = page.get_by_role("dialog").inner_text()
-    assert "relevant at rank 3" in shown and "a judge wrote this" in shown and "a.pdf · slide 2" in shown
+    assert "relevant at rank 3" in shown and "a judge wrote this" in shown
+    assert (
+        shown.count("a.pdf · slide 2") == 2 and "page 2" not in shown
+    )  # of the passage, and of its citation
     page.keyboard.press("Escape")
     page.get_by_role("button", name="中文").click()
     page.locator(f"{ROW} .open").first.click()

@@ -18,6 +18,7 @@ from rag_kit.evaluation.runs.metering import RunBudget, cost
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, digest
 from rag_kit.evaluation.runs.run import Run, RunSubject
+from rag_kit.evaluation.wording import main_language
 from rag_kit.models.replies import estimate_tokens
 from rag_kit.models.schema import target_of
 from rag_kit.text import sentences
@@ -40,7 +41,7 @@ class Estimate(Results):
     failed: int = 0
     stopped: str | None = None
 
-    def _contents(self) -> tuple[str, list[Table], list[str]]:
+    def _english_contents(self) -> tuple[str, list[Table], list[str]]:
         names = ("questions", "calls", "input_tokens", "output_tokens", "money")
         header = ["", *(name.replace("_", " ") for name in names)]
         rows = [[part, *(counts[name] for name in names)] for part, counts in self.parts.items()]
@@ -147,7 +148,8 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
     names = tuple(metric.name for metric in job.metrics)
     failed = len(asked) - len(rows)
     return Estimate(
-        job.name, [], names, total=len(job.examples), parts={**parts, "total": total}, asked=len(asked),
+        job.name, [], names, {"language": main_language(example.question for example in job.examples)},
+        total=len(job.examples), parts={**parts, "total": total}, asked=len(asked),
         failed=failed, stopped=run.stopped,
     )  # fmt: skip
 

@@ -7,7 +7,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,7 @@ from rag_kit.evaluation._files import import_pandas
 from rag_kit.evaluation.cells import Cell, Labelled, Summary
 from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
+from rag_kit.evaluation.wording import in_language, main_language
 from rag_kit.indexing.files import as_path
 
 if TYPE_CHECKING:
@@ -230,6 +232,14 @@ class Results(TabularResult):
         return cls(manifest.get("name") or path.name, rows, metrics, manifest, total, Labels.load(path, rows))
 
     def _contents(self) -> tuple[str, list[Table], list[str]]:
+        """Return what is printed, in the language of most questions."""
+        questions = (row.example.question for row in self.rows)
+        say = partial(in_language, language=self.manifest.get("language") or main_language(questions))
+        title, tables, notes = self._english_contents()
+        tables = [replace(table, header=say("|".join(table.header)).split("|")) for table in tables]
+        return say(title), tables, list(map(say, notes))
+
+    def _english_contents(self) -> tuple[str, list[Table], list[str]]:
         """Return the title, the table with a line for each metric, and the notes below it."""
         kinds = ("undefined", "errors", "not_applicable", "missing")
         header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]

@@ -61,7 +61,8 @@ def test_calls_are_those_of_the_run_and_tokens_near(language: str) -> None:
     total = expected.parts["total"]
     assert total["calls"] == results.manifest["usage"]["judge"]["calls"]
     assert total["money"] == pytest.approx((total["input_tokens"] + 2 * total["output_tokens"]) / 1e6)
-    assert "the judge was asked nothing" in str(expected) and "faithfulness" in expected._repr_html_()
+    said = {"en": "the judge was asked nothing", "zh": "没有询问评判模型"}[language]
+    assert said in str(expected) and "faithfulness" in expected._repr_html_()
 
 
 async def test_the_pipeline_is_asked_a_few_questions_and_counted(tmp_path: Path) -> None:

@@ -492,6 +492,13 @@ def test_what_the_kit_says_of_a_value_has_chinese_words() -> None:
         assert any(in_chinese(way) != way for way in ways), f"{where}: {text!r} is not in sentences.json"
 
 
+def test_what_is_filled_into_a_sentence_is_said_in_chinese_too() -> None:
+    """Two fields of which one must be there, and the warning below a metric of Ragas's for other letters."""
+    assert in_chinese("the example has neither answers nor reference") == "这个问题既没有 answers，也没有 reference"
+    assert "words" not in in_chinese("Ragas's words are those between blanks; see ours_rouge_l")
+    assert in_chinese("He is neither here nor there") == "He is neither here nor there"
+
+
 def test_notes_of_retrievers_and_graphs_have_them_too() -> None:
     """A run whose notes are English is read on a Chinese page."""
     notes = [

@@ -429,8 +429,8 @@ def test_variables_that_the_hash_does_not_see_are_named(
 
     run(ask, Length(), tmp_path / "r")
     assert [record.getMessage()[:33] for record in caplog.records] == ["Changes in frame (DataFrame) do n"]
-    for settings in ({"version": "1"}, {"out": None}):
-        run(ask, Length(), **{"out": tmp_path / "v", **settings})
+    run(ask, Length(), tmp_path / "v", version="1")
+    run(ask, Length())
     assert len(caplog.records) == 1
 
 

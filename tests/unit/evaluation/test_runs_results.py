@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tracemalloc
 from pathlib import Path
@@ -18,6 +19,7 @@ from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.runs.evaluating import evaluate
+from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.metering import cost, read_prices
 from rag_kit.evaluation.runs.results import QualityError, Results
 from rag_kit.evaluation.runs.rows import Row
@@ -126,7 +128,7 @@ def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 def test_tables_show_coverage() -> None:
     """The terminal table names n of all."""
     shown = str(Results("mine", [row(i, cell) for i, cell in enumerate(CELLS)], ("m",), total=7))
-    assert "2 / 7" in shown and "2 of 7 questions were not asked" in shown
+    assert "2 / 7" in shown and "7 个问题中还有 2 个没有提问" in shown
 
 
 def test_what_a_debugger_shows_is_one_short_line() -> None:
@@ -264,3 +266,32 @@ def test_the_table_says_why_a_metric_has_no_value() -> None:
     run = four_rows("mine", mrr=0.5, faithfulness=None)
     for shown in (str(run), run._repr_html_()):
         assert "faithfulness without a value: no judge was given" in shown and "mrr without" not in shown
+
+
+def test_results_of_chinese_questions_are_printed_in_chinese() -> None:
+    """The table, every note and an estimate, as text and in HTML; names, ids and reasons of others stay as they are."""
+    cells = {
+        "faithfulness": Cell.ok(0.5),
+        "bleu": Cell.not_applicable("the example has no reference"),
+        "mrr": Cell.undefined("the example has neither answers nor reference"),
+    }
+    rows = [
+        Row(
+            Example(f"q{n}", "保修期多长？", relevant={"a": 1}), Output("两年。", (Passage("b", "x"),)), cells
+        )
+        for n in range(9)
+    ]
+    rows.append(Row(Example("q9", "How long?"), Output(error="boom")))
+    manifest = {"missing_gold": {"a": ["q1"]}, "stopped_by": "max_calls=5"}
+    results = Results(
+        "混合 one", rows, tuple(cells), manifest, 12, Labels({"faithfulness": {"q1": 1.0, "q2": None}})
+    )
+    estimate = evaluate(
+        lambda question: "两年", [rows[0].example], ["mrr"], name="one", dry_run=True, progress=False
+    )
+    kept = "one|faithfulness|bleu|mrr|reference|answers|max_calls|pipeline|total|p50|p95|rag|kit|label|q1"
+    for shown in map(str, (results, estimate)):
+        assert set(re.findall(r"[A-Za-z]\w+", shown, re.ASCII)) <= set(kept.split("|")), shown
+    assert "混合 one：10 个问题，其中 1 个失败" in str(results) and "均值" in results._repr_html_()
+    assert "mrr 没有值：这个问题既没有 answers，也没有 reference" in str(results)
+    assert results.notes[0].startswith("1 gold ids and spans")  # data, as in the manifest

@@ -19,17 +19,19 @@ function answerView(run) {
   const facts = [run.status ? word("answer", run.status) : null, number.seconds(run.seconds), t("calls", { n: run.calls }), t("tokens", { n: run.tokens })];
   return el("section", {}, el("h3", {}, t("answer_text"), el("span", { class: "facts" }, facts.filter(Boolean).map((fact) => el("span", {}, fact)))),
     el("p", { class: "prose" }, el("bdi", {}, parts)),
-    run.citations.length ? el("ol", { class: "citations" }, run.citations.map(citationView)) : null);
+    run.citations.length ? el("ol", { class: "citations" }, run.citations.map((citation) => citationView(citation, run))) : null);
 }
 
-function citationView(citation) {
-  const where = [citation.file ?? citation.source ?? citation.title, citation.page === null || citation.page === undefined ? null : t("page", { n: citation.page }), citation.heading];
+/** A citation: of a passage that is there, its place, which says whether that is a page, a sheet or a slide. */
+function citationView(citation, run) {
+  const passage = run.passages?.[citation.number - 1];
+  const where = passage ? placeOf(data.passages[passage.head][2]) : [citation.file ?? citation.source ?? citation.title, citation.page === null || citation.page === undefined ? null : t("page", { n: citation.page }), citation.heading];
   return el("li", { class: citationHolds(citation) ? "citation" : "citation bad" },
     icon(citationSigns[citation.status] ?? "warn"),
     el("div", {},
       el("p", {}, el("strong", {}, `[${citation.number}] `, word("citation", citation.status)), citation.statement ? [" ", iso(citation.statement)] : null),
       citation.quote ? el("blockquote", {}, iso(citation.quote)) : null,
-      el("p", { class: "small muted" }, where.filter(Boolean).map((part) => [iso(part), " · "]), citation.reason ? iso(citation.reason) : null)));
+      el("p", { class: "small muted" }, where.filter(Boolean).map((part) => [iso(part), " · "]), citation.reason ? iso(sentence(citation.reason)) : null)));
 }
 
 function passagesView(question, run) {

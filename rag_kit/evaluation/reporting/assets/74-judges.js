@@ -38,6 +38,9 @@ function verdict(yes) {
 
 function detailTable(list, depth) {
   const keys = [...new Set(list.flatMap((item) => Object.keys(item)))];
-  const cell = (item, key) => (/verdict|attributed|supported/.test(key) && (item[key] === 0 || item[key] === 1) ? verdict(item[key] === 1) : tree(item[key], depth + 1));
+  const cell = (item, key) => {
+    if (/verdict|attributed|supported/.test(key) && (item[key] === 0 || item[key] === 1)) return verdict(item[key] === 1);
+    return key === "kind" ? word("key", item[key]) : tree(item[key], depth + 1);
+  };
   return table(t("details"), "details", keys.map((key) => word("key", key)), list.map((item) => el("tr", {}, keys.map((key) => el("td", {}, cell(item, key))))));
 }
