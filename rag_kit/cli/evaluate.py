@@ -46,7 +46,7 @@ _COLUMN = "which column of the set is which field, such as answers=Solution (usu
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``evaluate``."""
     add = parser.add_argument
-    text = "set of questions: .jsonl, .csv, .tsv, .parquet, or a folder"
+    text = "set of questions: .jsonl, .csv, .tsv, .parquet, .xlsx, or a folder"
     add("dataset", metavar="DATASET", type=Path, help=text)
     add("--metric", action="append", dest="metrics", metavar="NAME", help=_METRIC)
     parser.set_defaults(columns=[], minima=[], metrics=[])
@@ -80,9 +80,10 @@ def _pair(text: str) -> tuple[str, str]:
 def _minimum(text: str) -> tuple[str, float]:
     """Read ``METRIC=VALUE``, a mean to reach; argparse refuses a wrong one before a run that may take hours."""
     name, value = _pair(text)
-    if not math.isfinite(float(value)):
-        raise ValueError(value)
-    return name, float(value)
+    with suppress(ValueError):
+        if math.isfinite(number := float(value)):
+            return name, number
+    raise argparse.ArgumentTypeError(f"{value!r:.80} is no number; give a form such as mrr=0.8")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -170,8 +170,8 @@ def _load_huggingface(folder: Path) -> Any:
         return datasets.load_dataset(str(folder.resolve(strict=True)), streaming=True)
     except Exception as error:  # its own classes, pyarrow's, and those of a file's reader
         raise InvalidInputError(
-            f"{folder.name!r} is no data set that can be read ({error}); give a file, a BEIR folder, or a folder "
-            "with Parquet, JSON Lines or CSV files"
+            f"{folder.name!r} is no data set that can be read; give a file of questions, a BEIR folder, or a folder "
+            f"with Parquet, JSON Lines or CSV files (Hugging Face's datasets: {error})"
         ) from error
 
 

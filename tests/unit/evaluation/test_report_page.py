@@ -494,7 +494,10 @@ def test_what_the_kit_says_of_a_value_has_chinese_words() -> None:
 
 def test_what_is_filled_into_a_sentence_is_said_in_chinese_too() -> None:
     """Two fields of which one must be there, and the warning below a metric of Ragas's for other letters."""
-    assert in_chinese("the example has neither answers nor reference") == "这个问题既没有 answers，也没有 reference"
+    assert (
+        in_chinese("the example has neither answers nor reference")
+        == "这个问题既没有 answers，也没有 reference"
+    )
     assert "words" not in in_chinese("Ragas's words are those between blanks; see ours_rouge_l")
     assert in_chinese("He is neither here nor there") == "He is neither here nor there"
 

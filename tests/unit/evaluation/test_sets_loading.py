@@ -486,7 +486,7 @@ def test_a_set_that_was_cut_is_refused(tmp_path):
 def test_folders_and_files_that_are_no_sets(tmp_path):
     """Nothing in it, a broken save_to_disk, an unknown ending, nothing there."""
     (tmp_path / "empty").mkdir()
-    assert "no data set that can be read" in refusal(EvaluationSet.load, tmp_path / "empty")
+    assert "no data set that can be read; give a file" in refusal(EvaluationSet.load, tmp_path / "empty")
     lines(tmp_path / "empty" / "state.json", {"_data_files": "x"})
     assert "no data set that can be read" in refusal(EvaluationSet.load, tmp_path / "empty")
     (tmp_path / "a.txt").write_text("x")
