@@ -188,20 +188,16 @@ class _Writer:
             path = target.with_suffix(".progress.jsonl")
             records = [record for _, record in read_log(path) if record]
             self.written = {record["set"] for record in records if "set" in record}
-            self._check_unedited(target)
+            fingerprint = ""
+            with suppress(InvalidInputError):
+                fingerprint = EvaluationSet.load(target).fingerprint()
+            if target.exists() and fingerprint not in self.written:
+                raise InvalidInputError(
+                    f"{str(target)!r} was edited, or is no set that generate wrote; name another file, or move it away"
+                )
             self.log = AppendLog(path)
             stored = [(record["key"], record["items"]) for record in records if "items" in record]
             self.stored = {key: items for key, items in stored if _FAILURE not in items}
-
-    def _check_unedited(self, target: Path) -> None:
-        """Refuse to replace a set that `save` did not write as it is now."""
-        fingerprint = ""
-        with suppress(InvalidInputError):
-            fingerprint = EvaluationSet.load(target).fingerprint()
-        if target.exists() and fingerprint not in self.written:
-            raise InvalidInputError(
-                f"{str(target)!r} was edited, or is no set that generate wrote; name another file, or move it away"
-            )
 
     def save(self, questions: GeneratedSet, target: Path) -> None:
         """Write the set, but first to the log its hash, by which it is known whether somebody edited it."""

@@ -27,6 +27,7 @@ from rag_kit.evaluation.runs.rows import digest
 _MAX_DEPTH = 60
 _MAX_OBJECTS = 8000
 _PLAIN = (str, int, float, bool, bytes, type(None))
+_ITEMS = (list, tuple, set, frozenset, Mapping)
 _TEXTS = (Enum, PurePath, Decimal, date, timedelta)  # what a text says all of
 #: Fields of LangChain objects that do not change their results.
 _IGNORED_FIELDS = frozenset(
@@ -40,22 +41,11 @@ _KNOWN_PACKAGES = frozenset(
      "sentence_transformers", "chromadb", "builtins", "threading", "asyncio", "_thread", "collections", "functools",
      "re", "sqlite3"}
 )  # fmt: skip
-#: Methods by which a function changes a list, a set or a mapping that it works with.
+#: Instructions and methods by which a function changes a list, a set, a mapping or an object that it reads.
 _CHANGES = frozenset(
-    {
-        "append",
-        "extend",
-        "insert",
-        "add",
-        "update",
-        "setdefault",
-        "pop",
-        "popitem",
-        "remove",
-        "discard",
-        "clear",
-    }
-)
+    {"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "append", "extend", "insert", "add", "update", "setdefault", "pop",
+     "popitem", "remove", "discard", "clear"}
+)  # fmt: skip
 #: Attributes of graphs and Runnables without declared fields that hold their parts.
 _PART_ATTRIBUTES = ("nodes", "bound", "steps", "func", "afunc", "kwargs", "writers")
 
@@ -79,12 +69,13 @@ def pipeline_hash(pipeline: Any) -> str:
 
 def unseen_variables(pipeline: Any) -> list[str]:
     """Return name and type of each variable with items that a pipeline's functions read and its hash does not see."""
-    functions = filter(inspect.isfunction, _parts_in(pipeline))
+    functions = [part for part in _parts_in(pipeline) if inspect.isfunction(part) and _is_own(part)]
     read = [item for function in functions for item in _outer_values(function)]
-    seen = (*_PLAIN, type, list, tuple, set, frozenset, Mapping)
-    unseen = [item for item in read if not isinstance(item[1], seen) and not _is_part(item[1])]
+    unseen = [
+        item for item in read if not isinstance(item[1], (*_PLAIN, *_ITEMS, type)) and not _is_part(item[1])
+    ]
     return sorted(
-        {f"{name} ({type(value).__qualname__})" for name, value in unseen if hasattr(value, "__len__")}
+        {f"{name} ({type(item).__qualname__})" for name, item in unseen if hasattr(item, "__len__")}
     )
 
 
@@ -143,7 +134,7 @@ def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
 
 def _parts_of(value: Any) -> Any:
     """Return the parts of an object that decide its results, as a collection: its items, its code, or its settings."""
-    if isinstance(value, (list, tuple, set, frozenset, Mapping)):
+    if isinstance(value, _ITEMS):
         return value
     if isinstance(value, types.CodeType):  # not line numbers: moving a function does not change it
         return [value.co_code, value.co_names, value.co_consts]
@@ -193,9 +184,12 @@ def _outer_values(function: types.FunctionType) -> list[list[Any]]:
         outer[name] = None
         with suppress(ValueError):  # the cell is still empty
             outer[name] = cell.cell_contents
-    steps = list(_steps(function.__code__))
+    codes = [function.__code__]
+    for code in codes:  # also that of functions and comprehensions in it
+        codes += [item for item in code.co_consts if isinstance(item, types.CodeType)]
+    steps = [step for code in codes for step in dis.get_instructions(code)]
     names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    names = names.union(function.__code__.co_freevars) & set(outer) - set(_written(steps))
+    names = names.union(function.__code__.co_freevars) & set(outer) - _written(steps)
     values = []
     for name in sorted(names):
         value = outer[name]
@@ -207,26 +201,18 @@ def _outer_values(function: types.FunctionType) -> list[list[Any]]:
     return values
 
 
-def _steps(code: types.CodeType) -> Iterator[dis.Instruction]:
-    """Yield the instructions of code, and of functions and comprehensions in it."""
-    yield from dis.get_instructions(code)
-    for inner in (item for item in code.co_consts if isinstance(item, types.CodeType)):
-        yield from _steps(inner)
-
-
-def _written(steps: Sequence[dis.Instruction]) -> Iterator[str]:
-    """Yield the outer variables that instructions assign to, or change by a method such as ``append`` or an item."""
-    # line and column; ``asked.append`` starts where ``asked`` does
-    starts = [tuple(step.positions or ())[::2] for step in steps]
-    changes = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR")
-    changed = {
-        start for step, start in zip(steps, starts, strict=True)
-        if step.opname in changes or step.argval in _CHANGES
-    } - {(), (None, None)}  # fmt: skip
-    for step, start in zip(steps, starts, strict=True):
-        is_changed = step.opname in ("LOAD_GLOBAL", "LOAD_DEREF") and start in changed
-        if is_changed or step.opname in ("STORE_GLOBAL", "STORE_DEREF"):
-            yield step.argval
+def _written(steps: Sequence[dis.Instruction]) -> set[str]:
+    """Return the outer variables that instructions assign to, or change by a method such as ``append`` or an item."""
+    # line and column in the source: ``asked.append`` starts where ``asked`` does
+    placed = [(step, tuple(step.positions or ())[::2]) for step in steps]
+    loads = [(step.argval, place) for step, place in placed if step.opname in ("LOAD_GLOBAL", "LOAD_DEREF")]
+    others = [(step, place) for step, place in placed if step.opname not in ("LOAD_GLOBAL", "LOAD_DEREF")]
+    changed = {place for step, place in others if {step.opname, str(step.argval)} & _CHANGES} - {
+        (),
+        (None, None),
+    }
+    assigned = {step.argval for step in steps if step.opname in ("STORE_GLOBAL", "STORE_DEREF")}
+    return assigned | {name for name, place in loads if place in changed}
 
 
 def _settings_of(value: Any) -> dict[str, Any]:
@@ -237,7 +223,7 @@ def _settings_of(value: Any) -> dict[str, Any]:
         return {name: getattr(value, name, None) for name in sorted(names)}
     if is_dataclass(value):
         names = [info.name for info in fields(value) if info.init]
-        return {name: _without_results(getattr(value, name, None)) for name in names}
+        return {name: getattr(value, name, None) for name in names}
     if cls.__module__.startswith(("langgraph", "langchain")):
         return {name: item for name in _PART_ATTRIBUTES if (item := getattr(value, name, None))}
     try:
@@ -246,20 +232,10 @@ def _settings_of(value: Any) -> dict[str, Any]:
         arguments = set()
     settings = {}
     for name, item in sorted(getattr(value, "__dict__", {}).items()):
-        if _is_part(item) or (
-            name.lstrip("_") in arguments and isinstance(item, (*_PLAIN, list, tuple, dict))
-        ):
+        plain = (*_PLAIN, *_ITEMS) if _is_own(cls) else _PLAIN
+        if _is_part(item) or (name.lstrip("_") in arguments and isinstance(item, plain)):
             settings[name] = item
     return settings
-
-
-def _without_results(value: Any) -> Any:
-    """Return only the pipeline parts of a list or mapping: other items may be results that a function collects."""
-    if isinstance(value, (list, set)):
-        return [item for item in value if _is_part(item)]
-    if isinstance(value, dict):
-        return {name: item for name, item in value.items() if _is_part(item)}
-    return value
 
 
 def _is_part(value: Any) -> bool:

@@ -203,14 +203,9 @@ class TuningResult(TabularResult):
         if self.trials[0] not in listed:
             listed[-1] = self.trials[0]
         rows = [
-            [
-                t.number or self._say("default"),
-                t.value,
-                self._say(t.state),
-                json.dumps(dict(t.settings), ensure_ascii=False),
-            ]
-            for t in listed
-        ]
+            [t.number or self._say("default"), t.value, self._say(t.state),
+             json.dumps(dict(t.settings), ensure_ascii=False)] for t in listed
+        ]  # fmt: skip
         header = self._say(f"setting|{self.setup['metric']}|state|values").split("|")
         return Table(header, rows, right=[0, 1], width=120)
 

@@ -73,7 +73,7 @@ def test_a_report_is_written(two: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_report_is_in_the_language_of_most_questions(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the command and of write_report, of one run and of several; --language and a comparison's decide."""
+    """The command and write_report agree, for one run and several; --language and a comparison's decide."""
     runs = []
     for name in ("three", "four"):
         rows = [

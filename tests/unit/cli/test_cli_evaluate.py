@@ -124,7 +124,7 @@ def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.Captur
 def test_an_edited_retriever_of_ones_own_is_asked_again(
     graph: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its code is part of its version, also that of a function that it calls; so are options of a built-in one."""
+    """The version has its code, also that of a function that it calls, and the options of a built-in one."""
     code = (
         "from rag_kit.retrieval import index_retriever\ndef depth():\n    return 1\n"
         "def make(index):\n    return index_retriever(index, 'bm25', depth())\n"

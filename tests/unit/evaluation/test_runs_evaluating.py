@@ -392,15 +392,15 @@ def test_a_pipeline_with_other_settings_is_asked_again(tmp_path: Path) -> None:
     [
         'CONFIG = {"answer": "两年"}\ndef ask(question): return CONFIG["answer"]',
         'YEARS = ["两年"]\ndef ask(question): return [year for year in YEARS][0]',
-        'def helper(): return "两年"\nasync def ask(question): return helper()',
+        'def update(): return "两年"\nasync def ask(question): return update()',
         'class Base:\n  text = "两年"\n  def say(self): return self.text\n'
         "class Own(Base): pass\ndef ask(question): return Own().say()",
         'import re\nYEAR = re.compile("两年")\ndef ask(question): return YEAR.pattern',
         'def make():\n  config = {"answer": "两年"}\n  return lambda question: config["answer"]\nask = make()',
         "class Own:\n  def __init__(self, texts): self.texts = texts\n"
         '  def __call__(self, question): return self.texts["a"]\nask = Own({"a": "两年"})',
-        'import sys\nlast, asked = "", []\ndef ask(question):\n  global last\n  last = question\n'
-        '  asked.append(question)\n  return "两年"',
+        'last, asked, counts = "", [], {"all": 0}\ndef ask(question):\n  global last\n  last = question\n'
+        '  asked.append(question)\n  counts["all"] += 1\n  return "两年"',
     ],
 )
 def test_what_a_function_reads_or_calls_is_part_of_it(code: str, tmp_path: Path) -> None:
