@@ -69,7 +69,7 @@ def pipeline_hash(pipeline: Any) -> str:
 
 def unseen_variables(pipeline: Any) -> list[str]:
     """Return name and type of each variable with items that a pipeline's functions read and its hash does not see."""
-    functions = [part for part in _parts_in(pipeline) if inspect.isfunction(part) and _is_own(part)]
+    functions = [part for part in _parts_in(pipeline) if inspect.isfunction(part) and is_own(part)]
     read = [item for function in functions for item in _outer_values(function)]
     unseen = [
         item for item in read if not isinstance(item[1], (*_PLAIN, *_ITEMS, type)) and not _is_part(item[1])
@@ -118,7 +118,7 @@ def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
     """Describe a value as plain JSON; ``seen`` maps ids of the objects described so far to their number and object."""
     if isinstance(value, _PLAIN):
         return repr(value) if isinstance(value, (float, bytes)) else value
-    if isinstance(value, (*_TEXTS, types.ModuleType)) or (isinstance(value, type) and not _is_own(value)):
+    if isinstance(value, (*_TEXTS, types.ModuleType)) or (isinstance(value, type) and not is_own(value)):
         return value.__name__ if isinstance(value, types.ModuleType) else str(value)
     if id(value) in seen:
         return ["seen", seen[id(value)][0]]
@@ -156,7 +156,7 @@ def _parts_of(value: Any) -> Any:
 
 def _code_of(cls: type) -> list[list[Any]]:
     """Return name and value of the functions and plain data of a class, and of one's own classes that it extends."""
-    bases = [base for base in cls.__mro__ if _is_own(base) or (base is cls and not _is_known(base))]
+    bases = [base for base in cls.__mro__ if is_own(base) or (base is cls and not _is_known(base))]
     found = []
     for name, item in (pair for base in bases for pair in sorted(vars(base).items())):
         # of a static or class method, or a property, the function
@@ -166,7 +166,7 @@ def _code_of(cls: type) -> list[list[Any]]:
     return found
 
 
-def _is_own(value: Any) -> bool:
+def is_own(value: Any) -> bool:
     """Tell whether a module, a class or a function is one's own: of no known and no installed package."""
     name = str(value.__name__ if isinstance(value, types.ModuleType) else value.__module__)
     folders = Path(getattr(sys.modules.get(name), "__file__", None) or "").parts
@@ -179,7 +179,7 @@ def _outer_values(function: types.FunctionType) -> list[list[Any]]:
 
     What it assigns to, or changes by a method or an item, is what it counts or collects, and is left out.
     """
-    outer = dict(function.__globals__) if _is_own(function) else {}
+    outer = dict(function.__globals__) if is_own(function) else {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         outer[name] = None
         with suppress(ValueError):  # the cell is still empty
@@ -194,7 +194,7 @@ def _outer_values(function: types.FunctionType) -> list[list[Any]]:
     for name in sorted(names):
         value = outer[name]
         if isinstance(value, types.ModuleType):  # what is read of it, if it is one's own
-            attributes = {str(step.argval) for step in steps} & set(vars(value) if _is_own(value) else ())
+            attributes = {str(step.argval) for step in steps} & set(vars(value) if is_own(value) else ())
             values += [[f"{name}.{attribute}", vars(value)[attribute]] for attribute in sorted(attributes)]
         else:
             values.append([name, value])
@@ -232,7 +232,7 @@ def _settings_of(value: Any) -> dict[str, Any]:
         arguments = set()
     settings = {}
     for name, item in sorted(getattr(value, "__dict__", {}).items()):
-        plain = (*_PLAIN, *_ITEMS) if _is_own(cls) else _PLAIN
+        plain = (*_PLAIN, *_ITEMS) if is_own(cls) else _PLAIN
         if _is_part(item) or (name.lstrip("_") in arguments and isinstance(item, plain)):
             settings[name] = item
     return settings

@@ -21,6 +21,7 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.fingerprint import is_own, pipeline_hash
 from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.metering import (
     Prices,
@@ -294,7 +295,7 @@ class Run:
 
 
 def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
-    """Hash what decides a metric's values: class, name, settings, and what it uses of the judge's fingerprint."""
+    """Hash what decides a metric's values: class, name, settings, own code, what it uses of the judge's fingerprint."""
     settings = metric.settings()
     used = dict(judge or {}) if metric.needs_judge or metric.needs_embeddings else {}
     if not metric.needs_embeddings:
@@ -303,7 +304,8 @@ def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
         hashes = used["prompts"].items()
         used["prompts"] = {key: text_hash for key, text_hash in hashes if key.partition(".")[0] in names}
     class_name = f"{type(metric).__module__}.{type(metric).__qualname__}"
-    return digest({"name": metric.name, "class": class_name, "settings": settings, "judge": used})
+    code = {"code": pipeline_hash(type(metric))} if is_own(type(metric)) else {}
+    return digest({"name": metric.name, "class": class_name, "settings": settings, "judge": used, **code})
 
 
 def versions() -> dict[str, str]:

@@ -418,6 +418,20 @@ def test_what_a_function_reads_or_calls_is_part_of_it(code: str, tmp_path: Path)
     )
 
 
+def test_an_edited_metric_of_ones_own_is_computed_again(tmp_path: Path) -> None:
+    """Its code, and what that reads, are part of its key; the pipeline is not asked."""
+    code = (
+        "from rag_kit.evaluation.cells import Cell\nfrom rag_kit.evaluation.metric import Metric\nVALUE = 0.25\n"
+        "class Own(Metric):\n  name, source, stage = 'ours_own', 'ours', 'generation'\n"
+        "  async def score(self, example, output, judge): return Cell.ok(VALUE)"
+    )
+    for text, scored, value in ((code, 5, 0.25), (code, 0, 0.25), (code.replace("0.25", "0.5"), 5, 0.5)):
+        exec(text, namespace := {"__name__": "own_module"})
+        results = run(lambda question: "Yes.", namespace["Own"](), tmp_path, name="mine", version="1")
+        assert results.manifest["done"]["scored"] == scored and results.values("ours_own")["q0"] == value
+    assert results.manifest["done"]["asked"] == 0
+
+
 def test_variables_that_the_hash_does_not_see_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
