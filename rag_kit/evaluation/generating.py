@@ -59,12 +59,13 @@ class GeneratedSet(EvaluationSet):
         """Say how many questions were kept, and how many were refused and why."""
         kinds = ", ".join(f"{len(part)} {kind}" for kind, part in self.slices("type").items())
         kept = f"{len(self)} questions ({kinds})" if self else "No question was kept"
-        lines = [f"{kept}; the model was asked about {self.asked} passages or pairs of them"]
+        end = ":" if self.dropped else "."  # so that it is also read well on one line, as an error is
+        lines = [f"{kept}; the model was asked about {self.asked} passages or pairs of them{end}"]
         for reason, n in self.dropped.items():
             what = f"{n:>5} failed" if reason == _FAILURE[1] else f"{n:>5} refused, {reason}"
-            lines.append(f"  {what}: {pieces.REASONS[reason]}")
+            lines.append(f"  {what}: {pieces.REASONS[reason]}.")
         if self.stopped_by:
-            lines.append(f"ended early: {self.stopped_by}")
+            lines.append(f"Ended early: {self.stopped_by}.")
         return "\n".join(lines)
 
 
@@ -149,7 +150,14 @@ async def agenerate(
         if not result and reached and not result.refused:
             raise reached
         if not result:
-            first = next((f"\nThe first: {item}" for item in result.refused if item["question"]), "")
+            first = next(
+                (
+                    f"\nThe first: {item['question']} ({item['reason']})"
+                    for item in result.refused
+                    if item["question"]
+                ),
+                "",
+            )
             raise ModelOutputError(f"{result.report()}{first}")
         if target is not None:
             await run_in_thread(writer.save, result, target)
