@@ -152,7 +152,7 @@ async def agenerate(
         if not result:
             first = next(
                 (
-                    f"\nThe first: {item['question']} ({item['reason']})"
+                    f"\nThe first: {item['question']!r:.400} ({item['reason']})"
                     for item in result.refused
                     if item["question"]
                 ),

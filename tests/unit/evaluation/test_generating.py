@@ -134,7 +134,7 @@ def test_what_is_dropped_is_counted_by_reason(change, check, reason):
         one({**GOOD, **change}, {**FINE, **check}, models=models)
     assert len(models[0].seen) == (2 if check else 1)
     assert f"1 refused, {reason}: {REASONS[reason]}" in str(caught.value)
-    assert not change.get("question") or change["question"] in str(caught.value)
+    assert not change.get("question") or repr(change["question"]) in str(caught.value)
 
 
 async def test_a_set_without_a_question_is_an_error(tmp_path):
@@ -147,7 +147,7 @@ async def test_a_set_without_a_question_is_an_error(tmp_path):
     item["quotes"] = [chinese.page_content[:20]]
     model = Scripted(write=lambda prompt: {"questions": [item]}, seen=[])
     settings: dict[str, Any] = {"n": 1, "kinds": ["single_hop"], "out": out}
-    with pytest.raises(ModelOutputError, match=r"The first: 天枢水泵是格蕾丝造的吗？ \(leaks_answer\)"):
+    with pytest.raises(ModelOutputError, match=r"The first: '天枢水泵是格蕾丝造的吗？' \(leaks_answer\)"):
         await agenerate([chinese], model, **settings)
     with pytest.raises(ModelOutputError, match="1 refused, leaks_answer"):
         generate([chinese], model, **settings)
