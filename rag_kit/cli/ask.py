@@ -204,8 +204,11 @@ class AnswerPrinter:
         citations = sorted(result["citations"], key=lambda citation: citation["number"])
         quotes_of: dict[str, list[str]] = {}
         for citation in citations:
-            if quote := citation["quote"]:
-                quotes_of.setdefault(f"[{citation['number']}] {place_of(citation)}", []).append(quote)
+            if quote := citation[
+                "quote"
+            ]:  # of a passage, which says whether its place is a page, a slide or a sheet
+                place = place_of(result["documents"][citation["number"] - 1].metadata)
+                quotes_of.setdefault(f"[{citation['number']}] {place}", []).append(quote)
         if quotes_of:
             say("\n来源" if result["language"] == "zh" else "\nSources", style="bold")
         for source, quotes in quotes_of.items():

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from support.command_line import ingest_pages
 
@@ -41,6 +42,24 @@ def test_answers_in_both_languages(graph: str, index: Path, capsys: pytest.Captu
         out, _ = capsys.readouterr()
         answer, sources = out.split(f"\n{heading}")
         assert answer.count(said) == 1 and file in sources and said in sources
+
+
+@every_graph
+def test_a_source_in_a_spreadsheet_is_a_sheet(
+    graph: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The place of a quote is told as that of its passage, and not as a page."""
+    book = openpyxl.Workbook()
+    book.worksheets[0].title = "价目"
+    for row in (["产品", "保修期"], ["天枢水泵", "两年"]):
+        book.worksheets[0].append(row)
+    (tmp_path / "docs").mkdir()
+    book.save(tmp_path / "docs" / "价目表.xlsx")
+    index = ("--index", str(tmp_path / "index"))
+    assert main(["ingest", str(tmp_path / "docs"), *index, "--embedding-model", "none"]) == exits.OK
+    capsys.readouterr()
+    assert main(["ask", "天枢水泵的保修期是多长？", *index, "--graph", graph]) == exits.OK
+    assert "价目表.xlsx · sheet 价目" in (said := capsys.readouterr().out) and "page" not in said
 
 
 @every_graph
