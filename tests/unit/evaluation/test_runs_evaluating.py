@@ -419,7 +419,7 @@ def test_what_a_function_reads_or_calls_is_part_of_it(code: str, tmp_path: Path)
 
 
 def test_an_edited_metric_of_ones_own_is_computed_again(tmp_path: Path) -> None:
-    """Its code, and what that reads, are part of its key; the pipeline is not asked."""
+    """The key has its code, and what that reads; the pipeline is not asked."""
     code = (
         "from rag_kit.evaluation.cells import Cell\nfrom rag_kit.evaluation.metric import Metric\nVALUE = 0.25\n"
         "class Own(Metric):\n  name, source, stage = 'ours_own', 'ours', 'generation'\n"
