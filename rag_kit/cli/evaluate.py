@@ -155,36 +155,38 @@ def _hint_replaced(out: Path | None, version: str | None) -> None:
 @contextmanager
 def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, str | None]]:
     """Yield the pipeline, its name, and a version that says what it is made of; close the index afterwards."""
-    from rag_kit.evaluation.runs.evaluating import load_object
-    from rag_kit.evaluation.runs.fingerprint import pipeline_hash
-
     name = arguments.pipeline
     index_options = pick(arguments, "index", "graph", "k", "filter", "model", "base_url")
     if ":" in name and not index_options:
         yield name, name, None
-        return
-    code = f"code={pipeline_hash(load_object(name))[:12]}, " if ":" in name else ""
-    settings = f"{code}k={arguments.k or DEFAULT_K}, filter={arguments.filter}"
-    for option in ("rerank", "allow_degraded", "embedding_model"):
-        settings += f", {option}={value}" if (value := getattr(arguments, option)) else ""
-    if arguments.graph is None:
+    elif arguments.graph is None:
         with open_retriever(arguments) as (index, retriever):
-            yield retriever, name, f"{name}, {settings}, index={_hash_of(index)}"
-        return
-    with open_graph(arguments, output="full") as (index, _, graph, model):
-        hint(model)
-        name = f"{arguments.graph} {name}"
-        yield graph, name, f"{name}, model={model}, {settings}, index={_hash_of(index)}"
+            yield retriever, name, f"{name}, {_settings(arguments, index)}"
+    else:
+        with open_graph(arguments, output="full") as (index, _, graph, model):
+            hint(model)
+            name = f"{arguments.graph} {name}"
+            yield graph, name, f"{name}, model={model}, {_settings(arguments, index)}"
 
 
-def _hash_of(index: DocumentIndex) -> str:
-    """Return a hash of the ids and texts in an index; it is part of a pipeline's version."""
+def _settings(arguments: argparse.Namespace, index: DocumentIndex) -> str:
+    """Write what decides the results of a search: options, code of one's own, a hash of ids and texts in the index."""
+    from rag_kit.evaluation.runs.evaluating import load_object
+    from rag_kit.evaluation.runs.fingerprint import pipeline_hash
+
+    settings = {"k": arguments.k or DEFAULT_K, "filter": arguments.filter}
+    settings |= {
+        name: getattr(arguments, name) or None for name in ("rerank", "allow_degraded", "embedding_model")
+    }
+    if ":" in arguments.pipeline:
+        settings["code"] = pipeline_hash(load_object(arguments.pipeline))[:12]
     digest = hashlib.sha256()
     ids = sorted(index.ids())
     for start in range(0, len(ids), 1000):
         for document in index.get(ids[start : start + 1000]):
             digest.update(f"{document.id}\0{document.page_content}\0".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:12]
+    settings["index"] = digest.hexdigest()[:12]
+    return ", ".join(f"{name}={value}" for name, value in settings.items() if value is not None)
 
 
 def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | None:
