@@ -59,8 +59,8 @@ class GeneratedSet(EvaluationSet):
         """Say how many questions were kept, and how many were refused and why."""
         kinds = ", ".join(f"{len(part)} {kind}" for kind, part in self.slices("type").items())
         kept = f"{len(self)} questions ({kinds})" if self else "No question was kept"
-        end = ":" if self.dropped else "."  # so that it is also read well on one line, as an error is
-        lines = [f"{kept}; the model was asked about {self.asked} passages or pairs of them{end}"]
+        # signs at the ends, so that it is read well on one line, too, as an error is
+        lines = [f"{kept}; the model was asked about {self.asked} passages or pairs of them."]
         for reason, n in self.dropped.items():
             what = f"{n:>5} failed" if reason == _FAILURE[1] else f"{n:>5} refused, {reason}"
             lines.append(f"  {what}: {pieces.REASONS[reason]}.")
@@ -204,8 +204,8 @@ class _Writer:
                     f"{str(target)!r} was edited, or is no set that generate wrote; name another file, or move it away"
                 )
             self.log = AppendLog(path)
-            stored = [(record["key"], record["items"]) for record in records if "items" in record]
-            self.stored = {key: items for key, items in stored if _FAILURE not in items}
+            replies = [record for record in records if _FAILURE not in record.get("items", [_FAILURE])]
+            self.stored = {record["key"]: record["items"] for record in replies}
 
     def save(self, questions: GeneratedSet, target: Path) -> None:
         """Write the set, but first to the log its hash, by which it is known whether somebody edited it."""
