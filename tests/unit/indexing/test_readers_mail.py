@@ -96,7 +96,7 @@ _CUT_SUBJECT = "Subject: " + "\n ".join(f"=?gb2312?B?{word}?=" for word in _CUT_
 
 
 def test_a_short_subject_without_a_charset_has_that_of_the_text(text_of):
-    """Its bytes may be well-formed UTF-8 of other letters, as those of these four characters are."""
+    """Bytes of a few Chinese characters may be well-formed UTF-8 of other letters."""
     head = "Subject: 停水通知\nContent-Type: text/plain; charset=gb2312\n\n"
     assert text_of("a.eml", (head + "三月五日停水。").encode("gbk")) == "# 停水通知\n\n三月五日停水。"
 
