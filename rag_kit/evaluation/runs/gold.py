@@ -89,24 +89,23 @@ def look_for_ambiguous(
         key for example in examples for key, grade in example.relevant.items() if grade > 0 and "/" not in key
     }
     sources = searched_documents(pipeline) if names else []
-    files = {name: set[str]() for name in names}
-    for source in [corpus or ()] if sources is None else sources:
+    ambiguous: dict[str, list[str]] = {}
+    for source in (
+        [corpus or ()] if sources is None else sources
+    ):  # each writes the path of a file in its own way
         if isinstance(source, DocumentIndex):
             paths = source.sources()
         else:
             paths = [str(each.metadata.get("file")) for each in _read_passages(source, set(), whole=True)]
+        files: dict[str, set[str]] = {}
         for path in paths:
-            if (name := path.rpartition("/")[2]) in files:
-                files[name].add(path)
-    ambiguous = {}
-    for name, found in files.items():
-        parts = [path.split("/") for path in sorted(found)]
-        while (
-            len(parts) > 1 and len({folder for folder, *_ in parts}) == 1
-        ):  # the folder that all of them are in
-            parts = [inner for _, *inner in parts]
-        if len(parts) > 1:
-            ambiguous[name] = ["/".join(path) for path in parts]
+            files.setdefault(path.rpartition("/")[2], set()).add(path)
+        for name in names & files.keys():
+            parts = [path.split("/") for path in sorted(files[name])]
+            while len(parts) > 1 and len({folder for folder, *_ in parts}) == 1:  # that all of them are in
+                parts = [inner for _, *inner in parts]
+            if len(parts) > 1:
+                ambiguous[name] = ["/".join(path) for path in parts]
     if ambiguous:
         _log.warning("%s", describe_ambiguous(ambiguous))
     return ambiguous

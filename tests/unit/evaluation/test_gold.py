@@ -54,6 +54,11 @@ def test_a_name_of_several_files_is_named(caplog) -> None:
     assert "several files have: 说明.md (合同/说明.md, 手册/说明.md);" in note and note in caplog.messages
     whole = [Example("q0", "保密几年？", relevant={"docs/合同/说明.md": 1})]
     assert not evaluate(retriever, whole, ["mrr"], progress=False).notes
+    # one file, whose path two indexes write differently
+    other = BM25Retriever.from_documents([Document("年假", id="a.md", metadata={"file": "a.md"})])
+    both = EnsembleRetriever(retrievers=[retriever, other])
+    leave = [Example("q0", "年假几天？", relevant={"a.md": 1})]
+    assert not evaluate(both, leave, ["mrr"], progress=False).notes
 
 
 def test_files_folders_and_chunks_are_found_and_others_named() -> None:
