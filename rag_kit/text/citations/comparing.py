@@ -29,16 +29,18 @@ _MAX_DENIED = 2
 _WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
 # words that deny something, as a negation does
 _DENYING = word_set(
-    "exempt free prohibit forbid forbidden refus fail exclud prevent except"
-    " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除 除了 除外 停止 禁用 取消"
+    "exempt free prohibit forbid forbidden refus fail exclud prevent"
+    " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除外 停止 禁用 取消"
 )
-_ONE = ("one", "a", "an")
+_ONE = ("one", "a", "an", "一", "1")
+_EXCEPTING = word_set("except 除 除了")
 _EXCEPTS, _BESIDES = (
     word_set("except but exclud not no 除 除了 除外 不 无 没有 未"),
     word_set("还 也 另 另外 also 仍"),
 )
 _EXCEPTED_WITHIN = 4  # tokens after "except" in which what is excepted is looked for
 _MODALS = word_set("may can must shall 可 可以 能够 有权 应 应当 须 必须 务必")
+_OF_EACH = word_set("everi 都 均 一律 每 每天 每日 每周")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
 _LIMITS = word_set(
     "except unless only other others some certain exclud provid within 除 除外 以外 仅 只 部分 其他 其它 其余 个别"
@@ -117,7 +119,7 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
     words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
     words += [token.key for token in context if not token.value]
 
-    says_one = any(token.key in _ONE or token.key[0] == "一" for token in pair.quoted)
+    says_one = bool(_counted_once(pair.stated) & _counted_once(pair.quoted))
 
     def is_missing(token: Token) -> bool:
         if token.value and token.key == "1" and says_one:  # 1名 for 一名
@@ -130,6 +132,14 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
         )
 
     return [token for token in content if is_missing(token)]
+
+
+def _counted_once(text: Sequence[Token]) -> set[str]:
+    """Return what a text counts as one: "child" for "one child", "a child" and "1 child", 名 for 一名 and 1名."""
+    pairs = pairwise(token.key for token in text)
+    return {counted for count, counted in pairs if count in _ONE} | {
+        token.key[1:] for token in text if token.key[0] == "一" and len(token.key) > 1
+    }
 
 
 def _is_or_contains(word: str, others: Set[str]) -> bool:
@@ -183,9 +193,11 @@ def _opposite_or_negation(pair: Pair) -> str:
             return "opposite"
     if _widens(pair) or _includes_exception(pair):
         return "changed"
-    if any(_contradicts_cell(part, cell) for part, _ in pair.clauses for cell in pair.cells):
+    names = content_keys(pair.cells[0].text) if pair.cells else set[str]()
+    if any(_contradicts_cell(part, cell, names) for part, _ in pair.clauses for cell in pair.cells):
         return "negation"
-    if pair.cells and any(_is_about(pair.stated, cell) and cell.holds is not None for cell in pair.cells):
+    answers = any(_is_about(pair.stated, cell) and cell.holds is not None for cell in pair.cells)
+    if answers and not any(_denied(cell.text) for cell in pair.cells if cell.holds is None):
         return ""  # the cell says yes or no to all that is stated, as "no" does under "Basic" of a plan
     clauses = [(pair.stated, ())] if pair.cells or not pair.clauses else pair.clauses
     for part, clause in clauses:
@@ -199,15 +211,17 @@ def _opposite_or_negation(pair: Pair) -> str:
     return ""
 
 
-def _contradicts_cell(part: Sequence[Token], cell: CellTokens) -> bool:
+def _contradicts_cell(part: Sequence[Token], cell: CellTokens, names: Set[str]) -> bool:
     """Tell whether a part of a statement denies what a cell says of the column's header, or says what the cell denies.
 
-    "Commercial use is permitted" contradicts "not permitted" and "no" under the header "Commercial use".
+    "Commercial use is permitted" contradicts "not permitted" and "no" under the header "Commercial use". `names` has
+    the words by which the row is named.
     """
     if not _is_about(part, cell) or {token.key for token in part} & _DENYING:  # "exempt" denies as well
         return False
-    if cell.holds is not None:
-        return cell.holds == any(is_negation(token.key) for token in part)
+    if cell.holds is not None:  # of the header, or of what the row is named
+        about = {*_words_of_header(cell), *names}
+        return cell.holds == any(_has_form(word, about) for words in _denied(part) for word in words)
     denied = {words[0] for words in _denied(cell.text)}
     words = denied or content_keys(cell.text)
     is_stated = any(_has_form(word, content_keys(part)) for word in words)
@@ -258,7 +272,8 @@ def _includes_exception(pair: Pair) -> bool:
             rest = [t.key for t in pair.sentence if t.content and t not in following]
             has_rest = bool(stated.intersection(rest))
             if excepted and excepted[0] in stated and excepted[0] not in rest and has_rest:
-                return not _BESIDES.intersection(t.key for t in pair.sentence)
+                keys = {t.key for t in pair.sentence}
+                return bool(keys & (_OF_ALL | _OF_EACH)) and not keys & _BESIDES
     return False
 
 
@@ -298,7 +313,9 @@ def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], cells:
             is_denied_there = any(has_alike(word, denied_there) for word in words)
             if is_always_denied and has_alike(words[0], keys) and not is_denied_there:
                 # "exempt from" is "do not have to"
-                return "paraphrase" if {token.key for token in (*text, *other)} & _DENYING else "negation"
+                sides = {token.key for token in text}, {token.key for token in other}
+                is_open = (sides[0] | sides[1]) & _DENYING or (sides[0] ^ sides[1]) & _EXCEPTING
+                return "paraphrase" if is_open else "negation"
     negations = sum(is_negation(token.key) for token in stated)
     if negations > max(len(by_cells), sum(is_negation(token.key) for token in quoted)):
         return "paraphrase"

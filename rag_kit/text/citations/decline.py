@@ -107,6 +107,7 @@ class _Rules(NamedTuple):
     source: str  # names the sources
     clause: str  # parts clauses
     absent: str  # says that the sources lack something
+    unsaid: str  # says so in an answer that cites nothing, without a word on the sources
     absent_later: str  # says so where the sources were named before: "They do not name the actor"
     aside: str  # is about the sources, or a courtesy
     concludes: str  # draws an answer from what is there
@@ -129,8 +130,10 @@ _EN = _Rules(
         rf"|{_I_CANNOT}[^.]*?(?:{_SOURCE}|question|requested|{_INFO})"
         r"|\bquestion\b[^.]{0,60}? (?:(?:cannot|can't|is not|isn't) (?:be )?(?:answered|covered)(?! with one)|remains?"
         r"|unanswered|left)"
-        rf"|^(?:unable to|insufficient|not) (?:{_TELL}|{_INFO})(?!\w* \w+ (?:is|are|was|were|must|may|can)\b)|{_UNSAID}"
+        rf"|^(?:unable to|insufficient|not) (?:{_TELL}|{_INFO})(?!\w* \w+ (?:is|are|was|were|must|may|can)\b)"
+        rf"|^i (?:do not|don't) know\b(?! of)|^i (?:cannot|can't) {_TELL}"
     ),
+    unsaid=_UNSAID,
     absent_later=(  # not "The documents show that there was no information exchange"
         rf"^(?!{_SOURCE} \w+ that\b).*?\bthere(?: is|'s| are| was)(?:n't|(?: \w+ly)? (?:no|not|nothing))\b"
         rf".{{0,25}}?{_INFO}|{_I_CANNOT}"
@@ -181,7 +184,8 @@ _KNOW_ZH = "不(?:太|很|是很)?(?:知道|清楚|了解|确定|晓得|掌握)"
 _ASKED_ZH = "(?:多少|几|什么|谁|哪|是否|怎么|如何|何)"
 _FIND_ZH = "(?:没有?|未能?)(?:查询?|找|搜索?|检索|看)到|[查找搜看]不到"
 _UNSAID_ZH = (  # not 未写明用途的付款不予报销: there those that lack something are spoken of
-    rf"{_LEAD_ZH}(?<=我)(?:也|还|都|实在|并|暂时|目前)?(?:{_KNOW_ZH}|帮不上|[查找]不到)(?!的)"
+    # not 我们无法提供发票: that answers
+    rf"{_LEAD_ZH}(?:{_CANNOT_ZH})(?:(?<!提供)(?<!给出)(?<!得)|.{{0,12}}{_INFO_ZH})|{_LEAD_ZH}(?<=我)(?:也|还|都|实在|并|暂时|目前)?(?:{_KNOW_ZH}|帮不上|[查找]不到)(?!的)"
     rf"|^(?:这个?问题)?不(?:太|很)?(?:知道|清楚|了解)(?:$|[^的]{{0,40}}{_ASKED_ZH}[^的]{{0,40}}$)"
     rf"|{_LEAD_ZH}(?:{_FIND_ZH})(?:$|(?<=查不到)[^，的时者后]{{1,12}}$|.{{0,40}}{_ABOUT_ZH}.{{0,40}}{_INFO_ZH}$)"
     rf"|{_LEAD_ZH}(?:没有?|[查暂]?无)(?:.{{0,40}}{_ABOUT_ZH}.{{0,40}}{_INFO_ZH}|.{{0,40}}的(?:信息|内容|资料|答案)"
@@ -196,8 +200,9 @@ _ZH = _Rules(
         rf"(?:{_SOURCE_ZH})[^因由被]{{0,10}}?(?:没有?|未|不|无|缺乏|缺少).{{0,6}}?{_STATE_ZH}"
         rf"|(?:{_SOURCE_ZH}).{{0,6}}(?:不足|无关|看不出|[查找搜]不到|{_CANNOT_ZH})|问题.{{0,6}}(?:无关|没有|未|得不到)"
         r"|超出.*范围|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{0,24}?(?:答案|信息|内容|说明|记载)"
-        rf"|{_LEAD_ZH}(?:{_CANNOT_ZH})|我不知道|不在其中|{_UNSAID_ZH}"
+        rf"|^(?:因此|所以|暂时|目前|我(?!们)|还|也)*(?:{_CANNOT_ZH})|我不知道|不在其中"
     ),
+    unsaid=_UNSAID_ZH,
     absent_later=(rf"^[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未|没|^不){_STATE_ZH})|不清楚(?!的)"),
     aside=(
         rf"{_SOURCE_ZH}|^(?:它们?|其)?(?:而(?!是)|并|虽然|尽管|不过|但)|[只仅]|{_TOPIC_ZH}|抱歉|对不起|不好意思|恐怕|遗憾"
@@ -250,12 +255,17 @@ def is_declined(answer: str) -> bool:
     last = sentences(answer)[-1].text
     if _CONCLUDED.search(fold(last)) and not _MARK.search(last):
         return True
+    is_cited = _MARK.search(answer) is not None
     source_named = declined = False
     chars = other_chars = 0
     for clause, rules in _clauses(answer):
         source_named = source_named or re.search(rules.source, clause) is not None
         chars += len(clause)
-        if re.search(rules.absent, clause) or (source_named and re.search(rules.absent_later, clause)):
+        is_unsaid = not is_cited and re.search(rules.unsaid, clause) is not None
+        is_absent = re.search(rules.absent, clause) or (
+            source_named and re.search(rules.absent_later, clause)
+        )
+        if is_absent or is_unsaid:
             declined = True
         elif re.search(rules.concludes, clause):
             return False

@@ -9,7 +9,7 @@ from itertools import chain
 
 from rag_kit.text.citations.cutting import Clause, clauses
 from rag_kit.text.citations.placing import CellTokens, ValuePlace, row_places, sentence_places
-from rag_kit.text.citations.tokens import Token, content_keys, tokens
+from rag_kit.text.citations.tokens import Token, content_keys, is_negation, tokens
 from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
@@ -38,7 +38,7 @@ _ENDS_SENTENCE = re.compile(r"[.!?。！？;；]\W*$")
 _NUMBER_SIGN = re.compile(r"\bno\.?$", re.IGNORECASE)  # the end of a header such as "Article no."
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 _STRUCK = re.compile(r"~~[^~\n]{1,500}~~")
-_MINUS = re.compile(r"(?<![\w)\-])[-−](?=\d)")  # -5 is not 5
+_MINUS = re.compile(r"(?<=.)(?<![\w)\-\n])(?<!\d )[-−](?=\d)")  # -5 is not 5
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
 # words that say by which time a value is counted, as in a "monthly rent of 900 EUR" -> name of the unit
 _PERIODS = {word: word for word in ("month", "year", "week", "day", "hour")} | {
@@ -102,7 +102,7 @@ class PassageSource:
                 CellTokens(
                     tokens(_NUMBER_SIGN.sub("", cell.header)),
                     tokens(cell.text, cell.values),
-                    _YES_OR_NO.get(cell.text.lower()),
+                    _holds(cell.text, cell.header),
                 )
                 for cell in row.cells
             ]
@@ -297,6 +297,13 @@ class PassageSource:
             ranked.append(((*shared, -len(clause)), clause))
         _, best = max(ranked, key=lambda entry: entry[0])
         return best
+
+
+def _holds(text: str, header: str) -> bool | None:
+    """Tell whether a cell that says no more than yes or no affirms its header, which "no" under "not allowed" does."""
+    answer = _YES_OR_NO.get(text.lower())
+    is_negative = any(is_negation(token.key) for token in tokens(header))
+    return answer if answer is None else answer != is_negative
 
 
 def _period_of(word: str) -> str:

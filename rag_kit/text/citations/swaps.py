@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from itertools import pairwise, permutations, product
+from itertools import permutations, product
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
@@ -60,6 +60,7 @@ _SEQUENCES = [
 ]
 _ROLES = word_set("to from by 给 向 从 由 被 到 往 至 对 请 让 要求 委托 邀请 授权 通知")
 _AND = word_set("and or 和 与 及 以及 或")
+_PRONOUNS = word_set("he she it they him her them his its their 他 她 它 他们 该 其 此")
 _ARTICLES = word_set("the a an")
 _FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
 _TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
@@ -117,7 +118,8 @@ def names_of_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[C
     for part, words in zip(parts, keys, strict=True):
         missing = names - words
         has_other_name = any(token.name and token.key not in stated_keys for token in part)
-        if missing and has_other_name and stated_keys - names <= words:
+        has_pronoun = any(token.key in _PRONOUNS for token in part)  # which the missing name may be
+        if missing and has_other_name and not has_pronoun and stated_keys - names <= words:
             return any(missing <= others for others in keys)
     return False
 
@@ -252,13 +254,16 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     if not any(token.key in _AND for token in (*stated_tokens, *said_tokens)):
         agents, said_agents = _agents(stated_tokens), _agents(said_tokens)
         is_plain = not VOICE & {token.key for token in (*stated_tokens, *said_tokens)}
-        one_sided = (agents ^ said_agents) & names
+        one_sided = {name: verb for name, verb in (agents | said_agents).items() if name in names}
         for one, other in permutations(names, 2):
             if is_plain and _is_turned(one, other, stated_tokens, said_tokens):
                 return True
             # "A was seen by B" is "B saw A"
-            is_passive = bool({one, other} & one_sided)
-            if is_passive and _is_turned(one, other, stated_tokens, said_tokens[::-1]):
+            verb = one_sided.get(one) or one_sided.get(other)
+            is_passive = verb is not None and (agents.keys() & {one, other}) != (
+                said_agents.keys() & {one, other}
+            )
+            if is_passive and _is_turned(one, other, stated_tokens, said_tokens[::-1], verb):
                 return True
     for one, other in permutations(both, 2):
         for role in stated[one] & said[other] - {""}:
@@ -267,14 +272,19 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     return False
 
 
-def _agents(text: Sequence[Token]) -> set[str]:
-    """Return the words right behind "by", but for articles: who does what a passive tells."""
+def _agents(text: Sequence[Token]) -> dict[str, str]:
+    """Map who does what a passive tells, right behind "by" and maybe an article, to the word before "by"."""
     words = [token.key for token in text if token.key not in _ARTICLES]
-    return {agent for by, agent in pairwise(words) if by == "by"}
+    return {agent: verb for verb, by, agent in zip(words, words[1:], words[2:], strict=False) if by == "by"}
 
 
-def _is_turned(one: str, other: str, stated: Sequence[Token], said: Sequence[Token]) -> bool:
-    """Tell whether `one` is before `other` in a statement and behind it in a sentence, with the same word between."""
+def _is_turned(
+    one: str, other: str, stated: Sequence[Token], said: Sequence[Token], verb: str | None = None
+) -> bool:
+    """Tell whether `one` is before `other` in a statement and behind it in a sentence, with the same word between.
+
+    That is `verb`, if it is given.
+    """
     between: list[set[str]] = []
     for text, first, last in ((stated, one, other), (said, other, one)):
         keys = [token.key for token in text]
@@ -283,7 +293,8 @@ def _is_turned(one: str, other: str, stated: Sequence[Token], said: Sequence[Tok
         inside = text[keys.index(first) + 1 : keys.index(last)]
         words = (token for token in inside if token.content and not token.name and not token.value)
         between.append({token.key for token in words})
-    return bool(between[0] & between[1])
+    common = between[0] & between[1]
+    return bool(common) if verb is None else verb in common
 
 
 def _roles(text: Sequence[Token], names: Set[str]) -> dict[str, set[str]]:

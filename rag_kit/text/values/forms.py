@@ -50,7 +50,11 @@ _COINS = (
     rf"|(?:{COINS_ZH}) ?(?=\d|{HAN}元)"
 )
 _CODES = r"(?:ISO|IEC|DIN|EN|GB|ASTM|IEEE|ANSI|[A-Z]{2,4}/[A-Z]{1,4})"
-_HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H[:-1]}\d]++[^分十刻]))(?: ?{_N} ?分(?!之)|半|一刻)?"
+# what 点 and numerals behind it are a decimal of, as in 三点五公里; 下午三点五名队员 is a time
+_DECIMAL_OF = (
+    r"(?:%|个百分点|摄氏|公[里斤顷]|千[米克瓦]|厘米|毫[米升克]|平方|立方|米|吨|升|度|元|万|亿|倍|亩|岁)"
+)
+_HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H[:-1]}]++{_DECIMAL_OF}))(?: ?{_N} ?分(?!之)|半|一刻)?"
 _HALF_OF_DAY = r"(?: ?[ap]\.?m\b\.?| in the (?:morning|afternoon|evening)| at night)?"
 _MINUTES = {"half": 30, "quarter": 15, "a quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 _HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -68,8 +72,9 @@ _PATTERNS = {
         rf"(?<![\d{_H}])(?:\d{{4}}|[一二][{_H}]{{3}}) ?年(?:度|(?! ?代)(?: ?{_N} ?月份?(?: ?{_N} ?[日号])?)?)?",
         rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?{_N} ?[日号])?",
         # 31/01/2025; which of two numbers up to 12 is the month stays open
-        rf"(?<![\d/.-])(?:0?[1-9]|[12]\d|3[01])(?P<t>[-/.])(?:0?[1-9]|[12]\d|3[01])(?P=t){_Y}(?![\d/-])",
-        rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?!may\b)(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
+        rf"(?<![\d/.-])(?<!ersion )(?<!elease )(?<![vV§])(?:0?[1-9]|[12]\d|3[01])(?P<t>[-/.])"
+        rf"(?:0?[1-9]|[12]\d|3[01])(?P=t){_Y}(?![\d/-])",
+        rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?!may\b(?! ?,? ?{_Y}))(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
         rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){_Y}(?!\d))?"
         rf"|(?:,? | of ){_Y}(?!\d))",
         rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b",
@@ -91,7 +96,7 @@ _PATTERNS = {
         rf"(?:(?:{_WHEN}) ?)?{_HAN_CLOCK}",
         rf"(?:(?:{_WHEN}) ?)?(?<![\d:.]){_CLOCK}",
         rf"{_SPOKEN}{_HALF_OF_DAY}",
-        r"(?:12 )?(?i:noon|midnight)\b",
+        r"(?:12 )?(?i:noon|midday|midnight)\b",
         r"(?<=(?: at| by|til| to) )0\d[0-5]\d(?![\d-]|[.,:]\d)",
         r"(?<![\d:.])\d{1,2}(?:\.[0-5]\d)? ?(?:[ap]\.m\.|[ap]m\b)|(?<![\d:.])\d{1,2} Uhr\b",
     ),
@@ -115,14 +120,14 @@ _PATTERNS = {
         r"(?! (?:hour|year|day|month|century))",
         r"[Hh]alf(?= (?:of|the|its|their|all)\b|$)(?! the time)",
         r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
-        rf"(?:[1-9](?:\.\d)?|[{_H}]{{1,2}}) ?折(?![叠断磨返腾合])",
+        rf"(?:[1-9]\d?(?:\.\d)?|[{_H}]{{1,2}}) ?折(?![叠断磨返腾合])",
     ),
     "ordinal": (
         rf"\d{{1,4}}{_ND}\b|(?i:{_ORDINAL})\b(?! half| of all)",
         rf"第(?:\d{{1,4}}|[{_H}百千]{{1,6}})",
     ),
     "number": (
-        rf"(?:{_COINS})?(?:[-+]|(?:负|零下)(?=[\d一二两三四五六七八九十]))?"
+        rf"(?:{_COINS})?(?:[-+]|(?:负(?=\d)|零下(?=[\d一二两三四五六七八九十])))?"
         rf"(?:(?i:half an? |(?:an?|{NUMBER_WORDS}|{FIGURES}) and a half(?= )"
         r"|an? (?=\w+ and (?:a half|a quarter|three[ -]quarters)))"
         rf"|半(?=个|年|天|小时|日|月|公?斤|公?升|公里|千克|吨|米|亩|分钟)|{FIGURES}|{HAN}|(?i:{NUMBER_WORDS}))(?:{SCALE})?",
@@ -132,11 +137,11 @@ FORMS = re.compile("|".join(f"(?P<{name}>{'|'.join(patterns)})" for name, patter
 NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
-    r"[-+]?\d|(?<![背担胜抱肩承自])负(?=[\d一二三四五六七八九十])|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
+    r"[-+]?\d|(?<![背担胜抱肩承自])负(?=\d)|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
     r"|礼(?=拜)|[上中下正](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|[A-Za-zäöü]+"
     rf"|{COINS_ZH}"
 )
-TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch noon midnight").union(
+TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch noon midday midnight").union(
     WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("day", "days", "tag", "tags"))
 )
 #: Codes in capitals that a value may begin with, and what may follow "a" where that counts.
@@ -145,7 +150,7 @@ AFTER_A = re.compile(
     r"[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth|dozen|hundred|thousand|million"
     r"|\w+ and (?:a half|a quarter|three[ -]quarters))\b"
 )
-_NOON = re.compile(r"(?:12 )?(?:noon|(?P<midnight>midnight))", re.IGNORECASE)
+_NOON = re.compile(r"(?:12 )?(?:noon|midday|(?P<midnight>midnight))", re.IGNORECASE)
 _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
 _INTEGER = re.compile(rf"\d+|[{_H}]+")
 

@@ -29,7 +29,7 @@ FIGURES = (
     r"|(?<!,)\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?"
 )
 HAN = rf"(?:[{HAN_DIGITS}十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟]{{1,30}}(?:点[{HAN_DIGITS}]{{1,30}})?)"
-_AND = r"(?<=hundred) and |(?<=thousand) and |(?<=million) and "  # and not in "between five and ten"
+_AND = r"(?<=hundred) and |(?<=thousand) and |(?<=million) and |(?<=billion) and "  # and not in "between five and ten"
 NUMBER_WORDS = rf"(?:{_WORD})\b(?:(?:[ -]|{_AND})(?:{_WORD})\b)*"
 SCALE = (
     r"[ ]?(?:thousand|million|billion|trillion|mn|mio\b\.?|millionen|bn|mrd\b\.?|milliarden|tausend|k)(?![A-Za-z\d])"

@@ -6,8 +6,8 @@ import re
 
 from rag_kit.text.values.value import Value
 
-_MAX_BETWEEN = 6  # characters between two values that make one, or a range
-_RANGE = re.compile(r"\s?(?:-|~|to|and|bis|und|至|到|和)\s?")
+_MAX_BETWEEN = 7  # characters between two values that make one, or a range
+_RANGE = re.compile(r"\s?(?:-|~|to|until|and|bis|und|至|到|和)\s?")
 _AND = re.compile(r"\s?(?:and|und|和)\s?")
 # what follows a day of a range, as in "July 13 to 31, 2026"; "5 May to 20 people" is none
 _AFTER_DAY = re.compile(
@@ -56,7 +56,7 @@ def _whole_dates(text: str, first: Value, second: Value) -> tuple[Value, Value]:
             and other.key[:1] == "-"
             and is_later
         ):
-            dated = other._replace(key=year + other.key)
+            dated = other._replace(key=year + other.key, dated=True)
             return (dated, second) if date is second else (first, dated)
     for date, day in ((first, second), (second, first)):
         month, _, of_month = date.key.rpartition("-")

@@ -51,10 +51,13 @@ _OF_A = re.compile(r" of (?:an?|one) ")
 _HAN_DIGIT = "[零一二三四五六七八九十]"
 _PROPORTION = re.compile(
     rf"(\d{{1,4}}(?:\.\d+)?|{_HAN_DIGIT}(?=比{_HAN_DIGIT}))(:| : | to |比)"
-    rf"(\d{{1,6}}(?:\.\d+)?(?![\d:.]?\d)|(?<=比){_HAN_DIGIT}(?!{_HAN_DIGIT}))"
+    rf"(\d{{1,6}}(?:\.\d+)?(?![\d:.]?\d|[,-]\d)|(?<=比){_HAN_DIGIT}(?![零一二三四五六七八九十百千万亿点]))"
 )
 _TIME = re.compile(r"(?:[01]?\d|2[0-4]):[0-5]\d")
-_BEFORE_PROPORTION = re.compile(r"\b(?:ratio|scale|proportion|odds|score|mixed)\b|比|按|兑")
+_BEFORE_PROPORTION = re.compile(
+    r"(?:\b(?:ratio|proportion|odds)(?: of| is| was)?|\b(?:scale|score|mixed)"
+    r"|(?:比例|比分|比率|之比|配比)[为是：:]?)\s?$"
+)
 _PROPORTION_WITHIN = 16  # characters before a proportion in which such a word is looked for
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _ANY_UNIT = ("/", "·", "per", "每")  # after these, and not "a", "each" ..., other units than times count, too
@@ -66,12 +69,12 @@ _MAX_COUNTING = 2  # units that a value is counted by
 # characters before a value in which words for "each", its bound and "about" are looked for
 _EACH_WITHIN, _BOUND_WITHIN, _ABOUT_WITHIN = 22, 24, 16
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
-_SIGNED = re.compile(r"(?<=[\u4e00-\u9fff])[-+]\d[\d,.]*\s?(?:[%‰℃°元万亿]|[A-Za-z]{1,3}\b)")  # 增长率-3.5%
+_SIGNED = re.compile(r"(?<=[\u4e00-\u9fff])[-+]\d[\d,.]*\s?(?:[%‰℃°度元万亿]|[A-Za-z]{1,3}\b)")  # 增长率-3.5%
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 _LOWER = re.compile(
     r"(?:\b(?:at least|(?:a )?minimum(?: of)?|over|above"
     r"|(?:more|greater|older|higher|larger|longer|later|taller|heavier|wider|deeper|thicker|faster) than"
-    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|年?满|≥|>)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
+    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|(?<!期)(?<!圆)年?满|≥|>)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
     re.IGNORECASE,
 )
 _UPPER = re.compile(

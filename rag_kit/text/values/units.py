@@ -57,7 +57,7 @@ def _units() -> dict[str, Unit]:
 
 _POWERS = {"²": "2", "³": "3", "^2": "2", "^3": "3"}
 _LATIN = re.compile(
-    r"(?:(?:square|cubic|working|business|calendar|consecutive|metric|nautical|percentage|newton|per|pound|us|swiss"
+    r"(?:(?:square|cubic|working|business|calendar|consecutive|metric|nautical|percentage|newton|per|pound|us|euro|swiss"
     r"|degrees?|grad)[ -])?"
     r"(?:[A-Z]{1,2}\$|[%‰€£¥$℃℉]|°[CF]?(?![A-Za-z])|[a-zA-ZäöüμµΩ]+(?:-hours?)?(?:²|³|\^[23]|[23](?!\d))?)",
     re.IGNORECASE,
@@ -88,7 +88,8 @@ def unit_at(text: str, position: int) -> FoundUnit | None:
     if unit := _units().get(name) or (_units().get(name.lower()) if len(name) > 2 else None):
         return FoundUnit(unit, match.end())
     first, blank, _ = match[0].partition(" ")
-    unit = _units().get(first) if blank else None  # "per cent" is one name, "metric t" is not
+    # "per cent" is one name, "metric t" is not
+    unit = (_units().get(first) or _units().get(first.lower())) if blank else None
     return FoundUnit(unit, start + len(first)) if unit else None
 
 

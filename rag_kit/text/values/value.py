@@ -30,6 +30,7 @@ class Value(NamedTuple):
     open: bool = False
     begin: int = -1  # where the words of its bound begin; `start` where it has none
     about: bool = False  # said to be near only: about 500 m
+    dated: bool = False  # a date whose year is that of the other end of a range
 
     @property
     def base(self) -> float:
@@ -82,6 +83,9 @@ def same_value(stated: Value, said: Value) -> bool:
     if dimensions == {"clock"}:
         minutes = abs(stated.amount - said.amount)
         return minutes in (0, 24 * 60) or (minutes == 12 * 60 and (stated.open or said.open))
+    if dimensions == {"clock", ""}:  # 0540 may be no time
+        hours, minutes = divmod(max(stated, said, key=lambda value: value.dimension).amount, 60)
+        return 100 * hours + minutes == min(stated, said, key=lambda value: value.dimension).amount
     if dimensions in ({"ordinal", "calendar days"}, {"ordinal", ""}):
         return stated.amount == said.amount
     if not dimensions_agree(stated.dimension, said.dimension):
@@ -111,8 +115,10 @@ def _same_date(stated: Value, said: Value) -> bool:
         date, other = (stated, said) if stated.dimension == "date" else (said, stated)
         return not other.dimension and date.key == f"{other.amount:.0f}"
     parts, said_parts = ((*value.key.split("-"), "", "")[:3] for value in (stated, said))
+    if stated.dated and not said_parts[0]:
+        parts = ("", *parts[1:])
     year, month, day = said_parts
-    readings = [said_parts, (year, day, month)] if stated.open or said.open else [said_parts]
+    readings = [said_parts, (year, day, month)] if stated.open != said.open else [said_parts]
     return any(
         all(not part or part == other for part, other in zip(parts, reading, strict=True))
         for reading in readings
