@@ -32,6 +32,7 @@ _ALIASES = {  # declared name -> the larger encoding that its files are really i
     "euc-kr ks_c_5601-1987": "cp949",
     "shift_jis x-sjis shift-jis": "cp932",
 }
+_TWO_CHARACTERS = re.compile(rb"[\x80-\xff]{4}")  # two East Asian ones, beside each other
 _EAST_ASIAN = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp")
 #: What chardet may answer; of the code pages of DOS, Macintosh and mainframes those that files are still in.
 _GUESSED = (
@@ -142,6 +143,8 @@ def _detect(data: bytes, declared: str) -> str:
         and declared in _EAST_ASIAN
         and not damaged
         and max(data.decode(), default="") < "\u0800"
+        and _TWO_CHARACTERS.search(data)
+        and _score_encoding(data.decode(declared, "ignore")[:_SAMPLE], declared) >= 1
     ):
         return declared
     if whole >= _WHOLE_FOR_DAMAGED * damaged:

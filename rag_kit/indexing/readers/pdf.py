@@ -140,10 +140,11 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
     seen: set[str] = set()
     for sheet in [sheet for page in pages for sheet in page.sheets]:
         kept = []
+        text_lines = [line for line in sheet.lines if _running_key(line) not in running]
         for line in sheet.lines:
             key = _running_key(line)
             is_identifier = not line.aslant and key not in seen and _IDENTIFIER.search(line.text)
-            is_running = key in running and not _heads_columns(line, sheet.lines)
+            is_running = key in running and not _heads_columns(line, text_lines)
             if is_identifier or not (is_running or _is_page_number(line, sheet.lines)):
                 kept.append(line)
                 seen.add(key)
@@ -152,12 +153,17 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
 
 def _heads_columns(line: Line, lines: Sequence[Line]) -> bool:
     """Tell whether a line names columns of the lines below: three or more texts apart, most at the edge of others."""
-    parts = split_runs(line.words, lambda word, after: after.left - word.right < line.size)
-    below = [other for other in lines if 0 < line.bottom - other.bottom < _COLUMN_WITHIN * line.size]
-    edges = {round(edge) for other in below for word in other.words for edge in (word.left, word.right)}
-    places = [(round(part[0].left), round(part[-1].right)) for part in parts]
+    places = _cell_edges(line)
+    near = (other for other in lines if 0 < line.bottom - other.bottom < _COLUMN_WITHIN * line.size)
+    edges = {edge for row in map(_cell_edges, near) if len(row) > 1 for place in row for edge in place}
     are_above = [any({edge - 1, edge, edge + 1} & edges for edge in place) for place in places]
-    return len(parts) > 2 and 4 * sum(are_above) >= 3 * len(parts)
+    return len(places) > 2 and 4 * sum(are_above) >= 3 * len(places)
+
+
+def _cell_edges(line: Line) -> list[tuple[int, int]]:
+    """Return the left and right edge of each text of a line that is apart from the others, in whole points."""
+    parts = split_runs(line.words, lambda word, after: after.left - word.right < line.size)
+    return [(round(part[0].left), round(part[-1].right)) for part in parts]
 
 
 def _running_keys(pages: Sequence[_Page]) -> set[str]:
@@ -258,7 +264,8 @@ def _with_cut_heads(lines: Sequence[Line]) -> list[Line]:
 def _column_below(line: Line, later: Sequence[Line]) -> tuple[Line, Line, Line] | None:
     """Cut a line at a gutter, with columns of text on both sides below; also return the first line of the right one."""
     for number, (word, after) in enumerate(pairwise(line.words), 1):
-        if after.left - word.right < _GUTTER * line.size:
+        is_amount = any(character.isdigit() for each in line.words[number:] for character in each.text)
+        if after.left - word.right < _GUTTER * line.size or is_amount:
             continue
         below = [other for other in later if 0 < line.bottom - other.bottom < _HEAD_ABOVE * line.size]
         left = [other for other in below if other.right < after.left and other.left < word.right]

@@ -16,7 +16,9 @@ from rag_kit.indexing.readers.tables import is_value
 ALIGNED = 0.15  # sizes of the font; edges of words that near are at one place
 _SHORT_CELL = 8  # characters; a shorter cell is seldom the first line of one
 # ends a name that goes on, such as "Ministry of"
-_OPEN = re.compile(r"\s(?:&|and|at|by|for|of|on|or|the|to|with|und|der|des|für|von|zum|zur|de|du|et|la|le)$")
+_OPEN = re.compile(
+    r"\s(?:&|and|at|by|for|from|in|of|on|or|per|the|to|with|und|am|bei|der|des|für|im|mit|von|zum|zur|de|du|et|la|le|les)$"
+)
 _PITCH = 1.6  # sizes of the font from one line of a cell to the next, at most
 _TIGHT = 0.9  # of the least step between two rows of a table; lines of one cell may be nearer to each other
 _NEAR = 0.7  # the same, from which a line is surely one of the cell above
@@ -43,7 +45,7 @@ def begun_above(cell: Word, cells: Sequence[Word], step: float = 0.0) -> Word | 
     above = min(higher, key=lambda other: other.bottom, default=None)
     if above is None or above.bottom - cell.bottom > _PITCH * cell.size:
         return None
-    if above.bottom - cell.bottom < _NEAR * step and not is_value(cell.text):
+    if above.bottom - cell.bottom < _NEAR * step and not (is_value(cell.text) or is_value(above.text)):
         return above
     if len(above.text) < _SHORT_CELL:
         return None
@@ -71,7 +73,8 @@ def join_wrapped(rows: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
     keys = {cell for cell in cells if cell.left < key_end}  # in the first column
     loose = _groups(rows, begun, lambda row, group: True)
     # rows that begin for sure, with the row above; how far the first one is from the header tells nothing
-    sure = [pair for pair in pairwise(loose[1:]) if len(pair[1]) > 1 and not keys.isdisjoint(pair[1])]
+    pairs_of_rows = pairwise(loose[1:])
+    sure = [pair for pair in pairs_of_rows if len(pair[1]) > 1 and not any(map(keys.isdisjoint, pair))]
     step = min((above[-1].bottom - row[0].bottom for above, row in sure), default=0.0)
     fewest = min((sum(begun.get(cell) not in row for cell in row) for _, row in sure), default=0)  # cells
     have_small = any(row[0].text[0].islower() for row in loose[1:])  # letters at the beginning of names
@@ -81,6 +84,8 @@ def join_wrapped(rows: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
         more = [cell for cell in row if begun.get(cell) in group]
         if len(more) < len(row) and not keys.isdisjoint(group):  # the row may be that of the name above
             return begun.keys() >= set(group[1:]) and all(_OPEN.search(begun[cell].text) for cell in more)
+        if len(row) == 1 and keys.isdisjoint(more) and _has_cell_between(row[0], begun[row[0]], group):
+            return True
         pitch = max(begun[cell].bottom - cell.bottom for cell in more)
         is_near = pitch < _TIGHT * step
         is_alone = len(row) == 1 and (not step or pitch < step / _TIGHT)
@@ -97,6 +102,12 @@ def join_wrapped(rows: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
         return is_near and len(sure) > 1 and is_less and is_last
 
     return [_joined_cells(group, begun) for group in _groups(rows, begun, is_part)]
+
+
+def _has_cell_between(cell: Word, above: Word, group: Row) -> bool:
+    """Tell whether a row has a cell at a height between two lines of another one, as one beside a centred cell is."""
+    step = 0.3 * cell.size
+    return any(cell.bottom + step < other.bottom < above.bottom - step for other in group)
 
 
 def _is_cut_off(cell: Word, above: Word, rules: Sequence[Rule]) -> bool:

@@ -19,6 +19,7 @@ _MAX_REPEATS = 100_000  # cells of a table that repeat the text of a merged one
 _VALUE = re.compile(r"\W*\d[\d\s.,:/+\-–年月日]*\W*[A-Za-z]{0,3}\W*")
 _PAIR = re.compile(r"[^:：]{1,20}[:：]\s*\S")  # a name and its value, as in "Date: 3 May"
 _YEAR = re.compile(r"\s*(?:19|20)\d\d\s*")  # it may be the name of a column
+_DATE = re.compile(r"\s*(?:(?:19|20)\d\d年?|\d{1,2}月|.*\d[-./]\d{1,2}[-./].*)\s*")
 _FEW_ROWS = 3  # a title, a header and a row
 HEAD_ROWS = 30  # rows in which a header is looked for
 
@@ -105,7 +106,10 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
         # above the names of columns, a line of text with separators in it, or of remarks, may be as wide as they are
         names_follow = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
         values_follow = names_follow and any(map(is_value, texts[after + 1]))
-        is_odd = filled[row][-1] > usual_end or any(map(_is_no_name, texts[row]))
+        are_pairs = len(texts[row]) <= usual_end and all(
+            map(_PAIR.match, texts[row])
+        )  # not "Price: EUR" alone
+        is_odd = filled[row][-1] > usual_end or any(map(is_value, texts[row])) or are_pairs
         has_repeats = len(set(texts[row])) < len(texts[row])
         if not (is_odd and values_follow) or has_repeats:
             chosen = row
@@ -122,7 +126,10 @@ def _names_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]],
     body = rows[chosen + 1 : HEAD_ROWS]
     below = {column: [row[column] for row in body if column < len(row)] for column in texts}
     values = {column for column, text in texts.items() if is_value(text)}
-    comes_again = rows[chosen] not in body and any(texts[n] in below[n] for n in texts.keys() - values)
+    is_repeated = any(
+        sum(text in row[n : n + 1] for n, text in texts.items()) > 1 for row in body
+    )  # a header is
+    comes_again = not is_repeated and any(texts[n] in below[n] for n in texts.keys() - values)
     typical = {n for n in values if not _YEAR.fullmatch(texts[n]) and has_values([texts[n], *below[n]])}
     for row in reversed(range(chosen)):
         names = [rows[row][column] for column in filled[row]]
@@ -177,6 +184,12 @@ def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
     return any(map(has_values, zip(*body, strict=True)))
 
 
+def _begins_with_dates(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the first row has a year, month or date in a column that has none below: it names columns."""
+    columns = zip_longest(*rows, fillvalue="")
+    return any(_DATE.fullmatch(first) and not any(map(_DATE.fullmatch, below)) for first, *below in columns)
+
+
 def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str]]) -> bool:
     """Tell whether rows below two blank ones belong to the table above: as wide, and without a header of their own.
 
@@ -187,6 +200,8 @@ def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str
     wide, wide_below = ([n for n, column in enumerate(part) if any(column)] for part in (above, below))
     same = sum(text == name != "" for text, name in zip(lower[0], names, strict=False))
     is_as_wide = (wide[0], wide[-1]) == (wide_below[0], wide_below[-1])
+    if len(lower) > 1 and (not any(has_values(column[1:]) for column in above) or _begins_with_dates(lower)):
+        return False
     if not body or not is_as_wide or sum(map(bool, lower[0])) < 2 or 2 * same > len(wide):
         return False
     if has_own_header(list(zip(*(below[n] for n in wide_below), strict=True))):
