@@ -38,11 +38,11 @@ _EDGES = "*_`\"'“”「」 "
 
 # The sources as an answer names them: "the provided documents", "these passages", "your report".
 _SOURCE = (
-    r"\b(?:(?:the|this|these|those|your|my|our|any|all|no|as|from|in|by|provided|given|available)\b(?: \w+){0,2}"
+    r"\b(?:(?:the|this|these|those|your|any|all|no|as|from|in|by|provided|given|available)\b(?: \w+){0,2}"
     r" (?:documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?|filings?|exhibits?|evidence"
     r"|transcripts?|chunks"
     r"|extracts?|datasets?|search results?"
-    r"|articles?|snippets?|paragraphs?|results|knowledge base|handbook|story|report|notes|information|content"
+    r"|articles?|snippets?|paragraphs?|results|knowledge base|story|report|notes|information|content"
     r"|materials?)"
     r"|\bthe (?:(?:provided|given|retrieved|supplied|available|above|attached)(?: \w+)? \w+"
     r"|[\w-]+(?: [\w-]+)? (?:provided|given|retrieved|supplied|available|above)\b)"
@@ -92,7 +92,10 @@ _UNSAID = (
     rf"|{_LEAD}i(?:'m| am| was)? (?:{_DO_NOT}|(?:unable|not able) to) (?:find|locate|answer|tell)\b"
     rf"|{_LEAD}i (?:cannot|can't) {_TELL}|\bnot something (?:that )?(?:i\b|{_SOURCE})"
     r"|^[^,]{1,60}? (?:is|are|was|were)(?:n't| not)(?: \w+ly)? (?:mentioned|stated|specified|addressed|described)"
-    r"(?: anywhere| here| at all)?$|^(?:this|that|it) (?:is not|isn't) (?:covered|available|known)(?: \w+)?$"
+    r"(?: anywhere| here| at all)?$"
+    r"|\b(?:my|our|handbook)\b.{0,40}?\b(?:(?:do|does)(?: not|n't) (?:say|mention|state|specify|tell|answer)"
+    r"|says? nothing|is silent)\b"
+    r"|^nothing (?:on|about) .{1,30} in (?:the|our|my) handbook"
     r"|\b(?:that|this|such) (?:information|detail|data|answer) (?:is not|isn't) (?:available|there|given)(?: to me)?$"
 )
 _SOURCE_THEN = (
@@ -182,16 +185,17 @@ _ABOUT_ZH = "(?:相关|有关|关于|方面|您|你|足够)"
 _INFO_ZH = "(?:信息|内容|资料|说明|记载|答案|规定|数据|记录|条款|介绍|描述|文件|依据|政策|文档)"
 _KNOW_ZH = "不(?:太|很|是很)?(?:知道|清楚|了解|确定|晓得|掌握)"
 _ASKED_ZH = "(?:多少|几|什么|谁|哪|是否|怎么|如何|何)"
+# verbs of what somebody has not done: 没有泄露客户的资料
+_DOES_ZH = "(?:收[到集]|提[供交]|向|把|泄[露漏]|修改|公开|透露|保存|使用|发送|删除|更新)"
 _FIND_ZH = "(?:没有?|未能?)(?:查询?|找|搜索?|检索|看)到|[查找搜看]不到"
 _UNSAID_ZH = (  # not 未写明用途的付款不予报销: there those that lack something are spoken of
     # not 我们无法提供发票: that answers
     rf"{_LEAD_ZH}(?:{_CANNOT_ZH})(?:(?<!提供)(?<!给出)(?<!得)|.{{0,12}}{_INFO_ZH})|{_LEAD_ZH}(?<=我)(?:也|还|都|实在|并|暂时|目前)?(?:{_KNOW_ZH}|帮不上|[查找]不到)(?!的)"
     rf"|^(?:这个?问题)?不(?:太|很)?(?:知道|清楚|了解)(?:$|[^的]{{0,40}}{_ASKED_ZH}[^的]{{0,40}}$)"
     rf"|{_LEAD_ZH}(?:{_FIND_ZH})(?:$|(?<=查不到)[^，的时者后]{{1,12}}$|.{{0,40}}{_ABOUT_ZH}.{{0,40}}{_INFO_ZH}$)"
-    rf"|{_LEAD_ZH}(?:没有?|[查暂]?无)(?:.{{0,40}}{_ABOUT_ZH}.{{0,40}}{_INFO_ZH}|.{{0,40}}的(?:信息|内容|资料|答案)"
-    rf"|(?:资料|答案))$|{_LEAD_ZH}(?:没有|无)足够的?.{{0,6}}(?:信息|资料|数据|依据)"
+    rf"|{_LEAD_ZH}(?:没有?+|[查暂]?无)(?!{_DOES_ZH})(?:.{{0,40}}{_ABOUT_ZH}.{{0,40}}{_INFO_ZH}|(?:资料|答案))$|{_LEAD_ZH}(?:没有|无)足够的?.{{0,6}}(?:信息|资料|数据|依据)"
     r"|^(?!.{0,40}的.{0,12}(?:[可由按须应填转得归]|不予|无效))"
-    rf"{_LEAD_ZH}(?:没有?|未)(?:明确|具体|直接)?(?:提到|提及|说明|写明|记载|涉及|谈到|讲到|给出|写到)(?![的书])"
+    rf"{_LEAD_ZH}(?:没有?|未)(?:明确|具体|直接)?(?:提到|提及|说明|写明|记载|涉及|谈到|讲到|给出|写到)(?![的书])(?!.*[便就])"
 )
 _ZH = _Rules(
     source=_SOURCE_ZH,
