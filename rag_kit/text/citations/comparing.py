@@ -250,8 +250,9 @@ def _denied_by_cell(cell: CellTokens) -> list[list[str]]:
 
 
 def _words_of_header(cell: CellTokens) -> list[str]:
-    """Return the content words of a cell's header but for modal verbs: 可退票 and 不可退票 differ by one."""
-    return [token.key for token in cell.header if token.content and token.key not in _MODALS]
+    """Return the content words of a cell's header, of 可退票 and 不可退票 the same one."""
+    words = (token.key for token in cell.header if token.content)
+    return [word for word in words if word not in _MODALS and not is_negation(word)]
 
 
 def _widens(pair: Pair) -> bool:
