@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
@@ -16,8 +17,10 @@ from rag_kit.query_construction.clauses import ConstructedQuery, Sort, relax_fil
 from rag_kit.query_construction.fields import Schema
 from rag_kit.retrieval.call import Call, Job
 from rag_kit.retrieval.fusion import Search, identify
+from rag_kit.retrieval.inside import asks_several
 
 _MAX_SORTED = 20_000
+_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")  # a Chinese character, or a word
 
 
 class SelfQueryCall:
@@ -90,9 +93,13 @@ class SelfQueryCall:
         # without a text the question is all filter, and asks for every row that passes
         if where is not None and len(documents) < limit and (not text or not documents):
             listed = await self._list_rows(limit + len(documents)) or []
-            found = Search("", None, self.owner.retriever, documents=documents)
+            # several retrievers inside may number other documents alike; a single one may shorten those that it finds
+            origin = self.owner.retriever if asks_several(self.owner.retriever, self.call.config) else None
+            found = Search("", None, origin, documents=documents)
             (found_keys, keys), _ = identify([found, Search("", None, documents=listed)], None)
-            more = [doc for key, doc in zip(keys, listed, strict=True) if key not in found_keys]
+            rows = zip(keys, listed, strict=True)
+            new = [doc for key, doc in rows if key not in found_keys]
+            more = [doc for doc in new if not any(_shortens(found_doc, doc) for found_doc in documents)]
             documents = [*documents, *more[: limit - len(documents)]]
         return documents
 
@@ -150,6 +157,15 @@ class SelfQueryCall:
             stage["notes"] = [*peek_provenance(doc).get("notes", []), *notes]
             results.append(with_provenance(doc, score=peek_score(doc), rank=rank, **stage))
         return results
+
+
+def _shortens(one: Document, other: Document) -> bool:
+    """Tell whether two documents have one id, and one has the words of the other with some left out."""
+    if not one.id or one.id != other.id:
+        return False
+    few, many = sorted((_WORD.findall(doc.page_content.lower()) for doc in (one, other)), key=len)
+    rest = iter(many)
+    return all(word in rest for word in few)
 
 
 def _sort_key(doc: Document, sort: Sort) -> Any:

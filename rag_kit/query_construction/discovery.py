@@ -16,12 +16,13 @@ from rag_kit.documents import PROVENANCE_KEY, Filter, combine_filters, compile_f
 from rag_kit.documents.explanation import SITUATION
 from rag_kit.documents.filter_translations import made_by
 from rag_kit.documents.identity import to_plain
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models.runnables import is_kit_retriever
 from rag_kit.query_construction.fields import MAX_FIELDS, DateFormat, FieldType, MetadataField, Schema
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
-from rag_kit.retrieval.inside import filter_around, inside, own_filter
+from rag_kit.retrieval.fusion import Search, identify
+from rag_kit.retrieval.inside import asks_all, filter_around, inside, own_filter
 from rag_kit.retrieval.stores import native_filter
 
 _PAGE = 500  # rows read at once
@@ -53,6 +54,11 @@ class FieldSource:
         passing = (doc for page in self._pages() for doc in page if passes(doc.metadata))
         return [copy_document(doc) for doc in islice(passing, limit)]
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Return what tells these rows from others as long as they are kept."""
+        return id(self.value), repr(self.where)
+
     def _pages(self) -> Iterable[Sequence[Document]]:
         """Yield pages of rows in the collection's order; rows that do not pass the filter may be among them."""
         value = self.value
@@ -69,11 +75,42 @@ class FieldSource:
         return [value]
 
 
+class _SourceUnion(FieldSource):
+    """The rows of several sources, each under its own filter; a row that two of them hold counts once."""
+
+    def __init__(self, sources: Sequence[FieldSource]) -> None:
+        super().__init__(sources)
+
+    def under(self, where: Filter | None) -> FieldSource:
+        """Return the same rows, each source under one filter more."""
+        return _SourceUnion([source.under(where) for source in self.value]) if where else self
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Return the keys of the sources."""
+        return tuple(source.key for source in self.value)
+
+    def documents(self, limit: int) -> list[Document]:
+        """Copy the first `limit` documents, source after source."""
+        listed = [source.documents(limit) for source in self.value]
+        origins: Sequence[Any] = self.value
+        searches = [Search("", None, of, documents=rows) for of, rows in zip(origins, listed, strict=True)]
+        documents: list[Document] = []
+        seen: set[Any] = set()
+        for rows, keys in zip(listed, identify(searches, None)[0], strict=True):
+            # one text may have two sets of metadata, and an id in one of the stores alone
+            texts = [(doc.page_content, repr(sorted(doc.metadata.items()))) for doc in rows]
+            pairs = zip(rows, keys, texts, strict=True)
+            documents += [doc for doc, key, text in pairs if seen.isdisjoint((key, text))]
+            seen.update(keys, texts)
+        return documents[:limit]
+
+
 def source_of(value: Any, config: RunnableConfig | None = None) -> FieldSource | None:
     """Return the rows behind a store, an index, documents, or a retriever: those of the first part that has any.
 
-    They are under the filters of that part and of all around it. ``None`` where the rows cannot be listed;
-    ``FilterError`` where one of these filters cannot be read.
+    They are under the filters of that part and of all around it; of an ensemble, the rows of each part are. ``None``
+    where the rows cannot be listed; ``FilterError`` where one of these filters cannot be read.
 
     Example:
         >>> source = source_of([Document("a", metadata={"year": 1}), Document("b", metadata={"year": 2})])
@@ -97,11 +134,13 @@ def source_of(value: Any, config: RunnableConfig | None = None) -> FieldSource |
 
 
 def _source_inside(retriever: Runnable[Any, Any], config: RunnableConfig | None) -> FieldSource | None:
-    """Return the rows of the first part of a retriever that has any, under the filters around them."""
+    """Return the rows of the first part of a retriever that has any, or of each part, under the filters around them."""
     inner_config = filter_around(retriever, config, strict=False)[1]
     parts = retriever.searched() if is_kit_retriever(retriever) else inside(retriever, inner_config)
     if isinstance(retriever, VectorStoreRetriever):
         parts = [retriever.vectorstore]
+    if asks_all(retriever):
+        return _sources_of_all(retriever, parts, config, inner_config)
     for part in parts:
         if (source := source_of(part, inner_config)) is not None:
             if isinstance(part, Runnable):
@@ -109,6 +148,31 @@ def _source_inside(retriever: Runnable[Any, Any], config: RunnableConfig | None)
             # its own index or store, which the retrievers inside may search under filters of theirs
             return source.under(own_filter(retriever, config, strict=True, every=True))
     return None
+
+
+def _sources_of_all(
+    retriever: Runnable[Any, Any],
+    parts: Sequence[Any],
+    config: RunnableConfig | None,
+    inner_config: RunnableConfig | None,
+) -> FieldSource | None:
+    """Return the rows of each part of an ensemble under its own filter; of one whose filter is unreadable, none."""
+    outer = filter_around(retriever, config)[0]
+    sources: dict[Any, FieldSource] = {}
+    unreadable: FilterError | None = None
+    for part in parts:
+        try:
+            source = source_of(part, inner_config)
+        except FilterError as error:
+            unreadable = unreadable or error
+            continue
+        if source is not None:
+            source = source.under(outer)
+            sources.setdefault(source.key, source)
+    if unreadable and not sources:
+        raise unreadable
+    distinct = list(sources.values())
+    return _SourceUnion(distinct) if len(distinct) > 1 else next(iter(distinct), None)
 
 
 def as_retriever(value: Any) -> Runnable[str, list[Document]]:

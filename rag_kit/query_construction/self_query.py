@@ -170,11 +170,11 @@ class SelfQueryRetriever(AskingRetriever):
         return self
 
     def _rows(self, config: RunnableConfig | None = None) -> FieldSource | None:
-        """Return the rows that may be listed: ``documents``, under each filter inside, or those of the retriever."""
+        """Return the rows that may be listed: ``documents``, under the filters inside, or those of the retriever."""
         rows = None if self.documents is None else source_of(self.documents, config)
         if rows is None:
             return source_of(self.retriever, config)
-        return rows.under(own_filter(self.retriever, config, strict=True, every=True))
+        return rows.under(own_filter(self.retriever, config, strict=True, every=True, foreign=True))
 
     def _schema(self, where: Filter | None, config: RunnableConfig | None = None) -> Schema:
         """Return the fields given, or those of the rows that pass a filter; the results for the last ones are kept."""
@@ -183,7 +183,7 @@ class SelfQueryRetriever(AskingRetriever):
         if (rows := self._rows(config)) is None:
             return discover_schema(self.retriever, config)  # which says that it cannot
         rows = rows.under(where)
-        schemas, key = self._schemas, (id(rows.value), repr(rows.where))
+        schemas, key = self._schemas, rows.key
         if key not in schemas:
             # other threads may use the same dictionary: a copy with the last ones is put in its place
             schemas = dict(list(schemas.items())[-_MAX_SCHEMAS:])

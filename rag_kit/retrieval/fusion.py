@@ -258,8 +258,8 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
     """Return the keys of each search's documents, and notes on ids that mean several texts.
 
     Stores number their documents independently: one id from two retrievers, or twice in one list, may mean two texts.
-    Each text then gets a key of its own. Several searches of one retriever are not compared, since it may shorten its
-    documents to fit the query.
+    Each text then gets a key of its own, blanks around it aside. Several searches of one retriever are not compared,
+    since it may shorten its documents to fit the query.
     """
     keys = document_keys([search.documents for search in searches], id_key)
     if id_key is not None:
@@ -271,7 +271,7 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
         for key, doc in zip(list_keys, search.documents, strict=True):
             if ORIGINAL_ID_KEY in doc.metadata:  # a shortened copy: another text, but the same document
                 continue
-            text = doc.page_content
+            text = doc.page_content.strip()
             retrievers = texts.setdefault(key, {})
             retrievers.setdefault(text, id(search.retriever))
             if first_texts.setdefault(key, text) != text or len(set(retrievers.values())) > 1:
@@ -282,7 +282,8 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
         for position, doc in enumerate(search.documents):
             key = list_keys[position]
             if key in ambiguous:
-                text_number = [*texts[key]].index(doc.page_content) if doc.page_content in texts[key] else 0
+                text = doc.page_content.strip()
+                text_number = [*texts[key]].index(text) if text in texts[key] else 0
                 list_keys[position] = f"{key}\0{text_number}"
     example = repr(min(ambiguous)[:60])
     ids = f"{len(ambiguous)} ids, such as {example}, mean" if len(ambiguous) > 1 else f"id {example} means"

@@ -6,7 +6,8 @@ foreign object is inspected, and no row of a foreign store is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig, RunnableSequence, RunnableWithFallbacks
@@ -20,8 +21,13 @@ from rag_kit.documents.fields import fields_of_filter, unknown_field_error
 from rag_kit.errors import FilterError
 from rag_kit.models.runnables import is_kit_retriever
 
-# what LangChain's vector-store retriever reads in `search_kwargs`; the rest is in a store's own words
-_SEARCH_NAMES = {"k", "filter", "fetch_k", "lambda_mult", "score_threshold"}
+# names in `search_kwargs` that may hide rows in a store's own words ("where_document", "pre_filter", "expr")
+_HIDES = re.compile(
+    r"filter|where|expr|namespace|tenant|partition|collection|condition|predicate|custom_query|subquery|"
+    r"^(?:must|must_not|ids|acl|roles?|users?|groups?|owners?|permissions?|database|dataset|index|index_name)$|"
+    r"(?:user|group|owner|doc|document|role)_ids?$",
+    re.IGNORECASE,
+)
 
 
 def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any]:
@@ -40,31 +46,52 @@ def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any
     return []
 
 
+def asks_all(retriever: Any) -> bool:
+    """Tell whether a retriever asks several others and joins what all of them find, as an ensemble does."""
+    return is_kit_retriever(retriever) and len(retriever.searched()) > 1
+
+
+def asks_several(retriever: Any, config: RunnableConfig | None = None) -> bool:
+    """Tell whether a retriever, or one inside it, has more than one to ask."""
+    config = filter_around(retriever, config, strict=False)[1]
+    parts = inside(retriever, config)
+    return len(parts) > 1 or any(asks_several(part, config) for part in parts)
+
+
 def own_filter(
-    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False, every: bool = False
+    retriever: Any,
+    config: RunnableConfig | None = None,
+    *,
+    strict: bool = False,
+    every: bool = False,
+    foreign: bool = False,
 ) -> Filter | None:
     """Return the filter that all documents of a retriever pass: its own, ANDed with those of its inner retrievers.
 
     Documents that are fetched by id or position, and not by the retriever, must pass it too. Of several inside they
-    pass that of one; with ``every``, of each. What may hide rows unseen (a function, a foreign retriever) counts for
-    nothing beside others, and a fallback for nothing beside what is asked first. A filter that cannot be read is as if
+    pass that of one; with ``every``, of each, unless all are asked and their results joined. What may hide rows unseen
+    (a function, a foreign retriever) counts for nothing beside others; with ``foreign``, as one without a filter where
+    results are joined. A fallback counts for nothing beside what is asked first. A filter that cannot be read is as if
     unseen, or raises ``FilterError`` with ``strict``.
     """
-    return _held_filter(retriever, config, strict, every)[1]
+    return _held_filter(retriever, config, strict, every, foreign)[1]
 
 
 def _held_filter(
-    retriever: Any, config: RunnableConfig | None, strict: bool, every: bool
+    retriever: Any, config: RunnableConfig | None, strict: bool, every: bool, foreign: bool
 ) -> tuple[bool, Filter | None]:
     """Return whether it is known what a retriever hides, and its filter as ``own_filter`` does."""
     outer, config = filter_around(retriever, config, strict=strict)
     parts = inside(retriever, config)
-    held = [_held_filter(part, config, strict, every) for part in parts]
+    held = [_held_filter(part, config, strict, every, foreign) for part in parts]
+    joins = asks_all(retriever)
     known = [where for is_known, where in held if is_known]
-    if isinstance(retriever, RunnableWithFallbacks) and not every:
+    if isinstance(retriever, RunnableWithFallbacks):
         known = known[:1]
     is_leaf = not parts and (is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever))
-    return bool(known or outer or is_leaf), _join([outer, _join(known, every=every)], every=True)
+    counted = [where for _, where in held] if joins and foreign else known
+    inner = _join(counted, every=every and not joins)
+    return bool(known or outer or is_leaf), _join([outer, inner], every=True)
 
 
 def filter_around(
@@ -77,8 +104,8 @@ def filter_around(
         config = merge_configs(retriever.config, config)
     elif isinstance(retriever, VectorStoreRetriever):
         outer = retriever.search_kwargs.get("filter")
-        if others := sorted(retriever.search_kwargs.keys() - _SEARCH_NAMES):  # each may hide rows
-            outer = f"search_kwargs with {', '.join(others)}"
+        if hiding := [name for name, value in retriever.search_kwargs.items() if _hides_rows(name, value)]:
+            outer = f"search_kwargs with {', '.join(sorted(hiding))}"
     elif is_kit_retriever(retriever):
         outer = retriever.filter
     try:
@@ -91,6 +118,16 @@ def filter_around(
             ) from None
         outer = None
     return outer, config
+
+
+def _hides_rows(name: str, value: Any) -> bool:
+    """Tell whether an entry of ``search_kwargs``, or one inside it, may hide rows in words that only a store knows."""
+    if name == "filter" or value is None:
+        return False
+    inner = value.items() if isinstance(value, Mapping) else ()
+    return bool(_HIDES.search(name)) or any(
+        key == "filter" or _hides_rows(str(key), item) for key, item in inner
+    )
 
 
 def _join(filters: Sequence[Filter | None], *, every: bool) -> Filter | None:

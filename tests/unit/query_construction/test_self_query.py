@@ -233,6 +233,79 @@ async def test_a_question_that_is_all_filter_lists_what_passes() -> None:
     assert {get_provenance(doc)["stages"][-1]["how"] for doc in found} == {"listed"}
 
 
+def of_tenant(name: str | None = None, **settings: Any) -> BM25Retriever:
+    return BM25Retriever.from_documents(DOCS, filter=name and {"tenant": name}, **settings)
+
+
+@pytest.mark.parametrize("given", [{}, {"documents": DOCS}, {"schema": SCHEMA}])
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda: EnsembleRetriever(retrievers=[of_tenant("t1"), of_tenant("t2")]), "ace"),
+        (lambda: EnsembleRetriever(retrievers=[of_tenant("t1"), of_tenant()]), "ace"),
+        (lambda: EnsembleRetriever(retrievers=[of_tenant(), of_tenant("t2")]), "ace"),
+        (lambda: EnsembleRetriever(retrievers=[of_tenant("t1"), of_tenant("t2")], filter={"tenant": "t1"}), "ae"),
+        (lambda: of_tenant("t1").with_fallbacks([of_tenant("t2")]), "ae"),
+    ],
+)  # fmt: skip
+def test_rows_of_each_member_of_an_ensemble_are_listed(make: Any, found: str, given: dict[str, Any]) -> None:
+    """Each under its own filter, and each row once; of a fallback those of the first."""
+    retriever = SelfQueryRetriever.from_rules(make(), **given)
+    assert "mesh" in {field.name for field in retriever.schema_in_use}
+    assert sorted(map(str, ids(retriever.invoke("papers tagged Humans")))) == [*found]
+
+
+def hiding(**kwargs: Any) -> Any:
+    """A store's retriever whose rows may be hidden by a filter in the store's own words."""
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(DOCS)
+    return store.as_retriever(search_kwargs={"k": 1, **kwargs})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("search_params", {"hnsw_ef": 64}), ("ef", 5), ("num_candidates", 9), ("include", ["x"]),
+        ("with_payload", True), ("with_vectors", True), ("alpha", 0.5), ("param", {"ef": 1}), ("fields", ["x"]),
+        ("score_threshold", 0.1), ("fetch_k", 9), ("lambda_mult", 1), ("where", None),
+    ],
+)  # fmt: skip
+def test_rows_are_listed_whatever_else_a_store_is_told(name: str, value: Any) -> None:
+    """Further words for a search of a store hide no rows."""
+    assert SelfQueryRetriever.from_rules(hiding(**{name: value})).schema_in_use
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "where", "where_document", "expr", "pre_filter", "post_filter", "namespace", "tenant", "query_filter",
+        "search_filter", "filters", "filter_expression", "partition_names", "post_filter_pipeline",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("nested", [False, True])
+def test_no_rows_are_listed_of_a_store_that_hides_some_in_its_own_words(name: str, nested: bool) -> None:
+    """Also not in an ensemble, where those of other members are listed."""
+    hidden = hiding(**({"param": {name: "x"}} if nested else {name: "x"}))
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        SelfQueryRetriever.from_rules(hidden)
+    both_of_them = EnsembleRetriever(retrievers=[hidden, of_tenant("t1")])
+    fields = SelfQueryRetriever.from_rules(both_of_them).schema_in_use
+    assert {field.name: field.values for field in fields}["tenant"] == ("t1",)
+
+
+def shortened(query: str) -> list[Document]:
+    return [Document(doc.page_content.split()[0], id=doc.id, metadata=doc.metadata) for doc in DOCS[:1]]
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_a_document_that_was_shortened_is_not_listed_again(ensemble: bool) -> None:
+    """Its id tells that it is the same, or its words where several stores may have numbered their documents."""
+    inner: Any = RunnableLambda(shortened)
+    inner = EnsembleRetriever(retrievers=[inner, RunnableLambda(lambda query: [])]) if ensemble else inner
+    found = SelfQueryRetriever.from_rules(inner, documents=DOCS).invoke("papers tagged Humans")
+    assert sorted(map(str, ids(found))) == ["a", "c", "e"]
+
+
 async def test_dates_of_every_form_reach_a_field_of_dates() -> None:
     """A field of ISO dates is found out; month, day and relative dates become ranges."""
     docs = [

@@ -194,6 +194,13 @@ async def test_two_texts_with_one_id_are_two_documents(family: str, native: bool
     assert not any("repeated" in note for note in noted.texts)
 
 
+def test_one_text_with_one_id_is_one_document_whatever_blanks_are_around_it() -> None:
+    """Two stores may keep or cut them."""
+    twice = RunnableLambda(lambda query: [Document(text, id="7") for text in (FAN, FAN + " ", "\n" + FAN)])
+    rerank: Any = {"reranker": lambda query, documents: [1.0] * len(documents)}
+    assert len(RerankRetriever(retriever=twice, **rerank).invoke("fan")) == 1
+
+
 class Bare(BaseDocumentCompressor):
     """A compressor that gives new documents back, in the other order: texts and ids alone."""
 
