@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,34 @@ _OPERATOR = ("operator", "comparator", "op", "comparison", "cmp")
 _VALUE = ("value", "values", "operand")
 _PARTS = ("conditions", "arguments", "filters", "clauses", "operands")
 _MAX_DEPTH = 8
+# further words in the place of a join that ask for all conditions, or for nothing
+_PLAIN = {
+    *(
+        "must",
+        "match all",
+        "filter",
+        "filters",
+        "intersection",
+        "intersect",
+        "eq",
+        "equals",
+        "equal",
+        "==",
+        "=",
+    ),
+    *("null", "nil", "n/a", "na", "undefined", "无", "空"),
+}
+# words of a join that turns even a single condition around
+_NEGATES = re.compile(
+    r"\b(?:nand|nor|not?|unless|except|but|without|never|at most|exclude\w*|excluding)\b|[除非不无没]|至多|最多",
+    re.I,
+)
+# words of a join that is not "and", known or not
+_OTHER_JOIN = re.compile(
+    r"\b(?:xn?or|nand|n?or|not?|unless|except|but|without|never|n?either|none|any|some|exactly|only|most|least|fewer|"
+    r"one|optional|should|alternatively|otherwise|exclu\w+|disjunction|union)\b|[异恰仅只除非不无没至任或之择选互]",
+    re.IGNORECASE,
+)
 
 Parts = list[Clause | None]  # None: a condition or group that cannot be used
 #: Makes the clause of a field, an operator and a value, None if it cannot; the last argument: whether it is negated.
@@ -50,15 +79,15 @@ class _Reader:
     repair: Callable[[str], None]
 
     def join(self, word: str, parts: Parts, negated: bool) -> Parts:
-        """Join parts into one; a single part needs no "and" or "or". Under another word all are left out.
+        """Join parts into one; a single part needs no "and" or "or". Under another word several are left out.
 
         A part of an "and" that cannot be used is left out alone. An "or" with such a part is left out whole: its other
         parts alone would keep out documents that were asked for. If ``negated``, it is the reverse.
         """
-        if parts and word not in ("and", "or", "not"):
-            return self._drop(word, "how it joins its conditions is not clear; allowed: and, or, not")
-        if not parts or (len(parts) == 1 and word != "not"):
+        if not parts or (len(parts) == 1 and word != "not" and not _NEGATES.search(word)):
             return parts
+        if word not in ("and", "or", "not"):
+            return self._drop(word, "how it joins its conditions is not clear; allowed: and, or, not")
         usable = [part for part in parts if part is not None]
         if usable and len(usable) < len(parts) and (word == "or") != negated:
             self.repair(
@@ -94,8 +123,10 @@ class _Reader:
         entries = {str(name): operand for name, operand in value.items()}
         has_field = any(isinstance(entries.get(name), str) for name in _FIELD)
         if has_field and not entries.keys().isdisjoint(("field", "attribute", *_OPERATOR, *_VALUE)):
-            known = [name for name in LOGIC if join_of(entries.get(name))]
-            flags = [*_take_flags(entries, NOT), join_of(_take(entries, known)) == "not"]
+            said = [
+                entries.pop(name) for name in LOGIC if not _is_unclear(entries.get(name)) and name in entries
+            ]
+            flags = [*_take_flags(entries, NOT), "not" in map(join_of, said)]
             read = self._read_condition
         elif any(isinstance(entries.get(name), (list, Mapping)) for name in _PARTS):
             flags = _take_flags(entries, NOT)
@@ -139,9 +170,14 @@ class _Reader:
         The word may be between the parts (``[a, "or", b]``) or inside them (``[a, {"field": ..., "logic": "or"}]``).
         """
         is_list = isinstance(value, list)
+        if is_list and value and _is_join(value[0]) and not _joins(value[0]):  # ["filters", a, b]
+            self._drop(value[0], "it is no form of a filter")
+            value = value[1:]
         items = [entry for entry in value if not _is_join(entry)] if is_list else [value]
         conditions = [item for item in items if isinstance(item, Mapping) and "field" in item]
-        named = [condition.get(name) for condition in conditions for name in LOGIC]
+        named = [
+            condition.get(name) for condition in conditions for name in LOGIC if _joins(condition.get(name))
+        ]
         between = _joins_of(filter(_is_join, value)) if is_list else []
         inside = [join for join in _joins_of(named) if join != "not"]
         words = {*between, *inside, *_joins_of([join])}
@@ -151,8 +187,8 @@ class _Reader:
         word = next(iter(words), None) or "and"
         is_negated = negated != (word == "not")
         read = [self.read(item, is_negated, depth + 1) for item in items]
-        if isinstance(value, Mapping) and word == "or":  # {"$or": {"year": 2010, "topic": "sleep"}}
-            return self.join("or", read[0], negated)
+        if isinstance(value, Mapping) and word not in ("and", "not"):
+            return self.join(word, read[0], negated)  # {"$or": {"year": 2010, "topic": "sleep"}}
         if word != "and":
             read = [self.join("and", parts, is_negated) for parts in read]
         return self.join(word, [part for parts in read for part in parts], negated)
@@ -185,7 +221,25 @@ def _is_join(entry: Any) -> bool:
 
 def _joins_of(words: Iterable[Any]) -> list[str]:
     """Return the joins that words mean, one that is not known as it is; those that are no text are left out."""
-    return [join_of(word) or word.lower() for word in words if isinstance(word, str) and word.strip()]
+    texts = [word for word in words if isinstance(word, str) and word.strip()]
+    return [join_of(text) or ("and" if _plain_words(text) in _PLAIN else text.lower()) for text in texts]
+
+
+def _joins(word: Any) -> bool:
+    """Tell whether a word joins conditions, by a join that is known or not; "filter" and "first" do not."""
+    return join_of(word) is not None or _is_unclear(word)
+
+
+def _is_unclear(word: Any) -> bool:
+    """Tell whether a word stands for a join other than "and", "or" and "not"."""
+    if not isinstance(word, str) or join_of(word) or _plain_words(word) in _PLAIN:
+        return False
+    return bool(_OTHER_JOIN.search(_plain_words(word)))
+
+
+def _plain_words(word: str) -> str:
+    """Write a word in small letters, with a blank for each hyphen and underscore."""
+    return re.sub(r"[\s_-]+", " ", word.strip().lower().lstrip("$"))
 
 
 def _take(entries: dict[str, Any], names: Sequence[str]) -> Any:

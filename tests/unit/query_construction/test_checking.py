@@ -180,6 +180,7 @@ NOT_LEE = {"field": "author", "op": "!=", "value": "Lee"}
 SINCE = {"attribute": "year", "comparison": ">=", "value": 2010}
 LEE = {"author": {"$eq": "Lee"}}
 LEE_IS = {"field": "author", "value": "Lee"}
+LEE_SINCE = {"$and": [LEE, {"year": {"$gte": 2010}}]}
 STROKE_SINCE = {"$and": [{"year": {"$gte": 2010}}, {"mesh": {"$contains": "Stroke"}}]}
 
 
@@ -225,6 +226,20 @@ STROKE_SINCE = {"$and": [{"year": {"$gte": 2010}}, {"mesh": {"$contains": "Strok
         ({"join": "none of", "conditions": [LEE]}, {"$not": LEE}),
         ({"join": "none of", "conditions": {"author": "Lee"}}, {"$not": LEE}),
         ({"field": "author"}, None),
+        ([{**LEE_IS, "logic": "null"}], LEE),
+        ({**LEE_IS, "logic": "N/A"}, LEE),
+        ([{**LEE_IS, "logic": "equals"}], LEE),
+        ({**LEE_IS, "join": "inner"}, LEE),
+        ({"logic": "single", "conditions": [LEE]}, LEE),
+        ({"logic": "except", "conditions": [LEE]}, None),
+        ({"join": "xor", "conditions": {"author": "Lee", "year": 2010}}, None),
+        ({"logic": "must", "conditions": [LEE, SINCE]}, LEE_SINCE),
+        ({"logic": "match all", "conditions": [LEE, SINCE]}, LEE_SINCE),
+        ({"operator": "filter", "arguments": [LEE, SINCE]}, LEE_SINCE),
+        ({"operator": "eq", "conditions": [LEE, SINCE]}, LEE_SINCE),
+        ({"combinator": "intersection", "conditions": [LEE, SINCE]}, LEE_SINCE),
+        *(([{**LEE_IS, "logic": word}, {**c("year", "gte", 2010), "logic": "and"}], LEE_SINCE)
+          for word in ("end", "first", "where")),
     ],
 )  # fmt: skip
 def test_no_key_is_left_out_in_silence(where: Any, expected: Any) -> None:
@@ -233,6 +248,17 @@ def test_no_key_is_left_out_in_silence(where: Any, expected: Any) -> None:
     assert made.filter == expected
     assert bool(made.repairs) == (expected is None)
     assert expected is not None or made.repairs[0].startswith("dropped")
+
+
+@pytest.mark.parametrize(
+    ("word", "filtered"), [("filter", True), ("filters", True), ("where", True), ("xor", False)]
+)
+def test_a_bare_word_before_conditions_is_no_join(word: str, filtered: bool) -> None:
+    """It is left out, unless it asks for another join than "and"."""
+    made = check([word, LEE, SINCE, c("mesh", "contain", "Stroke")])
+    clauses = [*LEE_SINCE["$and"], {"mesh": {"$contains": "Stroke"}}]
+    assert made.filter == ({"$and": clauses} if filtered else None)
+    assert made.repairs and made.repairs[0].startswith("dropped")
 
 
 @pytest.mark.parametrize(
