@@ -182,6 +182,8 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
     period = value if high is None else value.through(high)
     operator = period.compared(operator)
     if not field.is_year:
+        if value.edge or (high is not None and high.edge):
+            period = period.widened(field.grain, operator)
         start = day_in_format(period.start, field.date_format)
         end = period.end and day_in_format(period.end, field.date_format)
         return _range_clause(field.name, operator, start, end, includes_end=False)

@@ -47,6 +47,20 @@ class Period:
             start, end = _add_months(start, cuts[first]), _add_months(start, cuts[last])
         return replace(self, start=start, end=end, edge=name)
 
+    def widened(self, grain: str, operator: str) -> Period:
+        """Return the period as it is compared with rows that are all dated to the first of their ``grain``.
+
+        Nobody knows in which part of a year (or month) a row of ``2015-01-01`` is, so none may be kept from it.
+        """
+        if grain not in ("year", "month") or operator in ("$lt", "$ne"):
+            return self
+        start, end = self.start, self.end
+        if operator != "$lte":
+            start = _first_day(start, grain)
+        if end is not None and (first := _first_day(end, grain)) != end:
+            end = first if operator == "$gt" else _add_months(first, 12 if grain == "year" else 1)
+        return replace(self, start=start, end=end)
+
     def around(self) -> Period:
         """Return the period with as much time again before and after it; one until now as it is."""
         if self.end is None:
@@ -131,6 +145,11 @@ def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Peri
     if not (1 <= month <= 12 and 1000 <= year <= 2999):
         return None
     return Period(date(year, month, 1), _add_months(date(year, month, 1), count), grain)
+
+
+def _first_day(day: date, grain: str) -> date:
+    """Return the first day of the year, or month, of a day."""
+    return day.replace(month=1, day=1) if grain == "year" else day.replace(day=1)
 
 
 def _add_months(first: date, count: int) -> date:
@@ -233,7 +252,10 @@ _AROUND_BEFORE = re.compile(
     r"(?:\b(?:around|circa|ca?\.|approximately|roughly)\s+(?:the\s+)?(?:years?\s+)?|(?:大约|大概)[在于]?)$",
     re.IGNORECASE,
 )
-_AROUND_AFTER = re.compile(r"\s*(?:前后(?!端)|左右)|\s+or\s+so\b", re.IGNORECASE)
+_AROUND_AFTER = re.compile(
+    r"\s*(?:前后(?!端)|左右(?!脑(?![卒血梗瘤炎出外])|手(?![术机游工动写])|眼(?![科底镜动])|侧|半球|声道|翼))|\s+or\s+so\b",
+    re.IGNORECASE,
+)
 _B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
 _H = "〇零一二三四五六七八九十两"
 _Y = r"(?P<y>(?:1[0-9]|20|21)\d\d)"

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count, islice
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence
@@ -286,8 +286,19 @@ def _infer_field(name: str, column: list[Any], is_sample: bool) -> MetadataField
         minimum=min(by_count) if has_range else None,
         maximum=max(by_count) if has_range else None,
         date_format=format_ or "iso",
+        grain=_grain(format_, by_count),
         unique=unique,
     )
+
+
+def _grain(format_: DateFormat | None, values: Sequence[Any]) -> Literal["day", "month", "year"]:
+    """Return to what dates are known: to the year or month if each is the first day of one."""
+    if format_ not in ("iso", "yyyymmdd"):
+        return "day"
+    digits = {str(value if format_ == "iso" else int(value))[:10].replace("-", "")[4:] for value in values}
+    if digits == {"0101"}:
+        return "year"
+    return "month" if all(day.endswith("01") for day in digits) else "day"
 
 
 def _date_format(name: str, value_type: type, values: Sequence[Any]) -> DateFormat | None:

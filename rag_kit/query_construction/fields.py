@@ -43,6 +43,7 @@ class MetadataField:
         maximum: Greatest value.
         aliases: Other names that people use for it.
         date_format: How dates are stored: ISO text, a number such as 20260131, or seconds since 1970 (UTC).
+        grain: ``"year"`` or ``"month"`` if all its dates are the first day of one, as where no more is known.
         unique: Nearly every document has a value of its own, as with titles: the rules never filter by one.
 
     Raises:
@@ -63,6 +64,7 @@ class MetadataField:
     maximum: Any = None
     aliases: tuple[str, ...] = ()
     date_format: DateFormat = "iso"
+    grain: Literal["day", "month", "year"] = "day"
     unique: bool = False
 
     def __post_init__(self) -> None:

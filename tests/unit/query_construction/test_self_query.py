@@ -326,6 +326,31 @@ async def test_dates_of_every_form_reach_a_field_of_dates() -> None:
         assert sorted(map(str, ids(await both(retriever, question)))) == expected, question
 
 
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("notes of the end of 2015", {"2015-01-01"}), ("notes of mid-2015", {"2015-01-01"}),
+        ("2015年底的notes", {"2015-01-01"}), ("notes of early 2015", {"2015-01-01"}),
+        ("notes since late 2015", {"2015-01-01", "2016-01-01"}),
+        ("notes before late 2015", {"2014-01-01", "2015-01-01"}),
+        ("notes after early 2015", {"2015-01-01", "2016-01-01"}),
+        ("notes after the end of 2015", {"2016-01-01"}),
+        ("notes from mid-2015 to early 2016", {"2015-01-01", "2016-01-01"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("as_number", [False, True])
+def test_rows_dated_by_year_are_in_any_part_of_it(question: str, found: set[str], as_number: bool) -> None:
+    """Where each date is the first of a year, no more than the year is known."""
+    docs = [
+        Document(
+            f"note {number}", id=day, metadata={"day_date": int(day.replace("-", "")) if as_number else day}
+        )
+        for number, day in enumerate(("2014-01-01", "2015-01-01", "2016-01-01"))
+    ]
+    retriever = SelfQueryRetriever.from_rules(docs, today=date(2020, 6, 15), relax=False)
+    assert set(map(str, ids(retriever.invoke(question)))) == found
+
+
 def test_sources(tmp_path: Any) -> None:
     """Fields are found out from documents, BM25Index, DocumentIndex, in-memory store, ensembles; refresh sees more."""
     index = DocumentIndex.create(tmp_path / "index")
