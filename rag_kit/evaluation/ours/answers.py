@@ -12,14 +12,17 @@ from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.placing import says
 from rag_kit.text.citations.tokens import tokens
 from rag_kit.text.language import HAN
-from rag_kit.text.values.numbers import FIGURES, NUMBER_WORDS, SCALE, WORDS
+from rag_kit.text.values.numbers import FIGURES, HAN_DIGITS, NUMBER_WORDS, SCALE, WORDS
 from rag_kit.text.values.numbers import HAN as HAN_NUMERAL
 from rag_kit.text.values.reading import find_values
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
+    from rag_kit.text.values.value import Value
 
 _MAX_WORDS = 2  # of an answer beside its values
 _SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")  # in "长 城"
@@ -27,6 +30,10 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # the comma of 1,230
 #: A place between two characters of one word or number; 3 is not found in 3.5, nor 5 in it.
 _WITHIN_WORD = re.compile(rf"(?<=[^\W{HAN}])(?=[^\W{HAN}])|(?<=\d[.,])(?=\d)|(?<=\d)(?=[.,]\d)")
 _NUMERAL = re.compile(rf"(?:{HAN_NUMERAL}|{FIGURES})(?:{SCALE})?|\b{NUMBER_WORDS}")
+#: A numeral, or a count of something: 五号. 百货 and 万科 are none.
+_COUNT = re.compile(rf"(?:{_NUMERAL.pattern})|(?![百千万亿]){HAN_NUMERAL}[{HAN}]")
+_NAMES = re.compile("百(?=[货姓科])")  # 第一百货 is no 第一百
+_CUT_NUMERAL = re.compile(rf"(?<=[十百千])(?=[{HAN_DIGITS}])")  # 十五 is cut by it, 张三 in 张三一人 is not
 _COUNTS = rf"(?:{'|'.join(WORDS)})"
 #: In "five and ten", not in "hundred and ten".
 _BETWEEN_NUMBERS = re.compile(rf"\b({_COUNTS}) and (?={_COUNTS}\b)")
@@ -133,7 +140,7 @@ def states(text: str, answer: str) -> bool:
 
 
 def occurs(words: str, text: str) -> bool:
-    """Tell whether ``words`` are in ``text``, not inside a longer word or number, nor a part of a longer value.
+    """Tell whether ``words`` are in ``text``, not inside a longer word or number, nor a value in a longer one.
 
     Both are taken as ``normalize`` gave them. Chinese has no blanks to look for: there any place counts.
 
@@ -142,25 +149,41 @@ def occurs(words: str, text: str) -> bool:
         (False, True, False, True)
         >>> occurs("五年", "保密十五年"), occurs("five years", "for twenty-five years"), occurs("五年", "五年半")
         (False, False, False)
+        >>> occurs("张三", "由张三一人负责"), occurs("为期五年", "为期五年半")  # longer than a value: as it is written
+        (True, True)
     """
     if not words:
         return False
-    starts = [match.start() for match in re.finditer(f"(?={re.escape(words)})", text)]
-    return any(not _is_part(words, text, start, start + len(words)) for start in starts)
+    starts = (match.start() for match in re.finditer(f"(?={re.escape(words)})", text))
+    own = find_values(words)
+    is_value = any((value.start, value.end) == (0, len(words)) for value in own) or _COUNT.fullmatch(words)
+    parts: dict[tuple[str, int], bool] = {}  # a long text may repeat what is around the words
+    for start in starts:
+        end = start + len(words)
+        if any(_WITHIN_WORD.match(text, edge) for edge in (start, end)):
+            continue
+        if not is_value:  # a sentence or a name: 张三 in 由张三一人负责
+            if _CUT_NUMERAL.match(text, end):
+                continue
+            return True
+        first = max(0, start - _NEAR)
+        place = text[first : end + _NEAR], start - first
+        if place not in parts:
+            parts[place] = _is_part(words, own, *place)
+        if not parts[place]:
+            return True
+    return False
 
 
-def _is_part(words: str, text: str, start: int, end: int) -> bool:
-    """Tell whether words at a place of a text begin or end inside a word, a number, or another value."""
-    if any(_WITHIN_WORD.match(text, edge) for edge in (start, end)):
-        return True
-    first = max(0, start - _NEAR)
-    around, edges = _BETWEEN_NUMBERS.sub(r"\1 ... ", text[first : end + _NEAR]), (start - first, end - first)
+def _is_part(words: str, own: Sequence[Value], text: str, start: int) -> bool:
+    """Tell whether a value (``own``: as it is read) at a place of a short text begins or ends inside another one."""
+    around = _NAMES.sub(" ", _BETWEEN_NUMBERS.sub(r"\1 ... ", text))
+    edges = (start, start + len(words))
     values = find_values(around)
     # the reader parts what stands together: in 周五十点 are a day and a time
     inside = [edge for edge in edges if not any(edge in (value.start, value.end) for value in values)]
     if any(number.start() < edge < number.end() for number in _NUMERAL.finditer(around) for edge in inside):
         return True
-    own = find_values(words)
     for value in values:
         alike = [other for other in own if other.dimension == value.dimension]
         is_cut = any(value.start < edge < value.end for edge in edges)

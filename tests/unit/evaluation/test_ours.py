@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import evaluate
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.judge.judge import Judge
+from rag_kit.evaluation.ours.answers import occurs
 from rag_kit.evaluation.ours.citations import Citations, declared
 from rag_kit.evaluation.ours.overlap import OursBleu, OursRouge
 from rag_kit.evaluation.ours.span_recall import SpanRecall
@@ -72,6 +74,12 @@ async def value(name, example, output):
         (("two hours",), "It takes two hours and a half.", 0.0),
         (("ten days",), "It takes between five and ten days.", 1.0),
         (("24",), "It lasts 24 months.", 1.0),
+        (("张三",), "由张三一人负责。", 1.0),
+        (("李四",), "张三和李四五人。", 1.0),
+        (("王五",), "王五十月入职。", 1.0),
+        (("第一",), "在第一百货。", 1.0),
+        (("第三",), "见第三十条。", 0.0),
+        (("五号",), "住十五号。", 0.0),
     ],
 )
 async def test_answer_found(answers, said, expected):
@@ -137,6 +145,28 @@ async def test_a_part_of_a_number_is_no_span(span: str, expected: float) -> None
     assert (
         await value("ours_span_recall", example, Output(passages=(Passage("d", "保密十五年。"),))) == expected
     )
+
+
+@pytest.mark.parametrize(
+    ("span", "text"),
+    [
+        ("The term is three years", "The term is three years and six months after signing."),
+        ("合同期限为三年", "本合同期限为三年零六个月。"),
+        ("项目由张三", "项目由张三一人负责。"),
+        ("It costs $5", "It costs $5 million."),
+    ],
+)
+async def test_a_span_may_end_within_a_value(span: str, text: str) -> None:
+    """A span that is more than a value is a part of its document as it is written."""
+    example = Example("q", "?", spans=(GoldSpan("", span),))
+    assert await value("ours_span_recall", example, Output(passages=(Passage("d", text),))) == 1.0
+
+
+def test_values_are_looked_for_quickly() -> None:
+    """A long text full of longer values takes no time that grows with them all."""
+    start = time.perf_counter()
+    assert not occurs("五年", "十五年" * 33_333)
+    assert time.perf_counter() - start < 5
 
 
 async def test_span_recall_in_chinese() -> None:
