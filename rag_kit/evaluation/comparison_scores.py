@@ -24,7 +24,7 @@ _GOLD = (
     "question", "reference", "answers", "reference_contexts", "relevant", "spans", "answerable", "history",
 )  # fmt: skip
 _FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
-_MIN_SHARED = 0.9  # of the questions of the smaller run that the other one must have
+_MIN_SHARED = 0.5  # of the questions of the smaller run that the other one must have
 #: How questions are parted by default; by the turn where some belong to a conversation.
 SLICES = ("type", "language", "turn")
 _UNTAGGED = "(not said)"
@@ -53,7 +53,17 @@ class MatchedRuns:
         """Return warnings: of questions that a run has not asked, wrong gold, and runs with different judges."""
         count = len(self.examples)
         missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
-        notes = [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
+        notes = []
+        if len(_sets_of(self.runs)) > 1:
+            shared = len(
+                set.intersection(*({row.example.id for row in run.rows} for run in self.runs.values()))
+            )
+            if shared < count:
+                notes = [
+                    f"Only {shared} of {count} questions are in all runs, which are over different sets: compare the "
+                    "differences, not the means."
+                ]
+        notes += [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
         notes += [f"{name}: {note}" for name, run in self.runs.items() for note in run.notes]
         records = [run.manifest.get("judge") for run in self.runs.values()]
         judges = {json.dumps(record, sort_keys=True, default=str) for record in records}
@@ -217,10 +227,15 @@ def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
     return runs
 
 
+def _sets_of(runs: Mapping[str, Results]) -> set[str]:
+    """Return the fingerprints of the sets that runs are over; a run that has none is over its own."""
+    return {str(run.manifest.get("dataset") or name) for name, run in runs.items()}
+
+
 def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
     """Map ids to the examples of all runs; raise `InvalidInputError` if two runs differ in a question or its gold."""
     examples: dict[str, tuple[str, Example]] = {}  # id -> the first run that has it, and the example
-    sets = {str(run.manifest.get("dataset") or name) for name, run in runs.items()}
+    sets = _sets_of(runs)
     for name, run in runs.items():
         shared, fewer = sum(row.example.id in examples for row in run.rows), min(len(run.rows), len(examples))
         if examples and (not shared or (len(sets) > 1 and shared < _MIN_SHARED * fewer)):

@@ -297,13 +297,28 @@ def test_different_sets_are_refused() -> None:
     base = run("a", m=[1.0, 0.0])
     others = {
         "no question in common": [Example("x1", "Who?"), Example("x2", "When?")],
-        "have 1 question in common, of 2": [Example("q0", "What is 0?"), Example("x2", "When?")],
         "question 'What is 0\\?'": [Example("q0", "Something else?"), Example("q1", "What is 1?")],
         "reference None": [Example("q0", "What is 0?", reference="Zero."), Example("q1", "What is 1?")],
     }
     for message, examples in others.items():
         with pytest.raises(InvalidInputError, match=message):
             compare([base, run("b", examples=examples, m=[1.0, 1.0])])
+    few = [Example("q0", "What is 0?"), *(Example(f"x{n}", "When?") for n in range(7))]
+    with pytest.raises(InvalidInputError, match="have 1 question in common, of 8"):
+        compare([run("a", m=A), run("b", examples=few, m=B)])
+
+
+@pytest.mark.parametrize(("replaced", "shared"), [(2, "Only 6 of 10"), (4, "Only 4 of 12"), (0, "")])
+def test_an_edited_set_is_compared_on_what_is_shared(replaced: int, shared: str) -> None:
+    """A set with some other questions, or a part of it: half of the questions are enough, and the first note counts."""
+    kept = [Example(f"q{n}", f"What is {n}?") for n in range(8 - replaced)]
+    examples = [*kept, *(Example(f"x{n}", "When?") for n in range(replaced))]
+    found = compare([run("a", m=A), run("b", examples=examples, m=B)])
+    assert found.pairs[0].n == 8 - replaced
+    assert found.notes[0].startswith(shared) if shared else not found.notes
+    if shared:
+        chinese = str(found.in_language("zh"))
+        assert f"只有 {8 - replaced} 个是共有的" in chinese
 
 
 @pytest.mark.parametrize(
