@@ -10,7 +10,8 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -32,8 +33,12 @@ _log = logging.getLogger(__name__)
 #: Field -> names that its column usually has, best first; compared without case, ``-`` and blanks as ``_``.
 _TABLE = Path(__file__).with_name("columns.txt").read_text(encoding="utf-8")
 USUAL = {field: names.split() for field, _, names in (line.partition(":") for line in _TABLE.splitlines())}
-#: Names of columns that hold spans or a history in one table, and in the next something else, which is then metadata.
-_AMBIGUOUS_COLUMNS = ("passage", "evidence", "依据", "历史")
+#: Names of columns that hold a field in one table, and in the next something else, which is then metadata.
+_AMBIGUOUS_COLUMNS = word_set(
+    "passage evidence 原文 依据 历史 对话历史 历史对话 是否可回答 能否回答 是否能回答 可否回答 "
+    "相关文件 来源文件 相关文档"
+)
+_AMBIGUOUS_IDS = ("编号", "序号", "题号")  # ids only where no two records have the same
 _UNANSWERABLE_COLUMNS = ("is_impossible", "unanswerable")
 _TAG_COLUMNS = ("type", "language", "category", "difficulty", "level", "kind")
 #: Names of columns that hold whole answers in one table and short ones in the next; a short answer counts as both.
@@ -49,8 +54,10 @@ UserColumns = Mapping[str, Any]  # field -> name of a column, or names for tags;
 _ROLES = {"user": "question", "human": "question", "assistant": "answer", "ai": "answer"}
 #: Signs between two ids of one cell: these always separate them, the next three only where every part looks like an id.
 _SEPARATORS = re.compile(r"[;；|｜\n\r\v\f\x85\u2028\u2029]+")
-#: Signs between two accepted answers of one cell; a semicolon within code or a name has no blank behind it.
-_ANSWERS_BETWEEN = re.compile(r"[；|｜\n\r]+|;\s+")
+#: Signs between two accepted answers of a table's cell; a semicolon, and a bar between blanks, belong to an answer.
+_ANSWERS_BETWEEN = re.compile(r"[；\n\r]+|(?<=[^\s|｜])[|｜](?=[^\s|｜])")
+_TABLES = (".csv", ".tsv", ".tab", ".xlsx")
+_ID = re.compile(r"(?=.*[a-z])(?=.*\d)[\w.:/#-]+", re.ASCII | re.IGNORECASE)  # kb-12, not a number alone
 _COMMAS = re.compile(r"\s*[,，、]\s*")
 _COMMAS_OR_AND = re.compile(r"\s*[,，、]?\s*(?:[,，、&+]|以及|[和与及]|\band\s)\s*")
 _COMMAS_AND_OR_BLANKS = re.compile(rf"{_COMMAS_OR_AND.pattern}|\s+")
@@ -71,17 +78,22 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     ``columns`` is as in `EvaluationSet.load`; ``source`` is what the records are from, for messages.
     """
     user_columns = _check_columns(columns)
+    records = list(records)
+    repeated = {name for name in _AMBIGUOUS_IDS if _has_repeated(name, records)}
+    is_table = source == "the frame" or source.lower().removesuffix(".gz").endswith(_TABLES)
     where_by_id: dict[str, str] = {}
     column_names: dict[str, None] = {}
     extra: dict[str, None] = {}  # columns that are kept as metadata
     with_gold: list[str] = []  # records that say that there is no answer, and where it stands
     for where, record in records:
         column_names.update(dict.fromkeys(map(str, record)))
-        fields = _read_fields(record, user_columns, where)
+        fields = _read_fields(record, user_columns, where, repeated, is_table=is_table)
         extra.update(dict.fromkeys(name for name in fields.get("metadata", ()) if name in record))
         if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
             with_gold.append(where)
-        reference = fields.get("reference") or _usual_reference(record, user_columns)
+        reference = fields.get("reference")
+        if "reference" not in user_columns:
+            reference = reference or _usual_reference(record, user_columns)
         key = base = fields.get("id") or id_of(fields["question"], reference)
         if "id" in fields and key in where_by_id:
             raise InvalidInputError(
@@ -115,6 +127,13 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
             "%d questions are said to have no answer (answerable is false) and name gold documents or spans, which "
             "count for the metrics of retrieval: %s", len(with_gold), first_few(with_gold),
         )  # fmt: skip
+
+
+def _has_repeated(name: str, records: Iterable[Record]) -> bool:
+    """Tell whether two records have the same cell in the column of this name."""
+    cells = (str(cell).strip() for _, record in records for column, cell in record.items()
+             if fold_name(str(column)) == name and plain_cell(cell) is not None)  # fmt: skip
+    return any(number > 1 for number in Counter(cells).values())
 
 
 def _usual_reference(record: Mapping[str, Any], user_columns: UserColumns) -> str | None:
@@ -175,8 +194,18 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
     return tuple(by_id.values())
 
 
-def _read_fields(record: Mapping[str, Any], user_columns: UserColumns, where: str) -> dict[str, Any]:
-    """Return the fields of a record's example; a column that matches no field becomes metadata."""
+def _read_fields(
+    record: Mapping[str, Any],
+    user_columns: UserColumns,
+    where: str,
+    no_ids: Collection[str] = (),
+    *,
+    is_table: bool = False,
+) -> dict[str, Any]:
+    """Return the fields of a record's example; a column that matches no field becomes metadata.
+
+    ``no_ids`` are names of columns that hold no ids; in a table a cell may hold several accepted answers.
+    """
     if not user_columns and {"id", "question"} <= set(record) <= set(FIELDS):
         with suppress(InvalidInputError):  # as save() writes it: nothing is to be guessed, nothing is lost
             Example(**record)
@@ -184,12 +213,14 @@ def _read_fields(record: Mapping[str, Any], user_columns: UserColumns, where: st
     cells = [(str(name), plain_cell(value)) for name, value in record.items()]
     row = {name: cell for name, cell in cells if cell is not None}
     folded = {fold_name(name): name for name in reversed(row)}  # reversed, so that the first of a name stays
-    columns = _match_columns(row, folded, user_columns)
+    columns = _match_columns(row, folded, user_columns, no_ids)
     if "question" not in columns:
         raise InvalidInputError(
             f"{where}: there is no question; the filled columns are {first_few(row, 20)}. "
             'Name the one that holds it: columns={"question": "..."} (--column question=...)'
         )
+    if is_table and "answers" in columns:
+        row[columns["answers"]] = _split_answers(row[columns["answers"]], f"{where}: {columns['answers']}")
     fields = {field: read_cell(field, row[name], f"{where}: {name}") for field, name in columns.items()}
     _add_answers(fields, columns, user_columns)
     if spans := fields.get("spans"):
@@ -208,12 +239,22 @@ def _read_fields(record: Mapping[str, Any], user_columns: UserColumns, where: st
     return {**fields, "metadata": {**extra, **fields.get("metadata", {})}}
 
 
-def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: UserColumns) -> dict[str, str]:
+def _split_answers(cell: Any, where: str) -> Any:
+    """Split a cell of a table with several accepted answers; a list in JSON stays as it is."""
+    cell = parse_cell(cell, where)
+    return [p.strip() for p in _ANSWERS_BETWEEN.split(cell) if p.strip()] if isinstance(cell, str) else cell
+
+
+def _match_columns(
+    row: dict[str, Any], folded: dict[str, str], user_columns: UserColumns, no_ids: Collection[str]
+) -> dict[str, str]:
     """Map fields to filled columns: the user's, else the first with a usual name (``folded``: name in lower case)."""
     columns: dict[str, str] = {}
     for field in FIELDS:
         candidates = [folded[name] for name in USUAL[field] if name in folded]
         candidates = [name for name in candidates if name not in user_columns.values()]
+        if field == "id":
+            candidates = [name for name in candidates if fold_name(name) not in no_ids]
         if field in user_columns:
             candidates = [name for name in [user_columns[field]] if isinstance(name, str) and name in row]
         elif candidates and not _can_be(field, candidates[0], row):
@@ -265,8 +306,6 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
     if field in ("question", "reference"):
         return read_text(cell, where)
     cell = parse_cell(cell, where)
-    if field == "answers" and isinstance(cell, str):
-        cell = [part.strip() for part in _ANSWERS_BETWEEN.split(cell) if part.strip()] or cell
     if field in ("answers", "reference_contexts"):
         return read_texts(cell, where)
     if field == "relevant" and isinstance(cell, Mapping):
@@ -363,17 +402,23 @@ def _read_spans(cell: Any, where: str) -> list[Any]:
 
 
 def _can_be(field: str, name: str, row: Mapping[str, Any]) -> bool:
-    """Tell whether a column holds a field: by its name, or if that is ambiguous, by its cell (no number)."""
+    """Tell whether a column holds a field: by its name, or if that is ambiguous, by its cell."""
     if fold_name(name) not in _AMBIGUOUS_COLUMNS:
         return True
-    with suppress(TypeError, ValueError, OverflowError):
-        float(row[name])
-        return False
+    if field in ("spans", "history"):
+        with suppress(TypeError, ValueError, OverflowError):
+            float(row[name])  # a number, or the passage that is no more than the answer, which is one
+            return fold_name(name) == "原文" and any(
+                str(row[other]).strip() == str(row[name]).strip()
+                for other in row
+                if fold_name(other) in (*USUAL["reference"], *USUAL["answers"])
+            )
     try:
-        Example("q", "?", **{field: read_cell(field, row[name], name)})
+        value = read_cell(field, row[name], name)
+        Example("q", "?", **{field: value})
     except InvalidInputError:
         return False
-    return True
+    return field != "relevant" or all(_ID.fullmatch(each) or _FILE_NAME.match(each) for each in value)
 
 
 def parse_cell(cell: Any, where: str) -> Any:

@@ -71,16 +71,77 @@ def test_a_chinese_table_needs_no_columns(tmp_path, caplog):
     ("cell", "answers"),
     [
         ("电机过热；皮带打滑", ("电机过热", "皮带打滑")),
-        ("two years; 24 months", ("two years", "24 months")),
+        ("12 Main St; London", ("12 Main St; London",)),
+        ("ls | grep x", ("ls | grep x",)),
+        ("|x|", ("|x|",)),
         ("a|b\nc", ("a", "b", "c")),
         ("for(;;)", ("for(;;)",)),
         ('["a; b"]', ("a; b",)),
     ],
 )
-def test_several_answers_in_one_cell(cell, answers):
-    """Accepted answers of one cell are cut as gold files are; a semicolon without a blank belongs to its answer."""
+def test_several_answers_in_one_cell(cell, answers, tmp_path):
+    """Accepted answers of a table's cell are cut by few signs, which no code or name has; in JSON Lines by none."""
     frame = pd.DataFrame({"question": ["Why?"], "answers": [cell]})
     assert EvaluationSet.from_pandas(frame)[0].answers == answers
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert EvaluationSet.load(tmp_path / "a.csv")[0].answers == answers
+    path = lines(tmp_path / "a.jsonl", {"question": "Why?", "answers": cell})
+    assert cell[0] == "[" or EvaluationSet.load(path)[0].answers == (cell,)
+
+
+@pytest.mark.parametrize("column", ["编号", "序号", "题号"])
+def test_numbers_that_come_twice_are_no_ids(column, tmp_path, caplog):
+    """Such as those of chapters: they stay in the metadata, but where the column is named, they are refused."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"{column},问题,答案\n1,谁？,甲\n2,何时？,乙\n1,何地？,丙\n", encoding="utf-8")
+    examples = EvaluationSet.load(path)
+    assert all(e.id.startswith("q-") for e in examples) and examples[2].metadata == {column: "1"}
+    assert column in caplog.text
+    assert "is that of a.csv:2 too" in refusal(EvaluationSet.load, path, columns={"id": column})
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "field"),
+    [
+        ("对话历史", "唐朝", "history"),
+        ("历史对话", "用户：你好", "history"),
+        ("能否回答", "大概", "answerable"),
+        ("来源文件", "制度.pdf 第3页", "relevant"),
+        ("相关文档", "《员工手册》第三章", "relevant"),
+        ("原文", "3", "spans"),
+    ],
+)
+def test_a_guessed_chinese_column_of_something_else_is_metadata(column, cell, field, tmp_path, caplog):
+    """The set loads, and a warning names the column."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"问题,答案,{column}\n谁？,甲,{cell}\n", encoding="utf-8")
+    (example,) = EvaluationSet.load(path)
+    assert example.missing({field}) and example.metadata == {column: cell}
+    assert f"stay in its metadata: '{column}'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "field", "value"),
+    [
+        ("来源文件", "制度.pdf；附件 2.docx", "relevant", {"制度.pdf": 1, "附件 2.docx": 1}),
+        ("相关文档", "kb-12", "relevant", {"kb-12": 1}),
+        ("能否回答", "1", "answerable", True),
+    ],
+)
+def test_a_guessed_chinese_column_is_a_field(column, cell, field, value, tmp_path):
+    """Where its cell looks like one."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"问题,答案,{column}\n谁？,甲,{cell}\n", encoding="utf-8")
+    assert getattr(EvaluationSet.load(path)[0], field) == value
+
+
+def test_the_first_of_two_answers_is_the_reference(tmp_path):
+    """答案 comes before 正确答案; ids are made without a reference that is left out."""
+    path = tmp_path / "a.csv"
+    path.write_text("title,问题,答案,正确答案\n一,谁？,甲,乙\n", encoding="utf-8")
+    assert EvaluationSet.load(path)[0].reference == "甲"
+    without = EvaluationSet.load(path, columns={"reference": None})[0]
+    assert without.id == EvaluationSet.load(lines(tmp_path / "a.jsonl", {"question": "谁？"}))[0].id
 
 
 def test_automatic_ids_do_not_depend_on_named_columns():
