@@ -199,7 +199,14 @@ class _Writer:
             fingerprint = ""
             with suppress(InvalidInputError):
                 fingerprint = EvaluationSet.load(target).fingerprint()
-            if target.exists() and fingerprint not in self.written:
+            is_filled = target.exists() and target.stat().st_size > 0
+            if is_filled and not records:
+                raise InvalidInputError(
+                    f"{str(target)!r} has no {path.name!r} beside it, so that it may have been edited; name another "
+                    "file, or move it away"
+                )
+            # a log of an earlier version has replies alone: what it belongs to was written over before
+            if is_filled and self.written and fingerprint not in self.written:
                 raise InvalidInputError(
                     f"{str(target)!r} was edited, or is no set that generate wrote; name another file, or move it away"
                 )

@@ -366,7 +366,7 @@ async def test_a_set_that_somebody_edited_is_not_replaced(tmp_path):
     generate(MANY, "extractive", n=2, **settings)
     generate(MANY, "extractive", n=3, **settings)
     written = out.read_text(encoding="utf-8")
-    for edited in (written.replace("1900", "1800"), written.replace("gap", "hole", 1), "mine", ""):
+    for edited in (written.replace("1900", "1800"), written.replace("gap", "hole", 1), "mine"):
         out.write_text(edited, encoding="utf-8")
         with pytest.raises(InvalidInputError, match="was edited"):
             generate(MANY, "extractive", n=3, **settings)
@@ -374,6 +374,19 @@ async def test_a_set_that_somebody_edited_is_not_replaced(tmp_path):
             await agenerate(MANY, "extractive", n=3, **settings)
         assert out.read_text(encoding="utf-8") == edited
     out.rename(moved)
+    assert generate(MANY, "extractive", n=3, **settings).usage["calls"] == 0
+    progress = tmp_path / "set.progress.jsonl"
+    log = progress.read_text(encoding="utf-8")
+    progress.unlink()
+    with pytest.raises(InvalidInputError, match=r"set\.jsonl.* has no 'set\.progress\.jsonl'.*move it away"):
+        generate(MANY, "extractive", n=3, **settings)
+    # an earlier version logged replies alone
+    progress.write_text(
+        "".join(line for line in log.splitlines(True) if '"set"' not in line), encoding="utf-8"
+    )
+    assert generate(MANY, "extractive", n=3, **settings).usage["calls"] == 0
+    assert sum('"set"' in line for line in progress.read_text(encoding="utf-8").splitlines()) == 1
+    out.write_text("")  # as mktemp makes one
     assert generate(MANY, "extractive", n=3, **settings).usage["calls"] == 0
     assert (
         out.read_text(encoding="utf-8") == written and len(generate(MANY, "extractive", n=4, **settings)) == 4
