@@ -200,15 +200,11 @@ class _Writer:
             with suppress(InvalidInputError):
                 fingerprint = EvaluationSet.load(target).fingerprint()
             is_filled = target.exists() and target.stat().st_size > 0
-            if is_filled and not records:
-                raise InvalidInputError(
-                    f"{str(target)!r} has no {path.name!r} beside it, so that it may have been edited; name another "
-                    "file, or move it away"
-                )
             # a log of an earlier version has replies alone: what it belongs to was written over before
-            if is_filled and self.written and fingerprint not in self.written:
+            if is_filled and fingerprint not in self.written and (self.written or not records):
                 raise InvalidInputError(
-                    f"{str(target)!r} was edited, or is no set that generate wrote; name another file, or move it away"
+                    f"{str(target)!r} was edited, or is no set that generate wrote (its log is {path.name!r} beside "
+                    "it); name another file, or move it away"
                 )
             self.log = AppendLog(path)
             replies = [record for record in records if _FAILURE not in record.get("items", [_FAILURE])]

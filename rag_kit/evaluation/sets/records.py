@@ -10,8 +10,7 @@ import hashlib
 import json
 import logging
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -79,7 +78,8 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     """
     user_columns = _check_columns(columns)
     records = list(records)
-    repeated = {name for name in _AMBIGUOUS_IDS if _has_repeated(name, records)}
+    if _have_no_ids(records):
+        user_columns.setdefault("id", None)
     is_table = source == "the frame" or source.lower().removesuffix(".gz").endswith(_TABLES)
     where_by_id: dict[str, str] = {}
     column_names: dict[str, None] = {}
@@ -87,13 +87,11 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     with_gold: list[str] = []  # records that say that there is no answer, and where it stands
     for where, record in records:
         column_names.update(dict.fromkeys(map(str, record)))
-        fields = _read_fields(record, user_columns, where, repeated, is_table=is_table)
+        fields = _read_fields(record, user_columns, where, is_table=is_table)
         extra.update(dict.fromkeys(name for name in fields.get("metadata", ()) if name in record))
         if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
             with_gold.append(where)
-        reference = fields.get("reference")
-        if "reference" not in user_columns:
-            reference = reference or _usual_reference(record, user_columns)
+        reference = fields.get("reference") or _usual_reference(record, user_columns)
         key = base = fields.get("id") or id_of(fields["question"], reference)
         if "id" in fields and key in where_by_id:
             raise InvalidInputError(
@@ -129,15 +127,20 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
         )  # fmt: skip
 
 
-def _has_repeated(name: str, records: Iterable[Record]) -> bool:
-    """Tell whether two records have the same cell in the column of this name."""
-    cells = (str(cell).strip() for _, record in records for column, cell in record.items()
-             if fold_name(str(column)) == name and plain_cell(cell) is not None)  # fmt: skip
-    return any(number > 1 for number in Counter(cells).values())
+def _have_no_ids(records: Iterable[Record]) -> bool:
+    """Tell whether the first column with a usual name of ids is one of numbers, and two records have the same."""
+    rows = [
+        {fold_name(str(name)): plain_cell(cell) for name, cell in record.items()} for _, record in records
+    ]
+    name = next((name for name in USUAL["id"] if any(name in row for row in rows)), None)
+    cells = [str(row[name]).strip() for row in rows if row.get(name) is not None] if name else []
+    return name in _AMBIGUOUS_IDS and len(set(cells)) < len(cells)
 
 
 def _usual_reference(record: Mapping[str, Any], user_columns: UserColumns) -> str | None:
     """Return the reference that a record has without the user's columns, so that ids do not depend on these."""
+    if "reference" in user_columns:  # it was left out, or is blank
+        return None
     asked = {field: name for field, name in user_columns.items() if field == "question"}
     with suppress(InvalidInputError):
         return _read_fields(record, asked, "").get("reference")
@@ -195,17 +198,9 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
 
 
 def _read_fields(
-    record: Mapping[str, Any],
-    user_columns: UserColumns,
-    where: str,
-    no_ids: Collection[str] = (),
-    *,
-    is_table: bool = False,
+    record: Mapping[str, Any], user_columns: UserColumns, where: str, *, is_table: bool = False
 ) -> dict[str, Any]:
-    """Return the fields of a record's example; a column that matches no field becomes metadata.
-
-    ``no_ids`` are names of columns that hold no ids; in a table a cell may hold several accepted answers.
-    """
+    """Return the fields of a record's example; a column that matches no field becomes metadata."""
     if not user_columns and {"id", "question"} <= set(record) <= set(FIELDS):
         with suppress(InvalidInputError):  # as save() writes it: nothing is to be guessed, nothing is lost
             Example(**record)
@@ -213,15 +208,17 @@ def _read_fields(
     cells = [(str(name), plain_cell(value)) for name, value in record.items()]
     row = {name: cell for name, cell in cells if cell is not None}
     folded = {fold_name(name): name for name in reversed(row)}  # reversed, so that the first of a name stays
-    columns = _match_columns(row, folded, user_columns, no_ids)
+    columns = _match_columns(row, folded, user_columns)
     if "question" not in columns:
         raise InvalidInputError(
             f"{where}: there is no question; the filled columns are {first_few(row, 20)}. "
             'Name the one that holds it: columns={"question": "..."} (--column question=...)'
         )
-    if is_table and "answers" in columns:
-        row[columns["answers"]] = _split_answers(row[columns["answers"]], f"{where}: {columns['answers']}")
     fields = {field: read_cell(field, row[name], f"{where}: {name}") for field, name in columns.items()}
+    answers = row.get(columns.get("answers", ""))
+    if is_table and isinstance(answers, str) and fields["answers"] == [answers]:  # no list in JSON
+        parts = map(str.strip, _ANSWERS_BETWEEN.split(answers))
+        fields["answers"] = list(dict.fromkeys(filter(None, parts))) or [answers]
     _add_answers(fields, columns, user_columns)
     if spans := fields.get("spans"):
         _add_documents(spans, list(fields.get("relevant", ())))
@@ -239,22 +236,12 @@ def _read_fields(
     return {**fields, "metadata": {**extra, **fields.get("metadata", {})}}
 
 
-def _split_answers(cell: Any, where: str) -> Any:
-    """Split a cell of a table with several accepted answers; a list in JSON stays as it is."""
-    cell = parse_cell(cell, where)
-    return [p.strip() for p in _ANSWERS_BETWEEN.split(cell) if p.strip()] if isinstance(cell, str) else cell
-
-
-def _match_columns(
-    row: dict[str, Any], folded: dict[str, str], user_columns: UserColumns, no_ids: Collection[str]
-) -> dict[str, str]:
+def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: UserColumns) -> dict[str, str]:
     """Map fields to filled columns: the user's, else the first with a usual name (``folded``: name in lower case)."""
     columns: dict[str, str] = {}
     for field in FIELDS:
         candidates = [folded[name] for name in USUAL[field] if name in folded]
         candidates = [name for name in candidates if name not in user_columns.values()]
-        if field == "id":
-            candidates = [name for name in candidates if fold_name(name) not in no_ids]
         if field in user_columns:
             candidates = [name for name in [user_columns[field]] if isinstance(name, str) and name in row]
         elif candidates and not _can_be(field, candidates[0], row):
@@ -407,12 +394,9 @@ def _can_be(field: str, name: str, row: Mapping[str, Any]) -> bool:
         return True
     if field in ("spans", "history"):
         with suppress(TypeError, ValueError, OverflowError):
-            float(row[name])  # a number, or the passage that is no more than the answer, which is one
-            return fold_name(name) == "原文" and any(
-                str(row[other]).strip() == str(row[name]).strip()
-                for other in row
-                if fold_name(other) in (*USUAL["reference"], *USUAL["answers"])
-            )
+            float(row[name])  # a number is no passage, unless it is the answer
+            answers = [row[other] for other in row if fold_name(other) in USUAL["reference"]]
+            return fold_name(name) == "原文" and row[name] in answers
     try:
         value = read_cell(field, row[name], name)
         Example("q", "?", **{field: value})

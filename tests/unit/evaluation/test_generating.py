@@ -378,7 +378,7 @@ async def test_a_set_that_somebody_edited_is_not_replaced(tmp_path):
     progress = tmp_path / "set.progress.jsonl"
     log = progress.read_text(encoding="utf-8")
     progress.unlink()
-    with pytest.raises(InvalidInputError, match=r"set\.jsonl.* has no 'set\.progress\.jsonl'.*move it away"):
+    with pytest.raises(InvalidInputError, match=r"set\.jsonl.* log is 'set\.progress\.jsonl'.*move it away"):
         generate(MANY, "extractive", n=3, **settings)
     # an earlier version logged replies alone
     progress.write_text(
