@@ -53,16 +53,13 @@ class MatchedRuns:
         """Return warnings: of questions that a run has not asked, wrong gold, and runs with different judges."""
         count = len(self.examples)
         missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
+        shared = set.intersection(*({row.example.id for row in run.rows} for run in self.runs.values()))
         notes = []
-        if len(_sets_of(self.runs)) > 1:
-            shared = len(
-                set.intersection(*({row.example.id for row in run.rows} for run in self.runs.values()))
+        if len(shared) < count and len(_sets_of(self.runs)) > 1:
+            notes.append(
+                f"Only {len(shared)} of {count} questions are in all runs, which are over different sets: compare the "
+                "differences, not the means."
             )
-            if shared < count:
-                notes = [
-                    f"Only {shared} of {count} questions are in all runs, which are over different sets: compare the "
-                    "differences, not the means."
-                ]
         notes += [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
         notes += [f"{name}: {note}" for name, run in self.runs.items() for note in run.notes]
         records = [run.manifest.get("judge") for run in self.runs.values()]

@@ -162,13 +162,11 @@ def occurs(words: str, text: str) -> bool:
         end = start + len(words)
         if any(_WITHIN_WORD.match(text, edge) for edge in (start, end)):
             continue
-        if not is_value:  # a sentence or a name: 张三 in 由张三一人负责
-            if _CUT_NUMERAL.match(text, end):
-                continue
-            return True
         first = max(0, start - _NEAR)
         place = text[first : end + _NEAR], start - first
-        if place not in parts:
+        if not is_value:  # a sentence or a name: 张三 in 由张三一人负责
+            parts[place] = bool(_CUT_NUMERAL.match(text, end))
+        elif place not in parts:
             parts[place] = _is_part(words, own, *place)
         if not parts[place]:
             return True

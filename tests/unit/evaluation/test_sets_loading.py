@@ -87,6 +87,8 @@ def test_several_answers_in_one_cell(cell, answers, tmp_path):
     assert EvaluationSet.load(tmp_path / "a.csv")[0].answers == answers
     path = lines(tmp_path / "a.jsonl", {"question": "Why?", "answers": cell})
     assert cell[0] == "[" or EvaluationSet.load(path)[0].answers == (cell,)
+    both = {"answers": "answers", "reference": "answers"}
+    assert cell[0] == "[" or EvaluationSet.load(tmp_path / "a.csv", columns=both)[0].reference == cell
 
 
 @pytest.mark.parametrize("column", ["编号", "序号", "题号"])
