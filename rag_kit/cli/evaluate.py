@@ -174,10 +174,12 @@ def _settings(arguments: argparse.Namespace, index: DocumentIndex) -> str:
     from rag_kit.evaluation.runs.evaluating import load_object
     from rag_kit.evaluation.runs.fingerprint import pipeline_hash
 
-    settings = {"k": arguments.k or DEFAULT_K, "filter": arguments.filter}
-    settings |= {
-        name: getattr(arguments, name) or None for name in ("rerank", "allow_degraded", "embedding_model")
-    }
+    settings = {
+        "k": arguments.k or DEFAULT_K,
+        "filter": arguments.filter,
+    }  # earlier runs have these, also if None
+    options = ("rerank", "allow_degraded", "embedding_model")
+    settings |= {name: value for name in options if (value := getattr(arguments, name))}
     if ":" in arguments.pipeline:
         settings["code"] = pipeline_hash(load_object(arguments.pipeline))[:12]
     digest = hashlib.sha256()
@@ -186,7 +188,7 @@ def _settings(arguments: argparse.Namespace, index: DocumentIndex) -> str:
         for document in index.get(ids[start : start + 1000]):
             digest.update(f"{document.id}\0{document.page_content}\0".encode("utf-8", "surrogatepass"))
     settings["index"] = digest.hexdigest()[:12]
-    return ", ".join(f"{name}={value}" for name, value in settings.items() if value is not None)
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | None:

@@ -8,7 +8,7 @@ import inspect
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
@@ -27,7 +27,8 @@ from rag_kit.evaluation.runs.rows import digest
 _MAX_DEPTH = 60
 _MAX_OBJECTS = 8000
 _PLAIN = (str, int, float, bool, bytes, type(None))
-_ITEMS = (list, tuple, set, frozenset, Mapping)
+_CHANGEABLE = (list, set, dict)
+_ITEMS = (*_CHANGEABLE, tuple, frozenset)
 _TEXTS = (Enum, PurePath, Decimal, date, timedelta)  # what a text says all of
 #: Fields of LangChain objects that do not change their results.
 _IGNORED_FIELDS = frozenset(
@@ -41,11 +42,6 @@ _KNOWN_PACKAGES = frozenset(
      "sentence_transformers", "chromadb", "builtins", "threading", "asyncio", "_thread", "collections", "functools",
      "re", "sqlite3"}
 )  # fmt: skip
-#: Instructions and methods by which a function changes a list, a set, a mapping or an object that it reads.
-_CHANGES = frozenset(
-    {"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "append", "extend", "insert", "add", "update", "setdefault", "pop",
-     "popitem", "remove", "discard", "clear"}
-)  # fmt: skip
 #: Attributes of graphs and Runnables without declared fields that hold their parts.
 _PART_ATTRIBUTES = ("nodes", "bound", "steps", "func", "afunc", "kwargs", "writers")
 
@@ -54,9 +50,9 @@ def pipeline_hash(pipeline: Any) -> str:
     """Hash a pipeline's settings and code, the same in every process.
 
     It covers the public settings of LangChain objects, nodes of a graph, the code of functions and of one's own
-    functions and classes that they use, and the plain data of closures and modules that they read. For changes
-    elsewhere (the content of an index, a prompt on a server) there is `version`. Lists that a function fills while it
-    works, and its counters, do not count.
+    functions and classes that they use, and the values of closures and modules that they read. Of lists, sets and
+    mappings only the pipelines and functions in them count: a function may collect there what it has done. For changes
+    there and elsewhere (the content of an index, a prompt on a server) there is `version`.
 
     Example:
         >>> def make(k):
@@ -71,9 +67,8 @@ def unseen_variables(pipeline: Any) -> list[str]:
     """Return name and type of each variable with items that a pipeline's functions read and its hash does not see."""
     functions = [part for part in _parts_in(pipeline) if inspect.isfunction(part) and is_own(part)]
     read = [item for function in functions for item in _outer_values(function)]
-    unseen = [
-        item for item in read if not isinstance(item[1], (*_PLAIN, *_ITEMS, type)) and not _is_part(item[1])
-    ]
+    seen = (*_PLAIN, tuple, frozenset, type)
+    unseen = [item for item in read if not isinstance(item[1], seen) and not _is_part(item[1])]
     return sorted(
         {f"{name} ({type(item).__qualname__})" for name, item in unseen if hasattr(item, "__len__")}
     )
@@ -145,7 +140,8 @@ def _parts_of(value: Any) -> Any:
     if inspect.ismethod(value):
         return [value.__func__, value.__self__]
     if inspect.isfunction(value):
-        return [value.__code__, value.__defaults__, value.__kwdefaults__, _outer_values(value)]
+        outer = [[name, _without_results(item)] for name, item in _outer_values(value)]
+        return [value.__code__, value.__defaults__, value.__kwdefaults__, outer]
     if isinstance(value, type):
         return [str(value), _code_of(value)]
     cls = type(value)
@@ -163,7 +159,10 @@ def _code_of(cls: type) -> list[list[Any]]:
         item = getattr(item, "__func__", getattr(item, "fget", item))
         if inspect.isfunction(item) or (isinstance(item, _PLAIN) and not name.startswith("__")):
             found.append([name, item])
-    return found
+    functions = [item for _, item in found if inspect.isfunction(item)]
+    steps = [step for function in functions for step in dis.get_instructions(function)]
+    counted = {step.argval for step in steps if step.opname == "STORE_ATTR"}  # what the methods count
+    return [[name, item] for name, item in found if inspect.isfunction(item) or name not in counted]
 
 
 def is_own(value: Any) -> bool:
@@ -177,7 +176,7 @@ def is_own(value: Any) -> bool:
 def _outer_values(function: types.FunctionType) -> list[list[Any]]:
     """Return name and value of what a function reads of its closure and, if it is one's own, of its module.
 
-    What it assigns to, or changes by a method or an item, is what it counts or collects, and is left out.
+    What it assigns to is what it counts, and is left out.
     """
     outer = dict(function.__globals__) if is_own(function) else {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -189,7 +188,8 @@ def _outer_values(function: types.FunctionType) -> list[list[Any]]:
         codes += [item for item in code.co_consts if isinstance(item, types.CodeType)]
     steps = [step for code in codes for step in dis.get_instructions(code)]
     names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    names = names.union(function.__code__.co_freevars) & set(outer) - _written(steps)
+    written = {step.argval for step in steps if step.opname in ("STORE_GLOBAL", "STORE_DEREF")}
+    names = names.union(function.__code__.co_freevars) & set(outer) - written
     values = []
     for name in sorted(names):
         value = outer[name]
@@ -201,20 +201,6 @@ def _outer_values(function: types.FunctionType) -> list[list[Any]]:
     return values
 
 
-def _written(steps: Sequence[dis.Instruction]) -> set[str]:
-    """Return the outer variables that instructions assign to, or change by a method such as ``append`` or an item."""
-    # line and column in the source: ``asked.append`` starts where ``asked`` does
-    placed = [(step, tuple(step.positions or ())[::2]) for step in steps]
-    loads = [(step.argval, place) for step, place in placed if step.opname in ("LOAD_GLOBAL", "LOAD_DEREF")]
-    others = [(step, place) for step, place in placed if step.opname not in ("LOAD_GLOBAL", "LOAD_DEREF")]
-    changed = {place for step, place in others if {step.opname, str(step.argval)} & _CHANGES} - {
-        (),
-        (None, None),
-    }
-    assigned = {step.argval for step in steps if step.opname in ("STORE_GLOBAL", "STORE_DEREF")}
-    return assigned | {name for name, place in loads if place in changed}
-
-
 def _settings_of(value: Any) -> dict[str, Any]:
     """Return an object's settings by name: declared fields, else attributes that are parts or plain arguments."""
     cls = type(value)
@@ -223,7 +209,7 @@ def _settings_of(value: Any) -> dict[str, Any]:
         return {name: getattr(value, name, None) for name in sorted(names)}
     if is_dataclass(value):
         names = [info.name for info in fields(value) if info.init]
-        return {name: getattr(value, name, None) for name in names}
+        return {name: _without_results(getattr(value, name, None)) for name in names}
     if cls.__module__.startswith(("langgraph", "langchain")):
         return {name: item for name in _PART_ATTRIBUTES if (item := getattr(value, name, None))}
     try:
@@ -232,10 +218,18 @@ def _settings_of(value: Any) -> dict[str, Any]:
         arguments = set()
     settings = {}
     for name, item in sorted(getattr(value, "__dict__", {}).items()):
-        plain = (*_PLAIN, *_ITEMS) if is_own(cls) else _PLAIN
-        if _is_part(item) or (name.lstrip("_") in arguments and isinstance(item, plain)):
+        if _is_part(item) or (
+            name.lstrip("_") in arguments and isinstance(item, (*_PLAIN, tuple, frozenset))
+        ):
             settings[name] = item
     return settings
+
+
+def _without_results(value: Any) -> Any:
+    """Return only the pipelines and functions in a list, set or mapping: the rest may be what a function collects."""
+    if isinstance(value, dict):
+        return {name: item for name, item in value.items() if _is_part(item)}
+    return [item for item in value if _is_part(item)] if isinstance(value, _CHANGEABLE) else value
 
 
 def _is_part(value: Any) -> bool:

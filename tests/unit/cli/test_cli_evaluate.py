@@ -135,9 +135,12 @@ def test_an_edited_retriever_of_ones_own_is_asked_again(
         monkeypatch.delitem(sys.modules, "own_retriever_e", raising=False)
         assert run(capsys, *search, "--pipeline", "own_retriever_e:make")[0] == exits.OK
         assert Results.load(folder / "r").manifest["done"]["asked"] == asked
-    for options in ((), ("--allow-degraded",)):
+    for options, added in (((), ""), (("--allow-degraded",), "allow_degraded=True, ")):
         run(capsys, *search, "--pipeline", "hybrid", *options)
-        assert Results.load(folder / "r").manifest["done"]["asked"] == 3
+        manifest = Results.load(folder / "r").manifest
+        assert manifest["done"]["asked"] == 3
+        # earlier runs have this text: without new options they are not asked again
+        assert f", k=5, filter=None, {added}index=" in manifest["pipeline"]["version"]
 
 
 def test_min_decides_the_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -390,15 +390,15 @@ def test_a_pipeline_with_other_settings_is_asked_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        'CONFIG = {"answer": "两年"}\ndef ask(question): return CONFIG["answer"]',
-        'YEARS = ["两年"]\ndef ask(question): return [year for year in YEARS][0]',
+        'CONFIG = ("两年", 2)\ndef ask(question): return CONFIG[0]',
         'def update(): return "两年"\nasync def ask(question): return update()',
         'class Base:\n  text = "两年"\n  def say(self): return self.text\n'
         "class Own(Base): pass\ndef ask(question): return Own().say()",
         'import re\nYEAR = re.compile("两年")\ndef ask(question): return YEAR.pattern',
-        'def make():\n  config = {"answer": "两年"}\n  return lambda question: config["answer"]\nask = make()',
-        "class Own:\n  def __init__(self, texts): self.texts = texts\n"
-        '  def __call__(self, question): return self.texts["a"]\nask = Own({"a": "两年"})',
+        'def make():\n  config = ("两年", 2)\n  return lambda question: config[0]\nask = make()',
+        "class Own:\n  asked = 0\n  def __init__(self, texts): self.texts = texts\n"
+        "  def __call__(self, question):\n    Own.asked += 1\n    return self.texts[0]\n"
+        'ask = Own(("两年", "三月"))',
         'last, asked, counts = "", [], {"all": 0}\ndef ask(question):\n  global last\n  last = question\n'
         '  asked.append(question)\n  counts["all"] += 1\n  return "两年"',
     ],
@@ -437,12 +437,14 @@ def test_variables_that_the_hash_does_not_see_are_named(
 ) -> None:
     """Once for a run with a folder, without a version."""
     frame, prompt = pd.DataFrame({"text": ["Yes."]}), ChatPromptTemplate.from_template("{question}")
+    config = {"text": "text"}
 
     def ask(question: str) -> str:
-        return str(frame["text"][0]) if prompt.invoke({"question": question}) else ""
+        return str(frame[config["text"]][0]) if prompt.invoke({"question": question}) else ""
 
     run(ask, Length(), tmp_path / "r")
-    assert [record.getMessage()[:33] for record in caplog.records] == ["Changes in frame (DataFrame) do n"]
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert message.startswith("Changes in config (dict), frame (DataFrame) do not")
     run(ask, Length(), tmp_path / "v", version="1")
     run(ask, Length())
     assert len(caplog.records) == 1
