@@ -131,7 +131,7 @@ def test_a_guessed_chinese_column_of_something_else_is_metadata(column, cell, fi
     ],
 )
 def test_a_guessed_chinese_column_is_a_field(column, cell, field, value, tmp_path):
-    """Where its cell looks like one."""
+    """A column that may be a field is one if its cell looks so."""
     path = tmp_path / "a.csv"
     path.write_text(f"问题,答案,{column}\n谁？,甲,{cell}\n", encoding="utf-8")
     assert getattr(EvaluationSet.load(path)[0], field) == value

@@ -299,7 +299,7 @@ def shortened(query: str) -> list[Document]:
 
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_a_document_that_was_shortened_is_not_listed_again(ensemble: bool) -> None:
-    """Its id tells that it is the same, or its words where several stores may have numbered their documents."""
+    """An id tells that it is the same, or its words where several stores may have numbered their documents."""
     inner: Any = RunnableLambda(shortened)
     inner = EnsembleRetriever(retrievers=[inner, RunnableLambda(lambda query: [])]) if ensemble else inner
     found = SelfQueryRetriever.from_rules(inner, documents=DOCS).invoke("papers tagged Humans")
