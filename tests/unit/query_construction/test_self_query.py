@@ -340,7 +340,7 @@ async def test_dates_of_every_form_reach_a_field_of_dates() -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("as_number", [False, True])
 def test_rows_dated_by_year_are_in_any_part_of_it(question: str, found: set[str], as_number: bool) -> None:
-    """Where each date is the first of a year, no more than the year is known."""
+    """Dates that are all the first of a year tell no more than the year."""
     docs = [
         Document(
             f"note {number}", id=day, metadata={"day_date": int(day.replace("-", "")) if as_number else day}
