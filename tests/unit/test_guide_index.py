@@ -72,6 +72,7 @@ def test_the_readme_leads_to_both_indexes() -> None:
 
 # Names of LangChain, LangGraph, Ragas, LlamaIndex, FastEmbed, PostgreSQL, of the prompts' inputs and of formulas.
 _FOREIGN = """
+interrupt
 abatch adapt add_conditional_edges add_edge add_node aio artifact ascore astream async auth bulk_update_state cat color
 concatenate configurable_alternatives configurable_fields create_agent create_history_aware_retriever dblink debug
 embed_model from_args get_state is_error langgraph_node langgraph_step list_supported_models ls_retriever_name ours_
