@@ -99,12 +99,9 @@ class PassageSource:
         """The tokens of the cells of each row, by the row's start."""
         return {
             start: [
-                CellTokens(
-                    tokens(_NUMBER_SIGN.sub("", cell.header)),
-                    tokens(cell.text, cell.values),
-                    _holds(cell.text, cell.header),
-                )
+                CellTokens(header, tokens(cell.text, cell.values), _holds(cell.text, header))
                 for cell in row.cells
+                for header in [tokens(_NUMBER_SIGN.sub("", cell.header))]
             ]
             for start, row in self.rows.items()
         }
@@ -252,9 +249,8 @@ class PassageSource:
         """
         captions: list[Sequence[Token]] = []
         title: Sequence[Token] = ()
-        lines: list[
-            tuple[Sequence[Token], bool]
-        ] = []  # the sentences since the last table; whether one is a title
+        # the sentences since the last table; whether one is a title
+        lines: list[tuple[Sequence[Token], bool]] = []
         above: list[Token] | None = None  # what is above the present table
         for (start, end), sentence in zip(self.spans, self.tokens, strict=True):
             if start in self.rows:
@@ -299,11 +295,10 @@ class PassageSource:
         return best
 
 
-def _holds(text: str, header: str) -> bool | None:
+def _holds(text: str, header: Sequence[Token]) -> bool | None:
     """Tell whether a cell that says no more than yes or no affirms its header, which "no" under "not allowed" does."""
     answer = _YES_OR_NO.get(text.lower())
-    is_negative = any(is_negation(token.key) for token in tokens(header))
-    return answer if answer is None else answer != is_negative
+    return answer if answer is None else answer != any(is_negation(token.key) for token in header)
 
 
 def _period_of(word: str) -> str:
