@@ -264,9 +264,10 @@ def _with_cut_heads(lines: Sequence[Line]) -> list[Line]:
 def _column_below(line: Line, later: Sequence[Line]) -> tuple[Line, Line, Line] | None:
     """Cut a line at a gutter, with columns of text on both sides below; also return the first line of the right one."""
     for number, (word, after) in enumerate(pairwise(line.words), 1):
-        is_amount = any(character.isdigit() for each in line.words[number:] for character in each.text)
-        if after.left - word.right < _GUTTER * line.size or is_amount:
+        if after.left - word.right < _GUTTER * line.size:
             continue
+        if any(character.isdigit() for each in line.words[number:] for character in each.text):
+            continue  # an amount, and no head
         below = [other for other in later if 0 < line.bottom - other.bottom < _HEAD_ABOVE * line.size]
         left = [other for other in below if other.right < after.left and other.left < word.right]
         right = [

@@ -106,9 +106,8 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
         # above the names of columns, a line of text with separators in it, or of remarks, may be as wide as they are
         names_follow = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
         values_follow = names_follow and any(map(is_value, texts[after + 1]))
-        are_pairs = len(texts[row]) <= usual_end and all(
-            map(_PAIR.match, texts[row])
-        )  # not "Price: EUR" alone
+        # not "Price: EUR" alone
+        are_pairs = len(texts[row]) <= usual_end and all(map(_PAIR.match, texts[row]))
         is_odd = filled[row][-1] > usual_end or any(map(is_value, texts[row])) or are_pairs
         has_repeats = len(set(texts[row])) < len(texts[row])
         if not (is_odd and values_follow) or has_repeats:
@@ -126,9 +125,8 @@ def _names_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]],
     body = rows[chosen + 1 : HEAD_ROWS]
     below = {column: [row[column] for row in body if column < len(row)] for column in texts}
     values = {column for column, text in texts.items() if is_value(text)}
-    is_repeated = any(
-        sum(text in row[n : n + 1] for n, text in texts.items()) > 1 for row in body
-    )  # a header is
+    # a header is
+    is_repeated = any(sum(text in row[n : n + 1] for n, text in texts.items()) > 1 for row in body)
     comes_again = not is_repeated and any(texts[n] in below[n] for n in texts.keys() - values)
     typical = {n for n in values if not _YEAR.fullmatch(texts[n]) and has_values([texts[n], *below[n]])}
     for row in reversed(range(chosen)):

@@ -168,9 +168,8 @@ def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
     if any(dimension not in _WEAK or dimension in said for dimension in dimensions):
         return "number"
     if names := {token.key for token in unknown if token.name}:
-        in_prose = (
-            names <= source.all_keys - source.row_keys
-        )  # of a table, the text around it may be of the row
+        # the text around a table may be of the row
+        in_prose = names <= source.all_keys - source.row_keys
         return "paraphrase" if source.rows and in_prose else "name"
     elsewhere = (source.row_keys or source.all_keys) - source.context_keys
     if source.rows:
@@ -231,8 +230,8 @@ def _contradicts_cell(part: Sequence[Token], cell: CellTokens, names: Set[str]) 
 
 def _is_about(part: Sequence[Token], cell: CellTokens) -> bool:
     """Tell whether a part of a statement has the words of a cell's header."""
-    header = _words_of_header(cell)
-    return bool(header) and all(_has_form(word, content_keys(part)) for word in header)
+    header, keys = _words_of_header(cell), content_keys(part)
+    return bool(header) and all(_has_form(word, keys) for word in header)
 
 
 def _has_form(word: str, others: Iterable[str]) -> bool:
