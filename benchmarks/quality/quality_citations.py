@@ -3,12 +3,12 @@
     python benchmarks/quality/quality_citations.py DATA
 
 True statements: the sentence of a passage that holds the answer to a question of the set, verbatim; statements of
-citation_values.yaml and citation_paraphrases.yaml; the long answers that people wrote to pubmedqa_l, each against its
-abstract. False ones: the sentence with another answer of the same passage, of the same kind where there is one
-(swapped), with an answer from another passage (foreign), with a negation put in (negated); the changed statements of
-the two lists. Sentences that stand in the passage after the change too, and swaps of which one answer holds the other,
-are left out. Those marked `aside` were written after the check. Refusals and answers that look like refusals are those
-of tests/support/citations. Writes benchmarks/results/citations.json.
+citation_values.yaml, citation_paraphrases.yaml and citation_pairs.jsonl; the long answers that people wrote to
+pubmedqa_l, each against its abstract. False ones: the sentence with another answer of the same passage, of the same
+kind where there is one (swapped), with an answer from another passage (foreign), with a negation put in (negated); the
+changed statements of the three lists. Sentences that stand in the passage after the change too, and swaps of which one
+answer holds the other, are left out. Those marked `aside` were written after the check. Refusals and answers that look
+like refusals are those of tests/support/citations. Writes benchmarks/results/citations.json.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def list_rows(name: str, areas: dict[str, list[dict[Any, Any]]]) -> Iterator[dic
     """Rows of a list of passages with true and false statements, those put aside by themselves."""
     for aside in (False, True):
         for truth in (True, False):
-            for area in areas if name == "paraphrases" else [name]:
+            for area in [name] if name == "values" else areas:
                 cases = [
                     case
                     for key, group in areas.items()
@@ -128,6 +128,14 @@ def list_rows(name: str, areas: dict[str, list[dict[Any, Any]]]) -> Iterator[dic
                 ]:
                     what = f"{'true' if truth else 'changed'} {name}{', put aside' if aside else ''}"
                     yield row(what, "all" if area == name else area, truth, statuses)
+
+
+def pairs() -> dict[str, list[dict[Any, Any]]]:
+    """The lists of citation_pairs.jsonl by their names, in the form of the YAML files."""
+    areas: dict[str, list[dict[Any, Any]]] = defaultdict(list)
+    for case in lines(HERE / "citation_pairs.jsonl"):
+        areas[case["list"]].append({**case, True: case.get("true", ()), False: case.get("false", ())})
+    return areas
 
 
 def _document(case: dict[Any, Any]) -> Document:
@@ -186,6 +194,7 @@ def main() -> None:
     for name in ("values", "paraphrases"):
         areas = yaml.safe_load((HERE / f"citation_{name}.yaml").read_text(encoding="utf-8"))
         rows.extend(list_rows(name, areas))
+    rows.extend(list_rows("pairs", pairs()))
     rows.extend(decline_rows())
     for one in rows:
         print(json.dumps(one, ensure_ascii=False))
