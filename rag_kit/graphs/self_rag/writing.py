@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
+from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import BudgetExceededError
-from rag_kit.graphs.running import ask, attempt, branch, report, run_side_by_side, write
+from rag_kit.graphs.running import ask, branch, report, run_side_by_side, write
 from rag_kit.graphs.self_rag import beams, logprobs
 from rag_kit.graphs.self_rag.shared import (
     Beam,
@@ -28,8 +30,8 @@ from rag_kit.text import sentences
 _JUDGED_AT_ONCE = 10  # continuations in one call for their critiques
 _WORST = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
 
-#: A beam, and the passages (None: without one) whose continuations of it are judged together.
-Group = tuple[Beam, list[int | None]]
+#: Continuations of one beam that are judged together.
+Group = list[Continuation]
 
 
 class Reply(NamedTuple):
@@ -57,20 +59,22 @@ class SegmentWriter(SelfRagNodes):
         return Reply(await step, logprobs.read_tokens(catcher.message))
 
     async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
-        """Write and judge a continuation of each beam for each of its passages, or one without, side by side."""
+        """Write a continuation of each beam for each of its passages, or one without, and have them judged."""
         label, notes = f"segment {state['segment']}:", list[str]()
-        wanted_groups = groups = self._groups(state)
+        wanted = groups = self._groups(state)
         if context.max_calls is not None:
             # cut here and not where the calls happen to run out, so that a run can be repeated
             groups = _groups_within(groups, context.max_calls - state["usage"]["calls"])
-        count = sum(len(passages) for _, passages in groups)
-        wanted_count = sum(len(passages) for _, passages in wanted_groups)
-        if count < wanted_count:
-            room = f"{count} of {wanted_count} candidates"
+        candidates, wanted_count = list(chain(*groups)), sum(map(len, wanted))
+        if len(candidates) < wanted_count:
+            room = f"{len(candidates)} of {wanted_count} candidates"
             notes.append(f"{label} max_calls={context.max_calls} leaves room for {room}")
-            if not count and not has_answer(state):
+            if not candidates and not has_answer(state):
                 raise BudgetExceededError("calls", context.max_calls or 0)
-        candidates, errors = await self._write_groups(state, context, groups)
+        write, judge = partial(self._write, state, context), partial(self._judge, state, context)
+        errors = await _for_each_group(write, [[candidate] for candidate in candidates])
+        written = [[candidate for candidate in group if candidate["parts"]] for group in groups]
+        errors += await _for_each_group(judge, list(filter(None, written)))
         cap_errors = [error for error in errors if isinstance(error, BudgetExceededError)]
         nothing_written = not has_answer(state) and not any(candidate["parts"] for candidate in candidates)
         if errors and nothing_written and (cap_errors or len(errors) == len(candidates)):
@@ -83,86 +87,41 @@ class SegmentWriter(SelfRagNodes):
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
-        is_capped = bool(cap_errors) or count < wanted_count
+        is_capped = bool(cap_errors) or len(candidates) < wanted_count
         return {"candidates": candidates, "notes": notes, "capped": is_capped}
 
     generate_direct = generate_segments  # the node's name where no beam needs passages
 
     def _groups(self, state: PaperState) -> list[Group]:
-        """Group the passages of each beam so that one call can judge the continuations of a group."""
+        """Make the candidates of each beam, in groups that one call can judge."""
         groups: list[Group] = []
         for beam in state["beams"]:
             if beam["ended"]:
                 continue
             if not beam["retrieve"]:
-                groups.append((beam, [None]))
+                groups.append([_new_candidate(state, beam, None)])
                 continue
-            group, room = list[int | None](), 0  # room: characters of passages that still fit into the prompt
+            group, room = Group(), 0  # room: characters of passages that still fit into the prompt
             for passage in _passages_for(beam, state):
                 length = len(state["documents"][passage].page_content)
                 if not group or length > room or len(group) == _JUDGED_AT_ONCE:
                     group, room = [], self.max_passage_chars
-                    groups.append((beam, group))
-                group.append(passage)
+                    groups.append(group)
+                group.append(_new_candidate(state, beam, passage))
                 room -= length
         return groups
 
-    async def _write_groups(
-        self, state: PaperState, context: SelfRagContext, groups: Sequence[Group]
-    ) -> tuple[list[Continuation], list[BaseException]]:
-        """Write the continuations of all groups side by side; also return the errors of those that failed."""
-        branches = []
-        for beam, passages in groups:
-            name = f"beam {beam['number']}, passages {passages}"
-            branches.append(branch(name, partial(self._write_group, state, context, beam, passages)))
-        outcomes = (await run_side_by_side(branches)).outcomes if branches else []
-        candidates, errors = list[Continuation](), list[BaseException]()
-        for (beam, passages), outcome in zip(groups, outcomes, strict=True):
-            failed = [(_new_candidate(state, beam, passage), outcome.error) for passage in passages]
-            for candidate, error in outcome.value or failed:
-                candidates.append(candidate)
-                if error is not None:
-                    errors.append(error)
-                    candidate["reason"] = f"{beams.FAILED}: {type(error).__name__}"
-        return candidates, errors
-
-    async def _write_group(
-        self, state: PaperState, context: SelfRagContext, beam: Beam, passages: Sequence[int | None]
-    ) -> list[tuple[Continuation, BaseException | None]]:
-        """Write a continuation from each passage, and judge all in one call; failed ones have their error."""
-        write = partial(self._write_candidate, state, context, beam)
-        steps = [branch(f"passage {passage}", partial(write, passage)) for passage in passages]
-        outcomes: Any = (await run_side_by_side(steps)).outcomes
-        errors = [outcome.error for outcome in outcomes]
-        candidates, probabilities = list[Continuation](), list[float]()
-        to_judge: list[int] = []
-        for number, outcome in enumerate(outcomes):
-            failed = _new_candidate(state, beam, passages[number]), 0.0
-            candidate, probability = outcome.value if outcome.ok else failed
-            candidates.append(candidate)
-            probabilities.append(probability)
-            if candidate["text"] and not candidate["reason"]:
-                to_judge.append(number)
-        if to_judge:
-            judging = self._judge(state, context, beam, [candidates[number] for number in to_judge])
-            error = await attempt(judging, Exception)
-            for number in to_judge:
-                errors[number] = error
-                if error is None:
-                    candidates[number]["parts"]["p"] = probabilities[number]
-        return list(zip(candidates, errors, strict=True))
-
-    async def _write_candidate(
-        self, state: PaperState, context: SelfRagContext, beam: Beam, passage: int | None
-    ) -> tuple[Continuation, float]:
-        """Write one continuation; also return its probability. One that repeats the answer so far has a ``reason``."""
-        answer, candidate = beams.answer_so_far(beam), _new_candidate(state, beam, passage)
+    async def _write(self, state: PaperState, context: SelfRagContext, group: Group) -> None:
+        """Write the one candidate of a group, with its probability; one that repeats the answer gets a ``reason``."""
+        [candidate] = group
+        beam = state["beams"][candidate["beam"] - 1]
+        answer, passage, count = beams.answer_so_far(beam), candidate["passage"], context.segment_sentences
         documents = [] if passage is None else [state["documents"][passage]]
-        count, prompt = context.segment_sentences, "continue_answer" if documents else "continue_unaided"
         values = {"question": state["asked"], "answer": answer, "count": str(count)}
         if documents:
             candidate["source"] = source_of(documents[0])
             values["passages"] = render_passages(documents, max_chars=self.max_passage_chars)
+        prompt = "continue_answer" if documents else "continue_unaided"
         reply = await self._ask_scored(prompt, state, context, values)
         written = reply.value
         text = candidate["text"] = beams.clean_continuation(written.text, count, documents)
@@ -172,12 +131,12 @@ class SegmentWriter(SelfRagNodes):
         earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
         if text and beams.without_punctuation(text) in map(beams.without_punctuation, earlier):
             candidate["reason"] = "repeats the answer so far"
-        return candidate, beams.sequence_probability([token.logprob for token in reply.tokens])
+        elif text:
+            candidate["parts"]["p"] = beams.sequence_probability([token.logprob for token in reply.tokens])
 
-    async def _judge(
-        self, state: PaperState, context: SelfRagContext, beam: Beam, candidates: Sequence[Continuation]
-    ) -> None:
+    async def _judge(self, state: PaperState, context: SelfRagContext, candidates: Group) -> None:
         """Have the model critique continuations of one beam, and put the labels into these."""
+        beam = state["beams"][candidates[0]["beam"] - 1]
         values: dict[str, Any] = {"question": state["asked"], "answer": beams.answer_so_far(beam)}
         ask_model = partial(self._ask_scored, fallback=none_if_unreadable)
         if candidates[0]["passage"] is None:
@@ -198,18 +157,31 @@ class SegmentWriter(SelfRagNodes):
             _put_labels(candidate, verdicts.get(number), tokens, beams.CRITIQUES)
 
 
+async def _for_each_group(
+    work: Callable[[Group], Logic[None]], groups: Sequence[Group]
+) -> list[BaseException]:
+    """Do the work for all groups side by side; where it fails, the candidates say so. Return an error for each."""
+    steps = [branch(f"candidates of beam {group[0]['beam']}", partial(work, group)) for group in groups]
+    fan = await run_side_by_side(steps)
+    errors: list[BaseException] = []
+    for group, outcome in zip(groups, fan.outcomes, strict=True):
+        if outcome.error is not None:
+            errors += [outcome.error] * len(group)
+            for candidate in group:
+                candidate.update({"parts": {}, "reason": f"{beams.FAILED}: {type(outcome.error).__name__}"})
+    return errors
+
+
 def _groups_within(groups: Sequence[Group], calls: int) -> list[Group]:
     """Return as many groups as ``calls`` suffice for, the last one shortened.
 
     A group takes a call for each continuation, and one for their critiques.
     """
     affordable: list[Group] = []
-    for beam, passages in groups:
-        first_passages = passages[: max(0, calls - 1)]
-        if first_passages:
-            affordable.append((beam, first_passages))
-        calls -= len(first_passages) + 1
-    return affordable
+    for group in groups:
+        affordable.append(group[: max(0, calls - 1)])
+        calls -= len(affordable[-1]) + 1
+    return list(filter(None, affordable))
 
 
 def _passages_for(beam: Beam, state: PaperState) -> list[int]:
