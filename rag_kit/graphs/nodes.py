@@ -35,8 +35,9 @@ from rag_kit.graphs.state import (
     as_storable,
     check_answer,
     empty_state,
+    is_refused,
 )
-from rag_kit.graphs.wiring import GraphOptions, Route
+from rag_kit.graphs.wiring import REFUSED, GraphOptions
 from rag_kit.models.chat import chat_model
 from rag_kit.models.model_call import is_extractive
 from rag_kit.models.replies import TextReply
@@ -92,7 +93,7 @@ class RagNodes:
     @property
     def refusal_edge(self) -> dict[str, str]:
         """The edge to the end from a node that asks the guards of questions, if there are any."""
-        return {END: "refused"} if self.guards.question else {}
+        return {END: REFUSED} if self.guards.question else {}
 
     def model(self, context: RagContext) -> Any:
         """Return the model of the run: the graph's own, or the one that the context names."""
@@ -322,22 +323,6 @@ def _named_model(name: str) -> Any:
 @lru_cache(maxsize=_MAX_NAMED)
 def _named_grader(name: str, prompts: Path | None) -> Evaluator:
     return as_evaluator(None, _named_model(name), prompts)
-
-
-def is_refused(state: Values) -> bool:
-    """Tell whether a guard ended the run."""
-    return state.get("status") == "refused"
-
-
-def unless_refused(following: str | Route) -> Route:
-    """Make the route to a node, or to the end if a guard ended the run."""
-
-    def route(state: Values) -> str | Sequence[str]:
-        if is_refused(state):
-            return END
-        return following if isinstance(following, str) else following(state)
-
-    return route
 
 
 def note_cut_off(cut_off: str) -> list[str]:

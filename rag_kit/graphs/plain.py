@@ -9,7 +9,7 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END
 
 from rag_kit.graphs.context import PlainRagContext
-from rag_kit.graphs.nodes import RagNodes, unless_refused
+from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.state import RagState
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 
@@ -46,7 +46,7 @@ def build_plain_rag(
     nodes = RagNodes(retriever, llm, options)
     graph = RagGraph(RagState, PlainRagContext, "plain_rag", options)
     ways = {"retrieve": READY, **nodes.refusal_edge}
-    graph.add_step("condense", nodes.begin, ways, route=unless_refused("retrieve"), first=True)
+    graph.add_step("condense", nodes.begin, ways, route="retrieve", first=True)
     graph.add_step("retrieve", nodes.retrieve, "answer", gives=["documents"], fetches=True)
     graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=nodes.streams)
     graph.add_step("cite", nodes.cite, END, gives=["status"])

@@ -304,6 +304,11 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
     return metadata.get("page", metadata.get("slide", metadata.get("sheet")))
 
 
+def is_refused(state: Mapping[str, Any]) -> bool:
+    """Tell whether a guard ended the run."""
+    return state.get("status") == "refused"
+
+
 #: Keys that last from turn to turn, or are set in each.
 LASTING = ("question", "history", "summary", "language", "turn_settings", "mode", "scoring")
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, get_args, get_type_hints
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
@@ -27,7 +27,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline, graph_node, run_graph
-from rag_kit.graphs.state import QuestionInput, RagOutput, Update, empty_state
+from rag_kit.graphs.state import QuestionInput, RagOutput, Update, empty_state, is_refused
 from rag_kit.graphs.turns import begin_turns, run_context
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
@@ -112,7 +112,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         body: Body,
         to: Mapping[str, str] | str,
         *,
-        route: Route | None = None,
+        route: Route | str = "",
         gives: Sequence[str] = (),
         first: bool = False,
         fetches: bool = False,
@@ -125,7 +125,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             name: Its name.
             body: Its body.
             to: The node that follows; or the nodes that may follow, each with the label of its edge.
-            route: Chooses the node that follows by the state; by default the node's own entry in ``choices`` does.
+            route: Chooses the node that follows by the state; or the node that follows where no entry of this one in
+                ``choices`` says another. A run that a guard refused goes to the end, where an edge leads there.
             gives: Keys that later nodes read of it; one put in its place must write them.
             first: Whether the graph begins with it.
             fetches: Whether it is tried again after a failure that may pass.
@@ -141,7 +142,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             self.add_edge(name, to)
         else:
             labels: Any = {label: node for node, label in to.items()}
-            self.add_conditional_edges(name, _follow(name, dict(to), route or choice_of(name)), labels)
+            choose = choice_of(name, route) if isinstance(route, str) else route
+            self.add_conditional_edges(name, _follow(name, dict(to), choose), labels)
             # the function reads the whole state, also where it comes to follow a user's node that sees some keys
             for key, branch in self.branches[name].items():
                 self.branches[name][key] = branch._replace(input_schema=self.state_schema)
@@ -312,7 +314,8 @@ def _follow(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any
     """Make the function of a node's conditional edges, which returns the labels of the edges to take."""
 
     def follow(state: Any) -> list[str]:
-        chosen = route(state if isinstance(state, Mapping) else vars(state))
+        values = state if isinstance(state, Mapping) else vars(state)
+        chosen = END if END in labels and is_refused(values) else route(values)
         targets = [chosen] if isinstance(chosen, str) else list(chosen)
         if not targets or not {*targets} <= labels.keys():
             key = f'{{"choices": {{{name!r}: ...}}}}'

@@ -16,7 +16,6 @@ from rag_kit.graphs.adaptive.nodes import FIRST_NODE, AdaptiveNodes, Classifier,
 from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
 from rag_kit.graphs.context import both_filters
 from rag_kit.graphs.crag.build import build_crag
-from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.running import graph_node, name_caps, remaining_caps, run_graph
 from rag_kit.graphs.state import Update, empty_state
 from rag_kit.graphs.turns import run_context
@@ -91,7 +90,7 @@ def build_adaptive_rag(
     graph = RagGraph(AdaptiveState, AdaptiveContext, "adaptive_rag", options, STEPS)
     refused, withheld = nodes.refusal_edge, {END: REFUSED} if nodes.guards.answer else {}
     begun = {"classify": READY, **refused}
-    graph.add_step("begin", nodes.begin, begun, route=unless_refused("classify"), first=True)
+    graph.add_step("begin", nodes.begin, begun, route="classify", first=True)
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
     graph.add_step("classify", nodes.classify, ways, route=_first_node_of_route, gives=["route"])
     ways = {"single": "cannot", "finish": "answered"}
@@ -100,9 +99,9 @@ def build_adaptive_rag(
     graph._gives["single"] = ("answer", "status")
     ways = {"clarify": "can wait", "finish": "cannot wait", **withheld}
     route: Route = lambda state: "finish" if state.get("status") == "clarify" else "clarify"  # noqa: E731
-    graph.add_step("ask_back", nodes.ask_back, ways, route=unless_refused(route))
+    graph.add_step("ask_back", nodes.ask_back, ways, route=route)
     ways = {"classify": "reply", "single": "no reply", **refused}
-    graph.add_step("clarify", nodes.clarify, ways, route=unless_refused(single_or("classify")))
+    graph.add_step("clarify", nodes.clarify, ways, route=single_or("classify"))
     ways = {"search_hop": "goes on", "conclude": "enough, or max_hops"}
     route = lambda state: "search_hop" if state.get("sub_question") else "conclude"  # noqa: E731
     graph.add_step("next_hop", nodes.next_hop, ways, route=route, gives=["sub_question"])

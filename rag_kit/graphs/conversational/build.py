@@ -14,8 +14,7 @@ from rag_kit.graphs.conversational.nodes import (
     ConversationalState,
     note_when_capped,
 )
-from rag_kit.graphs.nodes import unless_refused
-from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, choice_of
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 from rag_kit.retrieval.fields import check_count
 
 
@@ -68,10 +67,10 @@ def build_conversational_rag(
     graph = RagGraph(ConversationalState, ConversationalContext, "conversational_rag", options)
     ways = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
     ways |= nodes.refusal_edge
-    graph.add_step("begin", nodes.begin, ways, route=unless_refused(choice_of("begin")), first=True)
+    graph.add_step("begin", nodes.begin, ways, first=True)
     graph.add_step("summarise", nodes.summarise, "condense")
     ways = {"retrieve": READY, **nodes.refusal_edge}
-    graph.add_step("condense", nodes.condense, ways, route=unless_refused("retrieve"))
+    graph.add_step("condense", nodes.condense, ways, route="retrieve")
     graph.add_step("retrieve", nodes.retrieve, "answer", gives=["documents"], fetches=True)
     graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=nodes.streams)
     remembering = {"remember": "user_id"} if remember else {}

@@ -15,9 +15,9 @@ from rag_kit.errors import BudgetExceededError, ModelError
 from rag_kit.graphs.context import RagContext, instructions_field, setting
 from rag_kit.graphs.conversational import facts as user_facts
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, is_refused, render_turns
+from rag_kit.graphs.nodes import RagNodes, render_turns
 from rag_kit.graphs.running import OnCap, attempt, note_no_reply, report
-from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update
+from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update, is_refused
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup, escape_tags
 from rag_kit.text.evidence.questions import terms

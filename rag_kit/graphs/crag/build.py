@@ -11,7 +11,6 @@ from langgraph.graph import END
 from rag_kit.graphs.crag.nodes import CragNodes, nodes_for_action, to_the_web
 from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.crag.web import WebSearch
-from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, choice_of
 
 #: Nodes on the longest path, with room for a user's own.
@@ -65,7 +64,7 @@ def build_crag(
     nodes = CragNodes(retriever, llm, options, evaluator=evaluator, web=web)
     graph = RagGraph(CragState, CragContext, "crag", options, STEPS)
     ways = {"retrieve": READY, **nodes.refusal_edge}
-    graph.add_step("begin", nodes.begin, ways, route=unless_refused("retrieve"), first=True)
+    graph.add_step("begin", nodes.begin, ways, route="retrieve", first=True)
     graph.add_step("retrieve", nodes.retrieve, "grade", gives=["documents"], fetches=True)
     by_action = {"refine": "correct, ambiguous", "rewrite_query": "incorrect, ambiguous"}
     graph.add_step("grade", nodes.grade, by_action, route=nodes_for_action, gives=["action"])

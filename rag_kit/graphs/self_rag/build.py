@@ -10,7 +10,6 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.nodes import unless_refused
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice, wants_passages
 from rag_kit.graphs.self_rag.reflect import Reflect, another_query
 from rag_kit.graphs.self_rag.shared import SelfRagContext, SelfRagState
@@ -122,7 +121,7 @@ def build_self_rag(
     name = "self_rag" if mode == "paper" else "self_rag_reflect"
     graph: RagGraph[Any] = RagGraph(nodes.state, SelfRagContext, name, options, _MAX_STEPS)
     first_edges = {start: READY, **nodes.refusal_edge}
-    graph.add_step("begin", nodes.begin, first_edges, route=unless_refused(start), first=True)
+    graph.add_step("begin", nodes.begin, first_edges, route=start, first=True)
     for step, (edges, default) in steps.items():
         route = choice_of(step, default)
         if step == "grade_documents":
