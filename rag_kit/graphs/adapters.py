@@ -15,10 +15,10 @@ from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.context import begin_turns, keep_settings, run_context
 from rag_kit.graphs.running import graph_node, run_graph
 from rag_kit.graphs.state import MAX_TURNS, Turn, Update
 from rag_kit.graphs.streaming import MessageCatcher
-from rag_kit.graphs.turns import begin_turns, keep_settings, run_context
 from rag_kit.graphs.wiring import uncompiled
 from rag_kit.models.replies import estimate_tokens
 from rag_kit.query_construction.statements.uses import question_tool

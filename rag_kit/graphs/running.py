@@ -34,10 +34,9 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.graphs.context import RagContext
+from rag_kit.graphs.context import RUNTIME, RagContext, keep_settings, read_state, run_context
 from rag_kit.graphs.state import RagState, Update, Usage, check_types, clean_texts
 from rag_kit.graphs.streaming import Habits, cut_thoughts
-from rag_kit.graphs.turns import RUNTIME, keep_settings, read_state, run_context
 from rag_kit.models.calls import ask_for_reply
 from rag_kit.models.model_call import ModelCall
 from rag_kit.models.replies import TextReply

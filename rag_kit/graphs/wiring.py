@@ -24,11 +24,10 @@ from typing_extensions import TypedDict, is_typeddict
 
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.context import RagContext
+from rag_kit.graphs.context import RagContext, begin_turns, run_context
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline, graph_node, run_graph
 from rag_kit.graphs.state import QuestionInput, RagOutput, Update, empty_state, is_refused
-from rag_kit.graphs.turns import begin_turns, run_context
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
 Output = Literal["answer", "full"]

@@ -14,11 +14,10 @@ from langgraph.types import Overwrite
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs.adaptive.nodes import FIRST_NODE, AdaptiveNodes, Classifier, classify_by_rule
 from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
-from rag_kit.graphs.context import both_filters
+from rag_kit.graphs.context import both_filters, run_context
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.running import graph_node, name_caps, remaining_caps, run_graph
 from rag_kit.graphs.state import Update, empty_state
-from rag_kit.graphs.turns import run_context
 from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph, Route
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.

@@ -55,7 +55,6 @@ class AdaptiveContext(RagContext):
     """Settings of one run of the adaptive graph; each has a default."""
 
     search_node = "search_hop"
-    asking_nodes = ("begin", "classify", "direct", "single", "ask_back", "next_hop", "answer_hop", "conclude")
     citing_nodes = ("single", "finish")
 
     route: Literal["auto", "single", "multi"] = setting(

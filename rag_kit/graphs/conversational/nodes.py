@@ -35,8 +35,6 @@ _LONG = ("begin", "summarise")
 class ConversationalContext(RagContext):
     """Settings of one run of the conversational graph; each has a default."""
 
-    asking_nodes = ("summarise", "condense", "answer", "remember", "suggest")
-
     max_history_turns: int = setting(
         10, "Turns kept word for word; older ones are summarised.", *_LONG, ge=1, le=MAX_TURNS - 1
     )

@@ -65,8 +65,6 @@ class CragState(RagState, total=False):
 class CragContext(RagContext):
     """Settings of one run of the CRAG graph; each has a default."""
 
-    asking_nodes = ("begin", "grade", "refine", "rewrite_query", "generate")
-
     lower: float | None = setting(
         None, "All passages below it: 'incorrect'; empty: the evaluator's own.", "grade", ge=-1.0, le=1.0
     )

@@ -122,8 +122,6 @@ class ReflectState(SelfRagState, total=False):
 class SelfRagContext(RagContext):
     """Settings of one run; the defaults are the paper's where it names any. The first group is of mode ``paper``."""
 
-    asking_nodes = ("begin", "generate_segments", "generate")
-
     max_calls: int | None = setting(64, "Model calls that one run may make.", ge=0)
     k: int | None = setting(
         None, "Passages for a segment or a round; empty: the retriever's own number.", ge=1, le=20
