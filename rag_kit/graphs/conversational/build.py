@@ -1,21 +1,268 @@
-"""The conversational graph, put together."""
+"""The conversational graph: its state and settings, its nodes, and how they are put together.
+
+Long threads, facts about the user, questions to ask next.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.graph import END
+from langgraph.runtime import get_runtime
+from langgraph.types import Overwrite
+from pydantic import field_validator
 
-from rag_kit.graphs.conversational.nodes import (
-    ConversationalContext,
-    ConversationalNodes,
-    ConversationalState,
-    note_when_capped,
-)
+from rag_kit.errors import BudgetExceededError, ModelError
+from rag_kit.graphs.context import RagContext, instructions_field, setting
+from rag_kit.graphs.conversational import facts as user_facts
+from rag_kit.graphs.guards import Refusal
+from rag_kit.graphs.nodes import RagNodes, render_turns
+from rag_kit.graphs.running import OnCap, attempt, note_no_reply, report
+from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update, is_refused
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
+from rag_kit.models.structured import RAISE
+from rag_kit.prompts.rendering import Markup, escape_tags
 from rag_kit.retrieval.fields import check_count
+from rag_kit.text.evidence.questions import terms
+from rag_kit.text.evidence.sentences import passage_texts
+from rag_kit.text.evidence.usefulness import usefulness
+
+_MAX_HISTORY = 8_000
+_MAX_QUESTION = 300
+_SAME_WORDS = 0.8  # share of common words from which two questions count as one
+_HELPS = 0.5  # usefulness from which a passage helps to answer a question
+MAX_SUMMARISED = 64_000  # characters of turns that a summary is made of
+_LONG = ("begin", "summarise")
+
+
+class ConversationalContext(RagContext):
+    """Settings of one run of the conversational graph; each has a default."""
+
+    max_history_turns: int = setting(
+        10, "Turns kept word for word; older ones are summarised.", *_LONG, ge=1, le=MAX_TURNS - 1
+    )
+    max_history_chars: int = setting(
+        8_000, "Characters of history that go into a prompt.", *_LONG, "condense", ge=200, le=64_000
+    )
+    user_id: str | None = setting(
+        None, "Who asks; empty: nothing is known or remembered about the user.", "begin", "remember"
+    )
+    related_questions: int = setting(0, "How many questions to offer at the end.", "suggest", ge=0, le=5)
+    summarise_history_instructions: str | None = instructions_field("summarise_history", "summarise")
+    condense_instructions: str | None = instructions_field("condense", "condense")
+    condense_for_user_instructions: str | None = instructions_field("condense_for_user", "condense")
+    answer_instructions: str | None = instructions_field("answer", "answer")
+    answer_for_user_instructions: str | None = instructions_field("answer_for_user", "answer")
+    remember_facts_instructions: str | None = instructions_field("remember_facts", "remember")
+    related_questions_instructions: str | None = instructions_field("related_questions", "suggest")
+
+    @field_validator("user_id")
+    @classmethod
+    def _is_user_id(cls, value: str | None) -> str | None:
+        return user_facts.check_user_id(value) if value else None
+
+
+class ConversationalState(RagState, total=False):
+    """State of the conversational graph: ``summary`` holds the turns that are no longer in ``history``.
+
+    ``facts`` is what is known about the user in this run; ``related_questions`` what may be asked next.
+    """
+
+    summary: str
+    facts: list[str]
+    related_questions: list[str]
+
+
+class ConversationalNodes(RagNodes):
+    """Nodes of the conversational graph; each reads the state and returns an update of it."""
+
+    files = (
+        "summarise_history", "condense", "condense_for_user", "answer", "answer_for_user", "remember_facts",
+        "related_questions",
+    )  # fmt: skip
+    state = ConversationalState
+
+    def __init__(self, retriever: Any, llm: Any, options: Any, *, max_facts: int) -> None:
+        super().__init__(retriever, llm, options)
+        self.max_facts = max_facts
+
+    async def begin(self, state: ConversationalState, context: ConversationalContext) -> Update:
+        """Check the question, read what is known about the user, choose the next node; no model is called."""
+        update = await self.first_update(state, context)
+        if is_refused(update):
+            return update
+        if context.user_id:
+            update["facts"], update["notes"] = await self._recall(context.user_id)
+        history, summary = state.get("history") or [], state.get("summary") or ""
+        if is_long(history, summary, context.max_history_turns, context.max_history_chars):
+            follows = "summarise"
+        elif history or summary or update.get("facts"):
+            follows = "condense"
+        else:
+            follows = "retrieve"
+        return {**update, "choices": {"begin": follows}}
+
+    async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
+        """Return the facts known about the user, and notes that say why there are none."""
+        store = get_runtime().store
+        if not self.max_facts:
+            return [], ["memory: this graph was built without remember=True; user_id is not used"]
+        user_facts.check_signed_in(user_id)
+        if store is None:
+            return [], ["memory: the graph has no store; nothing is known or remembered about the user"]
+        facts = await attempt(user_facts.read(store, user_id), Exception)
+        if isinstance(facts, Exception):
+            return [], [f"memory: the facts about the user could not be read ({type(facts).__name__})"]
+        report("recalled", facts=len(facts))
+        return facts, []
+
+    async def summarise(self, state: ConversationalState, context: ConversationalContext) -> Update:
+        """Add the older turns to the summary; if that fails, only the newest turns are used."""
+        max_chars = context.max_history_chars // 4
+        older, newer = split_history(state["history"], context.max_history_turns, context.max_history_chars)
+        values = {"history": render_conversation(older, state.get("summary") or ""), "max_chars": max_chars}
+        written = await attempt(self.write("summarise_history", state, context, values))
+        if isinstance(written, ModelError):
+            return {"notes": [note_no_reply("summarise", written, "no summary; the newest turns were used")]}
+        report("summarised", turns=len(older))
+        return {
+            "summary": written.text.strip()[:max_chars],
+            "history": Overwrite(newer),
+            "notes": [f"summarise: {len(older)} older turns were put into the summary"],
+        }
+
+    async def condense(self, state: ConversationalState, context: ConversationalContext) -> Update:
+        """Complete the question from the conversation and, if there are some, the facts about the user."""
+        history, summary = state.get("history") or [], state.get("summary") or ""
+        name = "condense_for_user" if state["facts"] else "condense"
+        conversation = render_conversation(history, summary, context.max_history_chars)
+        return await self.complete_question(state, context, conversation, name, **_prompt_facts(state))
+
+    async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
+        """Answer from the passages alone; facts about the user only say what matters to them."""
+        name = "answer_for_user" if state["facts"] else "answer"
+        question, documents = state["search_query"], state["documents"]
+        return await self.answer_from(question, documents, state, context, name=name, **_prompt_facts(state))
+
+    async def cite(self, state: ConversationalState, context: ConversationalContext) -> Update:
+        """Check every citation; then remember facts and suggest questions, side by side, if wanted."""
+        update = await super().cite(state, context)
+        extras = []
+        if update["status"] != "refused":
+            if self.max_facts and context.user_id and get_runtime().store is not None:
+                extras.append("remember")
+            if context.related_questions and state["documents"]:
+                extras.append("suggest")
+        return {**update, "choices": {"cite": extras or END}}
+
+    async def remember(self, state: ConversationalState, context: ConversationalContext) -> Update:
+        """Keep facts that users state about themselves; the model finds them in the question, and sees no passage."""
+        values = {"question": state["asked"], "facts": user_facts.render_facts(state["facts"])}
+        reply = await attempt(self.ask("remember_facts", state, context, values, RAISE))
+        if isinstance(reply, Exception):
+            return {"notes": [note_no_reply("remember", reply, "left out")]}
+        if not reply.facts:
+            return {}
+        facts = await attempt(self._merge_facts(context.user_id, reply.facts, state["asked"]), Exception)
+        if isinstance(facts, Exception):
+            return {"notes": [f"remember: the facts could not be kept ({type(facts).__name__})"]}
+        return {"facts": facts}
+
+    async def _merge_facts(self, user_id: Any, new: Sequence[str], message: str) -> list[str]:
+        """Merge the new facts into those known about a user, and store changes."""
+        store: Any = get_runtime().store
+        # read again, since another run of the same user may have written meanwhile
+        stored = await user_facts.read(store, user_id)
+        facts = user_facts.merge_facts(stored, new, message, self.max_facts)
+        if facts != stored:
+            await user_facts.write(store, user_id, facts)
+            report("remembered", facts=len([fact for fact in facts if fact not in stored]))
+        return facts
+
+    async def suggest(self, state: ConversationalState, context: ConversationalContext) -> Update:
+        """Suggest questions that the passages answer and that were not asked yet; guards see each."""
+        earlier, count = state.get("history") or [], context.related_questions
+        values = {
+            "question": state["search_query"],
+            "answer": state["answer"],
+            "passages": self.render_fitting_passages(state["documents"]),
+            "history": render_conversation(earlier, state.get("summary") or "", _MAX_HISTORY),
+            "count": count,
+        }
+        offered = await attempt(self.ask("related_questions", state, context, values, RAISE))
+        if isinstance(offered, Exception):
+            return {"notes": [note_no_reply("related questions", offered, "left out")]}
+        earlier_questions = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
+        questions = select_questions(offered.queries, state["documents"], earlier_questions, count)
+        verdicts = [await self.guards.check_answer(question) for question in questions]
+        allowed = [verdict for verdict in verdicts if not isinstance(verdict, Refusal)]
+        report("suggested", questions=len(allowed))
+        return {"related_questions": allowed}
+
+
+def note_when_capped(left_out: str) -> OnCap:
+    """Make the ``on_cap`` of a node after the answer: at a cap its update is a note that says what was left out."""
+
+    def capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
+        return {"notes": [f"{left_out}: left out, a cap of the run was reached ({error.what})"]}
+
+    return capped
+
+
+def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: int) -> bool:
+    """Tell whether a history has outgrown one of its caps."""
+    return len(history) > max_turns or _count_chars(history) + len(summary) > max_chars
+
+
+def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list[Turn], list[Turn]]:
+    """Split off the older turns, to be summarised; the newer ones fill half of what the caps allow.
+
+    Half, so that a summary is written every few turns and not at each. The newest turn stays, unless it is too long.
+    """
+    newer: list[Turn] = []
+    for turn in reversed(history):
+        chars = _count_chars([turn, *newer])
+        is_full = len(newer) == max(1, max_turns // 2) or chars > (max_chars // 2 if newer else max_chars)
+        if is_full:
+            break
+        newer.insert(0, turn)
+    return list(history[: len(history) - len(newer)]), newer
+
+
+def render_conversation(history: Sequence[Turn], summary: str, max_chars: int = MAX_SUMMARISED) -> Markup:
+    """Render summary and turns for a prompt; if they do not fit, the newest turns."""
+    written = render_turns(history, max_chars)
+    turn = f'<turn role="summary">{escape_tags(summary)}</turn>'
+    return Markup("\n".join([turn, written])) if summary else written
+
+
+def _count_chars(history: Sequence[Turn]) -> int:
+    return sum(len(turn["question"]) + len(turn["answer"]) for turn in history)
+
+
+def _prompt_facts(state: ConversationalState) -> dict[str, Any]:
+    return {"facts": user_facts.render_facts(state["facts"])} if state["facts"] else {}
+
+
+def select_questions(
+    offered: Iterable[str], documents: Sequence[Document], earlier_questions: Iterable[str], limit: int
+) -> list[str]:
+    """Choose the suggested follow-up questions that are new and that a passage helps to answer, judged by words."""
+    passages = passage_texts(documents)
+    earlier_terms = [set(terms(text)) for text in earlier_questions]
+    questions: list[str] = []
+    for text in (" ".join(item.split()) for item in offered):
+        words = set(terms(text))
+        repeats = any(len(words & other) >= _SAME_WORDS * len(words | other) for other in earlier_terms)
+        if not words or repeats or len(questions) == limit or len(text) > _MAX_QUESTION:
+            continue
+        if any(grade.value >= _HELPS for grade in usefulness(text, passages)):
+            questions.append(text)
+            earlier_terms.append(words)
+    return questions
 
 
 def build_conversational_rag(

@@ -1,17 +1,260 @@
-"""The CRAG graph, put together."""
+"""The CRAG graph: its nodes, and how they are put together.
+
+It judges what was found, refines it, looks outside, or both; then it answers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.graph import END
+from langgraph.types import Overwrite, interrupt
 
-from rag_kit.graphs.crag.nodes import CragNodes, nodes_for_action, to_the_web
-from rag_kit.graphs.crag.state import CragContext, CragState
-from rag_kit.graphs.crag.web import WebSearch
-from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, choice_of
+from rag_kit.concurrency.notes import write_note
+from rag_kit.documents.provenance import peek_provenance
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading, Strip
+from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, REFINED, select_strips
+from rag_kit.graphs.crag.web import WebSearch, one_line, read_approval
+from rag_kit.graphs.evaluators.base import Grading, Thresholds, judge_passages, note_ungraded
+from rag_kit.graphs.guards import Refusal
+from rag_kit.graphs.nodes import RagNodes
+from rag_kit.graphs.running import can_wait, note_no_reply, report
+from rag_kit.graphs.state import Update, digest_of, page_of
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, choice_of
+
+_MAX_SHOWN = 80  # characters of a strip in the state; its passage holds the whole
+# fixed words: a grader's reason may quote a passage, and notes outlive a refusal
+_REASONS = {
+    "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
+    "incorrect": "incorrect: all passages are below {lower:.2f}; they are put aside",
+    "ambiguous": "ambiguous: no passage is above {upper:.2f}, not all are below {lower:.2f}; "
+    "passages are refined and other sources looked for",
+}
+_WHY_WEB = {
+    "incorrect": "Nothing that was retrieved fits the question.",
+    "ambiguous": "What was retrieved may not be enough to answer the question.",
+}
+
+
+class CragNodes(RagNodes):
+    """The nodes of CRAG. Nothing leaves for the outside unless there is a web search."""
+
+    files = ("condense", "answer", "web_query")
+    state = CragState
+    grades = True
+
+    def __init__(
+        self, retriever: Any, llm: Any, options: Any, *, evaluator: Any, web: WebSearch | None
+    ) -> None:
+        super().__init__(retriever, llm, options, evaluator=evaluator)
+        self.web = web
+
+    async def grade(self, state: CragState, context: CragContext) -> Update:
+        """Judge all passages at once, and choose the paper's action by the thresholds."""
+        passages = state["documents"]
+        question, instructions = state["search_query"], context.grade_instructions
+        gradings = await judge_passages(
+            self.evaluator(context), question, passages, state["language"], instructions=instructions
+        )
+        limits = self._thresholds(context)
+        scores = [grading.score for grading in gradings]
+        action = limits.action(scores)
+        report("graded", action=action, scores=scores, evaluator=self.evaluator(context).name)
+        reason = _REASONS[action].format(lower=limits.lower, upper=limits.upper)
+        if not gradings:
+            reason = "incorrect: the retriever found nothing"
+        records = [
+            PassageGrading(
+                score=grading.score,
+                reason=grading.reason,
+                file=passage.metadata.get("file"),
+                page=page_of(passage.metadata),
+                digest=digest_of(passage),
+            )
+            for grading, passage in zip(gradings, passages, strict=True)
+        ]
+        notes = [f"grade: {reason}", *note_ungraded("grade", gradings)]
+        return {"gradings": records, "action": action, "notes": notes}
+
+    async def refine(self, state: CragState, context: CragContext) -> Update:
+        """Keep the strips of passages that help, in the order of the passages."""
+        return await self._select_strips(state, context, inside=True)
+
+    async def select_external(self, state: CragState, context: CragContext) -> Update:
+        """Keep the strips of web results that help, by the evaluator and thresholds for passages."""
+        return await self._select_strips(state, context, inside=False)
+
+    async def _select_strips(self, state: CragState, context: CragContext, *, inside: bool) -> Update:
+        """Select the strips that help from the passages (``inside``) or the web results; note how many are kept."""
+        key, node, noun = "web_documents", "select_external", "strips of the web"
+        gradings: dict[str, Grading] = {}
+        if inside:
+            key, node, noun = "documents", "refine", "strips"
+            for item in state["gradings"]:
+                gradings[item.get("digest", "")] = Grading(item["score"], item["reason"])
+        evaluator, passages = self.evaluator(context), state[key]  # type: ignore[literal-required]
+        max_strips = DEFAULT_STRIPS if evaluator.selective or not inside else MAX_JUDGED
+        selection = await select_strips(
+            evaluator,
+            state["search_query"],
+            passages,
+            state["language"],
+            origin="retrieved" if inside else "web",
+            size=context.strip_sentences,
+            max_strips=context.max_strips or max_strips,
+            threshold=self._min_confidence(context, inside=inside),
+            known_gradings=gradings,
+            keep_one=inside,
+            instructions=context.grade_instructions,
+        )
+        count = len(selection.strips)
+        kept_count = sum(strip["kept"] for strip in selection.strips)
+        report("refined" if inside else "selected", kept=kept_count, dropped=count - kept_count)
+        notes = [f"{node}: {kept_count} of {count} {noun} kept"] if inside or passages else []
+        if selection.rescued:
+            notes.append(f"{node}: no strip reached the threshold; the best one is kept")
+        if selection.left_out:
+            notes.append(f"{node}: {selection.left_out} strips beyond {MAX_JUDGED} were not judged")
+        strips = [Strip({**strip, "text": _shorten(strip["text"])}) for strip in selection.strips]
+        return {key: selection.documents, "strips": strips, "notes": notes}
+
+    async def rewrite_query(self, state: CragState, context: CragContext) -> Update:
+        """Rewrite the question as keywords, or note that there is no web search; drop passages that do not fit."""
+        question = state["search_query"]
+        update: Update = {"documents": []} if state["action"] == "incorrect" else {}
+        if self.web is None:
+            used = "answered from what was retrieved" if state["action"] == "ambiguous" else "nothing to use"
+            report("no_web_search")
+            note = f"web: could not look outside, no web search was given; {used}"
+            return {**update, "notes": [note]}
+        reply = await self.ask("web_query", state, context, {"question": question})
+        failed = isinstance(reply, Exception)
+        query = one_line(question if failed else " ".join(reply.keywords))
+        notes = [note_no_reply("web", reply, "searched for the question itself")] if failed else []
+        report("rewritten", web_query=query)
+        asks = {"choices": {"rewrite_query": "approve" if context.approve_web else "web_search"}}
+        return {**update, **asks, "web_query": query, "notes": notes}
+
+    async def approve(self, state: CragState, context: CragContext) -> Update:
+        """Ask a person whether the query may leave, if the run wants it; see `read_approval`."""
+        query = state["web_query"]
+        if not context.approve_web:
+            return {}
+        if not can_wait():
+            # a run that cannot wait would end here without an answer, and nobody could let it go on
+            why = "a person's approval was asked for, and without a checkpointer nobody can be waited for"
+            return _skip_search(why)
+        reply = interrupt({"query": query, "reason": _WHY_WEB[state["action"] or "ambiguous"]})
+        edited, why = read_approval(reply)
+        if edited is None:
+            return _skip_search(why)
+        if edited:
+            verdict = await self.guards.check_question(edited)
+            if isinstance(verdict, Refusal):
+                return _skip_search(f"a guard refused the query: {verdict.reason or 'no reason given'}")
+            query = one_line(verdict)
+            if not query:
+                return _skip_search("nothing is left of the query")
+        report("web_approved", web_query=query)
+        return {"web_query": query}
+
+    async def web_search(self, state: CragState, context: CragContext) -> Update:
+        """Search the web within bounds; a failure is noted."""
+        query = state["web_query"]
+        if self.web is None:  # a query that somebody wrote into the state
+            return {"web_documents": [], "notes": ["web: could not look outside, no web search was given"]}
+        results, why = await self.web.find(
+            query,
+            max_results=context.web_results,
+            max_chars=context.web_result_chars,
+            timeout=context.web_timeout,
+        )
+        allowed = await self.visible_passages(results)
+        report("searched_web", web_query=query, results=len(allowed), failed=why is not None)
+        if why is not None:
+            write_note(f"web: {why}", unsearched=True)
+            return {"web_documents": []}
+        note = f"web: searched with {self.web.name} for {query!r}, {len(allowed)} results"
+        return {"web_documents": allowed, "notes": [note]}
+
+    async def generate(self, state: CragState, context: CragContext) -> Update:
+        """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
+        documents, external = state["documents"], state["web_documents"]
+        update: Update = {}
+        if external and self._are_below_threshold(documents, context):
+            # only the best strip is there, kept for want of a better one
+            documents = []
+            strips = [{**old, "kept": old["kept"] and old["origin"] == "web"} for old in state["strips"]]
+            update["strips"] = Overwrite(strips)
+        documents = [*documents, *external]
+        answer = await self.answer_from(state["search_query"], documents, state, context)
+        return {**update, **answer, "documents": documents, "web_documents": []}
+
+    def _are_below_threshold(self, documents: Sequence[Document], context: CragContext) -> bool:
+        """Tell whether all documents are refined passages whose confidence is too low to be kept."""
+        min_score = self._min_confidence(context, inside=True)
+        for document in documents:
+            stages = peek_provenance(document).get("stages")
+            if not stages or stages[-1].get("stage") != REFINED or stages[-1]["score"] >= min_score:
+                return False
+        return True
+
+    def _thresholds(self, context: CragContext) -> Thresholds:
+        """Return the run's thresholds, and the evaluator's for those that the run does not set.
+
+        Where the two would cross, the one that the run sets counts for both.
+        """
+        fitted = self.evaluator(context).thresholds
+        lower, upper = context.lower, context.upper
+        if lower is None:
+            lower = fitted.lower if upper is None else min(fitted.lower, upper)
+        if upper is None:
+            upper = max(fitted.upper, lower)
+        return Thresholds(lower, upper)
+
+    def _min_confidence(self, context: CragContext, *, inside: bool) -> float:
+        """Return the least confidence of a strip that is kept: as set, else the lower threshold of passages."""
+        if context.strip_threshold is not None:
+            return context.strip_threshold
+        if inside and not self.evaluator(context).selective:
+            return -1.0  # keeps all strips of the index: the evaluator's confidence is too weak to drop some
+        return self._thresholds(context).lower
+
+
+def nodes_for_action(state: Mapping[str, Any]) -> list[str]:
+    """Return the nodes that follow the action: ``"ambiguous" -> ["refine", "rewrite_query"]``."""
+    action = state.get("action")
+    if not isinstance(action, str) or action not in _REASONS:
+        raise InvalidInputError(
+            f"the node 'grade' gave the action {action!r}; it must give 'correct', 'incorrect' or 'ambiguous'."
+        )
+    nodes = {"correct": ["refine"], "incorrect": ["rewrite_query"], "ambiguous": ["refine", "rewrite_query"]}
+    return nodes[action]
+
+
+def to_the_web(following: str | Route) -> Route:
+    """Make the route to a node if there is a query for the web, or else to the answer."""
+
+    def route(state: Mapping[str, Any]) -> str | Sequence[str]:
+        if not state.get("web_query"):
+            return "generate"
+        return following if isinstance(following, str) else following(state)
+
+    return route
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
+
+def _skip_search(why: str) -> Update:
+    report("web_refused")
+    return {"web_query": "", "notes": [f"web: not searched, {why}"]}
+
 
 #: Nodes on the longest path, with room for a user's own.
 STEPS = 25

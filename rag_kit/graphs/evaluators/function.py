@@ -18,8 +18,14 @@ from langchain_core.runnables import Runnable
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import MAX_REASON, UNGRADED, Evaluator, Grading, Thresholds
-from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
+from rag_kit.graphs.evaluators.base import (
+    MAX_REASON,
+    UNGRADED,
+    Evaluator,
+    Grading,
+    LexicalEvaluator,
+    Thresholds,
+)
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side
 from rag_kit.models.model_call import is_extractive

@@ -27,8 +27,8 @@ from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
 from rag_kit.evaluation.wording import in_chinese, texts
 from rag_kit.graphs import build_crag
-from rag_kit.graphs.crag.nodes import _REASONS as REASONS
-from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
+from rag_kit.graphs.crag.build import _REASONS as REASONS
+from rag_kit.graphs.evaluators.base import LexicalEvaluator
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 

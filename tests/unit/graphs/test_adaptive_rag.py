@@ -17,7 +17,7 @@ from support.graphs import both, fixed, go, thread
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import Guards, build_adaptive_rag
 from rag_kit.graphs.adaptive.nodes import classify_by_rule
-from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
+from rag_kit.graphs.evaluators.base import LexicalEvaluator
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.state import digest_of
 from rag_kit.models import chat_model

@@ -13,7 +13,7 @@ from support.graphs import fixed, go, thread, told
 
 from rag_kit.errors import ModelUnreachableError
 from rag_kit.graphs import Guards, build_conversational_rag
-from rag_kit.graphs.conversational.nodes import is_long, split_history
+from rag_kit.graphs.conversational.build import is_long, split_history
 from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever

@@ -14,9 +14,8 @@ from support.by_task import by_task
 
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, LexicalEvaluator, Thresholds
 from rag_kit.graphs.evaluators.function import as_evaluator
-from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.models import chat_model
 from rag_kit.models.extractive.blocks import Prompt
