@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import begin_turns, keep_settings, run_context
-from rag_kit.graphs.running import graph_node, run_graph
+from rag_kit.graphs.running import GraphNode, run_graph
 from rag_kit.graphs.state import MAX_TURNS, Turn, Update
 from rag_kit.graphs.streaming import MessageCatcher
 from rag_kit.graphs.wiring import uncompiled
@@ -165,7 +165,7 @@ def as_chat(
 
     messages = {"input_schema": MessagesState, "output_schema": MessagesState}
     chat: Any = StateGraph(_ChatState, context_schema=schema, **messages)
-    chat.add_node("rag", graph_node(inner.compile(), answer))
+    chat.add_node("rag", GraphNode(inner.compile(), answer))
     chat.add_edge(START, "rag")
     chat.add_edge("rag", END)
     name = f"{graph.name}_chat"  # a server with both tells them apart by it

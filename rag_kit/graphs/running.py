@@ -305,19 +305,20 @@ def can_wait() -> bool:
     return get_config()["configurable"].get("__pregel_checkpointer") is not None
 
 
-def graph_node(graph: Any, logic: Callable[[Any, Any], Logic[Any]]) -> RunnableLambda[Any, Any]:
-    """Make a node of a coroutine function that is given the state and a compiled graph, and awaits `run_graph`.
+class GraphNode(RunnableLambda[Any, Any]):
+    """A node of a coroutine function that is given the state and a compiled graph, and awaits `run_graph`.
 
     LangGraph finds the graph in the closures of the two functions, to draw it (``xray``) and to read its state.
     """
 
-    def sync(state: Any, config: RunnableConfig) -> Any:
-        return run(logic(state, graph), config)
+    def __init__(self, graph: Any, logic: Callable[[Any, Any], Logic[Any]]) -> None:
+        def sync(state: Any, config: RunnableConfig) -> Any:
+            return run(logic(state, graph), config)
 
-    async def native(state: Any, config: RunnableConfig) -> Any:
-        return await arun(logic(state, graph), config)
+        async def native(state: Any, config: RunnableConfig) -> Any:
+            return await arun(logic(state, graph), config)
 
-    return RunnableLambda(sync, native)
+        super().__init__(sync, native)
 
 
 def run_graph(graph: Any, given: Any, context: RagContext, *callbacks: Any) -> Step[Any]:

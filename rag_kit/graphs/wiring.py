@@ -26,7 +26,7 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext, begin_turns, run_context
 from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline, graph_node, run_graph
+from rag_kit.graphs.running import RETRY, Body, GraphNode, Node, call_within_deadline, run_graph
 from rag_kit.graphs.state import QuestionInput, RagOutput, Update, empty_state, is_refused
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
@@ -101,14 +101,13 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         super().__init__(state, context_schema=context, input_schema=QuestionInput, output_schema=result)
         self._name, self._steps, self._options = name, steps, options
         self._settings = context
-        self._kit_nodes: Mapping[str, Any] | None = None  # the nodes as the builder made them
-        self._gives: dict[str, tuple[str, ...]] = {}  # node -> the keys that later ones read of it
-        self._streaming: dict[str, bool] = {}  # node -> whether its text is the answer
+        # node of the kit -> the keys that later ones read of it, and whether its text is the answer
+        self._kit_nodes: dict[str, tuple[Sequence[str], bool]] = {}
 
     def add_step(
         self,
         name: str,
-        body: Body,
+        body: Body | GraphNode,
         to: Mapping[str, str] | str,
         *,
         route: Route | str = "",
@@ -122,7 +121,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
 
         Args:
             name: Its name.
-            body: Its body.
+            body: Its body; or the node itself, where that runs another graph.
             to: The node that follows; or the nodes that may follow, each with the label of its edge.
             route: Chooses the node that follows by the state; or the node that follows where no entry of this one in
                 ``choices`` says another. A run that a guard refused goes to the end, where an edge leads there.
@@ -132,9 +131,11 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             defer: Whether it waits for all branches.
             **options: ``streams``, ``capped`` and ``on_cap`` of `Node`.
         """
-        wrapped = Node(body, self._settings, self.state_schema, **options)
-        self.add_node(name, wrapped, retry_policy=RETRY if fetches else None, defer=defer)
-        self._gives[name], self._streaming[name] = tuple(gives), wrapped.streams
+        node: Any = body
+        if not isinstance(body, GraphNode):
+            node = Node(body, self._settings, self.state_schema, **options)
+        self.add_node(name, node, retry_policy=RETRY if fetches else None, defer=defer)
+        self._kit_nodes[name] = gives, getattr(node, "streams", True)
         if first:
             self.add_edge(START, name)
         if isinstance(to, str):
@@ -251,11 +252,9 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
                     f"the node {node!r} leads nowhere: add_edge({node!r}, ...), or annotate what it returns, e.g. "
                     '-> Command[Literal["generate"]].'
                 )
-        kit_nodes = self.nodes if self._kit_nodes is None else self._kit_nodes
-        for node in [name for name, spec in self.nodes.items() if spec is not kit_nodes.get(name)]:
-            self._apply_caps(node)
-        if self._kit_nodes is not None:
-            self._kit_nodes = dict(self.nodes)  # another compile finds them wrapped
+        for node, spec in list(self.nodes.items()):
+            if not isinstance(spec.runnable, Node | GraphNode):  # of the user's
+                self._apply_caps(node)
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         begin_turns(compiled, self._settings, partial(empty_state, self.state_schema))
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
@@ -276,7 +275,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         spec: Any = self.nodes[name]
         if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
             if isinstance(getattr(spec.runnable, "builder", None), RagGraph):
-                self.nodes[name] = replace(spec, runnable=graph_node(spec.runnable, self._run_inner_graph))
+                self.nodes[name] = replace(spec, runnable=GraphNode(spec.runnable, self._run_inner_graph))
             return
         if is_typeddict(spec.input_schema) and self._options.get("output") == "full":
             # the whole state: keys of the user's own too
@@ -289,8 +288,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             update: Update = await call_within_deadline(name, sync, native)
             return update
 
-        needs = partial(_check_keys, name, self._gives.get(name, ()))
-        node = Node(body, self._settings, streams=self._streaming.get(name, True), needs=needs)
+        gives, streams = self._kit_nodes.get(name, ((), True))
+        node = Node(body, self._settings, streams=streams, needs=partial(_check_keys, name, gives))
         self.nodes[name] = replace(spec, runnable=node)
 
     async def _run_inner_graph(self, state: Any, graph: Any) -> Update:
@@ -376,8 +375,7 @@ def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[Sta
         )
     graph_copy = copy.copy(source)
     graph_copy.compiled = False
-    for name in ("nodes", "edges", "waiting_edges", "schemas", "channels", "managed", "_gives", "_streaming"):
+    for name in ("nodes", "edges", "waiting_edges", "schemas", "channels", "managed", "_kit_nodes"):
         setattr(graph_copy, name, copy.copy(getattr(source, name)))
     graph_copy.branches = defaultdict(dict, {start: dict(ways) for start, ways in source.branches.items()})
-    graph_copy._kit_nodes = dict(source.nodes)
     return graph_copy

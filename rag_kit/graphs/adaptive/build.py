@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
@@ -16,7 +16,7 @@ from rag_kit.graphs.adaptive.nodes import FIRST_NODE, AdaptiveNodes, Classifier,
 from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
 from rag_kit.graphs.context import both_filters, run_context
 from rag_kit.graphs.crag.build import build_crag
-from rag_kit.graphs.running import graph_node, name_caps, remaining_caps, run_graph
+from rag_kit.graphs.running import GraphNode, name_caps, remaining_caps, run_graph
 from rag_kit.graphs.state import Update, empty_state
 from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph, Route
 
@@ -94,8 +94,7 @@ def build_adaptive_rag(
     graph.add_step("classify", nodes.classify, ways, route=_first_node_of_route, gives=["route"])
     ways = {"single": "cannot", "finish": "answered"}
     graph.add_step("direct", nodes.direct, ways, route=single_or("finish"), streams=nodes.streams)
-    graph.add_node("single", single_node(crag))
-    graph._gives["single"] = ("answer", "status")
+    graph.add_step("single", single_node(crag), "finish", gives=["answer", "status"])
     ways = {"clarify": "can wait", "finish": "cannot wait", **withheld}
     route: Route = lambda state: "finish" if state.get("status") == "clarify" else "clarify"  # noqa: E731
     graph.add_step("ask_back", nodes.ask_back, ways, route=route)
@@ -108,7 +107,6 @@ def build_adaptive_rag(
     graph.add_step("answer_hop", nodes.answer_hop, "next_hop")
     graph.add_step("conclude", nodes.conclude, "finish", gives=["answer"], streams=nodes.streams)
     graph.add_step("finish", nodes.finish, END, gives=["status"])
-    graph.add_edge("single", "finish")
     return graph.compile_with_options()
 
 
@@ -124,7 +122,7 @@ def single_or(following: str) -> Route:
     return lambda state: "single" if state.get("route") == "single" else following
 
 
-def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:
+def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> GraphNode:
     """Make a node that runs CRAG on the question, within what is left of the caps.
 
     A node calls CRAG, instead of CRAG being the node: its settings are of another class, and its first node would
@@ -144,7 +142,7 @@ def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[
             settings = graph.context_schema(**{**shared, "language": state["language"], **left})
             return _update_from(await run_graph(graph, {"question": state["search_query"]}, settings), state)
 
-    return graph_node(crag, answer)
+    return GraphNode(crag, answer)
 
 
 def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:
