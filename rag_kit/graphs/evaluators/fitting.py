@@ -76,26 +76,29 @@ def fit_thresholds(
     values, truth = _as_arrays(scores, labels)
     left_out = len(labels) - truth.size
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
+    everything, relevant = np.sort(values), np.sort(values[truth])
+    middles = (np.unique(values)[:-1] + np.unique(values)[1:]) / 2
+    cuts = np.concatenate([[-1.0], middles, [1.0]])  # the possible thresholds
+    above = values.size - np.searchsorted(everything, cuts, "right")
+    relevant_above = relevant.size - np.searchsorted(relevant, cuts, "right")
+    below = np.searchsorted(everything, cuts, "left")
+    irrelevant_below = below - np.searchsorted(relevant, cuts, "left")
+    precise_above = cuts[(above > 0) & (relevant_above >= precision * above)]
+    precise_below = cuts[(below > 0) & (irrelevant_below >= precision * below)]
     problem = f"no confidence is right in {precision:.0%} of the pairs"
-    upper = _lowest_upper(values, truth, precision)
-    if upper is None:
-        upper = 1.0
+    if not precise_above.size:
         notes.append(f"{problem} above it: nothing is 'correct'")
-    # with all signs turned and labels exchanged, the lower threshold is the upper one
-    negative_lower = _lowest_upper(-values, ~truth, precision)
-    if negative_lower is None:
-        negative_lower = 1.0
+    if not precise_below.size:
         notes.append(f"{problem} below it: nothing is 'incorrect'")
-    lower = -negative_lower
-    cuts, above, relevant_above = _candidate_cuts(values, truth)
+    upper = float(precise_above[0]) if precise_above.size else 1.0
+    lower = float(precise_below[-1]) if precise_below.size else -1.0
     gains = 2 * relevant_above - above  # pairs rightly above a cut, less those wrongly above
     best = np.flatnonzero(gains == gains.max())
     cut = float(cuts[best[len(best) // 2]])  # of equal ones the middle one
     if recall is not None:
-        relevant_values = sorted(values[truth])
         # how many may lie below the lower threshold; 1e-9, since (1 - 0.9) * 10 is a little less than 1
-        lost_count = int((1 - recall) * len(relevant_values) + 1e-9)
-        lower = min(lower, float(relevant_values[lost_count]))
+        lost_count = int((1 - recall) * relevant.size + 1e-9)
+        lower = min(lower, float(relevant[lost_count]))
     if lower > upper:  # they would cross: both become the cut, or the nearest to it between them
         lower = upper = min(max(cut, upper), lower)
     accuracy, auc = float(((values > cut) == truth).mean()), roc_auc(values, truth)
@@ -144,25 +147,5 @@ def _as_arrays(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
     """Return how often a relevant confidence is above an irrelevant one; ties count half."""
-    negatives = np.sort(scores[~truth])
-    positives = scores[truth]
-    # for each relevant confidence the number of irrelevant ones below it, and of those not above it
-    below = np.searchsorted(negatives, positives, "left")
-    below_or_equal = np.searchsorted(negatives, positives, "right")
-    return float((below + below_or_equal).mean() / 2 / negatives.size)  # the mean of both counts a tie half
-
-
-def _candidate_cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return possible thresholds, and for each the number of pairs above it, and of relevant ones among these."""
-    distinct = np.unique(scores)  # the cuts lie half-way between neighbours
-    cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])
-    not_above = np.searchsorted(np.sort(scores), cuts, side="right")
-    relevant_not_above = np.searchsorted(np.sort(scores[truth]), cuts, side="right")
-    return cuts, scores.size - not_above, truth.sum() - relevant_not_above
-
-
-def _lowest_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:
-    """Return the lowest threshold above which a share of at least ``precision`` is relevant; None without one."""
-    cuts, above, relevant_above = _candidate_cuts(scores, truth)
-    precise = np.flatnonzero((above > 0) & (relevant_above >= precision * above))
-    return float(cuts[precise[0]]) if precise.size else None
+    relevant, irrelevant = scores[truth][:, np.newaxis], scores[~truth]
+    return float((relevant > irrelevant).mean() + (relevant == irrelevant).mean() / 2)
