@@ -95,7 +95,7 @@ class FunctionEvaluator(Evaluator):
             values = _list_values(values, len(copies))
         else:
             fan = await run_side_by_side([self._call(question, passage) for passage in copies])
-            values = [outcome.value if outcome.ok else outcome.error for outcome in fan.outcomes]
+            values = [outcome.value_or_error for outcome in fan.outcomes]
         gradings = [self._grading_or_error(value) for value in values]
         signature_errors = [error for error in gradings if isinstance(error, _SIGNATURE_ERRORS)]
         if signature_errors and len(signature_errors) == len(gradings):  # it takes other arguments: say so
