@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
@@ -104,10 +104,33 @@ def check_types(kind: type[Any], state: Any) -> None:
             raise InvalidInputError(f"the state holds {value!r:.80} as {key!r}; give a {expected}.") from None
 
 
-def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
-    """Append, and forget what is older than the last `MAX_TURNS` turns."""
-    turns = _validate(list[Turn], new, "turns, a list of dicts with question and answer (texts)")
-    return [*old, *turns][-MAX_TURNS:]
+def _reducer(kind: Any, expected: str, merge: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Make the function by which LangGraph merges a new value into an old one; a new one of another kind is refused."""
+    return lambda old, new: merge(old, _validate(kind, new, expected))
+
+
+#: Appends, and forgets what is older than the last `MAX_TURNS` turns.
+keep_last_turns = _reducer(
+    list[Turn],
+    "turns, a list of dicts with question and answer (texts)",
+    lambda old, new: [*old, *new][-MAX_TURNS:],
+)
+#: Appends items, also from nodes side by side; the first node of a run overwrites (`empty_state`).
+add_items = _reducer(list[Any], "a list", lambda old, new: [*old, *new])
+#: Appends the notes that are not there yet, also from nodes that ran side by side.
+add_notes = _reducer(list[Any], "a list", lambda old, new: list(dict.fromkeys([*old, *new])))
+#: Merges the nodes' choices of the next node; each node writes under its own name.
+merge_choices = _reducer(
+    dict[str, str | list[str]],
+    "a dict: node -> the node (or list of nodes) that follows it",
+    lambda old, new: {**old, **new},
+)
+#: Overwrites the settings of a turn; nodes that run side by side may write the same.
+keep_newest = _reducer(dict[str, Any], "a dict of settings", lambda old, new: new)
+#: Takes new passages as Documents, also those that come as plain JSON (from Studio or over HTTP).
+as_documents = _reducer(
+    list[Document], "Documents, or dicts with page_content and metadata", lambda old, new: new
+)
 
 
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
@@ -116,37 +139,6 @@ def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     usage = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
     sums: Any = {name: usage[name] + value for name, value in added.items()}
     return cast("Usage", sums)
-
-
-def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Append items, also from nodes side by side; the first node of a run overwrites (`empty_state`)."""
-    return [*old, *_validate(list[Any], new, "a list")]
-
-
-def add_notes(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Append the notes that are not there yet, also from nodes that ran side by side."""
-    return list(dict.fromkeys([*old, *_validate(list[Any], new, "a list")]))
-
-
-def merge_choices(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the nodes' choices of the next node; each node writes under its own name."""
-    return {
-        **old,
-        **_validate(
-            dict[str, str | list[str]], new, "a dict: node -> the node (or list of nodes) that follows it"
-        ),
-    }
-
-
-def keep_newest(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Overwrite the settings of a turn; nodes that run side by side may write the same."""
-    settings: dict[str, Any] = _validate(dict[str, Any], new, "a dict of settings")
-    return settings
-
-
-def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
-    """Return new passages as Documents, also those that come as plain JSON (from Studio or over HTTP)."""
-    return list(_validate(list[Document], new, "Documents, or dicts with page_content and metadata"))
 
 
 class QuestionInput(TypedDict):
