@@ -124,10 +124,10 @@ def as_chat(
     """Wrap a graph of this kit in one over ``MessagesState``, as chat front ends and other graphs expect it.
 
     The last human message is the question. The answer is appended as an ``AIMessage`` whose ``additional_kwargs`` hold
-    ``status``, ``citations`` and ``notes``; it has the id of the chunks in which it was streamed. Earlier messages are
-    the history, so it does not matter whether the front end sends all of them each time or the checkpointer keeps
-    them; turns that a guard refused are left out. A question back (``clarify``) is a message like any other, unless the
-    run's context has ``clarify=True``.
+    ``status``, ``citations``, ``notes`` and ``asked``, the question as the guards left it; it has the id of the chunks
+    in which it was streamed. Earlier messages are the history, so it does not matter whether the front end sends all of
+    them each time or the checkpointer keeps them; turns that a guard refused are left out. A question back
+    (``clarify``) is a message like any other, unless the run's context has ``clarify=True``.
 
     Args:
         graph: What a builder of this kit gave; its checkpointer and store are those of the chat.
@@ -150,7 +150,8 @@ def as_chat(
         ('The fan starts at 60 degrees.[1]', 'grounded')
     """
     inner = uncompiled(graph)
-    inner.input_schema = inner.state_schema  # so that it takes the earlier turns too
+    # so that it takes the earlier turns too, and tells what was asked
+    inner.input_schema = inner.output_schema = inner.state_schema
     schema: Any = inner.context_schema
 
     async def answer(state: MessagesState, rag: Any) -> Update:
@@ -190,13 +191,15 @@ def _question_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
         between = messages[number:next_number]
         replies = [message for message in between if isinstance(message, AIMessage) and message.text]
         if replies and replies[-1].additional_kwargs.get("status") != "refused":
-            turns.append(Turn(question=messages[number].text, answer=replies[-1].text))
+            # not the user's own words, which a guard may have masked
+            question = replies[-1].additional_kwargs.get("asked") or messages[number].text
+            turns.append(Turn(question=question, answer=replies[-1].text))
     return {"question": messages[questions[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
 def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:
     """Return the answer as a message with the id of the ``streamed`` one, so that a front end shows it once."""
-    about = {key: result.get(key) for key in ("status", "citations", "notes")}
+    about = {key: result.get(key) for key in ("asked", "status", "citations", "notes")}
     answer, message_id = result["answer"], getattr(streamed, "id", None)
     if message_id in {message.id for message in messages}:
         message_id = None  # a model that gives each message the same id; it would replace an earlier one

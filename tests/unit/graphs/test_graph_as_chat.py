@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
+from support.by_task import by_task
 from support.graphs import BUILDERS, fixed, go, thread
 
 from rag_kit.errors import InvalidInputError
@@ -72,6 +73,21 @@ def test_a_refused_turn_is_not_shown_to_the_model_again() -> None:
     )
     histories = [value["history"] for path, value in parts if path and value.get("history")]
     assert all("salary" not in str(history) for history in histories)
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["all sent", "checkpointer"])
+@pytest.mark.parametrize("name", ["plain", "conversational", "crag", "adaptive"])
+def test_what_a_guard_masked_is_not_shown_to_the_model_later(name: str, kept: bool) -> None:
+    """The history has each question as the guards left it."""
+    llm = by_task({"answer": f"{FAN.page_content}[1]", "condense": {"query": "Why?"}})
+    guards = Guards(question=[lambda text, config: text.replace("Smith", "[name]")])
+    chat = as_chat(
+        BUILDERS[name](fixed(FAN), llm, guards=guards, checkpointer=InMemorySaver() if kept else None)
+    )
+    messages = chat.invoke(asked("Smith asks: when does the fan start?"), thread())["messages"]
+    more = asked("Why does it?")["messages"]
+    chat.invoke({"messages": more if kept else [*messages, *more]}, thread())
+    assert "condense" in llm.tasks() and not any("Smith" in body for _, body in llm.asked)
 
 
 def test_a_question_back_is_a_message_and_waits_only_if_asked_to() -> None:
