@@ -168,6 +168,8 @@ def documents_in(value: Any, depth: int = 0) -> Iterator[Document]:
         lists = [value[name] for name in _LISTS if isinstance(value.get(name), list | tuple | Mapping)]
         if lists:
             yield from documents_in(lists, depth)
+        elif value.get("type") == "text":  # a content block, as tools of MCP give their results
+            yield from documents_in(value.get("text"), depth)
         elif isinstance(value.get("page_content"), str) and isinstance(value.get("metadata"), Mapping):
             yield Document(value["page_content"], metadata=dict(value["metadata"]))  # a document as JSON
         elif text := _first_text(value, _TEXTS):

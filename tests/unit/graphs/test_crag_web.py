@@ -144,6 +144,10 @@ async def test_every_kind_of_search_gives_marked_documents(kind: str) -> None:
         ({"error": "no key"}, []),
         ([{"title": "no text"}, 3, None, b"x", {"content": 7}], []),
         ({"content": "one"}, ["one"]),
+        (
+            [{"type": "text", "text": '{"results": [{"content": "a"}]}'}, {"type": "text", "text": "b"}],
+            ["a", "b"],
+        ),
         ("[" * 100_000, ["[" * 50]),
     ],
 )
