@@ -71,7 +71,9 @@ def fit_thresholds(
             f"precision={precision!r} and recall={recall!r} were given; give a precision above 0.5 and below 1, and a "
             "recall above 0 and at most 1, or None."
         )
-    if not isinstance(scores, Sequence) and not hasattr(scores, "tolist"):
+    if hasattr(scores, "tolist"):  # an array; numpy's numbers of 32 bits are no floats of Python's
+        scores = scores.tolist()
+    elif not isinstance(scores, Sequence):
         scores, labels = run(_judge(as_evaluator(scores), labels, language), {})
     values, truth = _as_arrays(scores, labels)
     left_out = len(labels) - truth.size

@@ -18,11 +18,11 @@ from rag_kit.graphs.evaluators.fitting import Pair, roc_auc
 from rag_kit.graphs.evaluators.function import as_evaluator
 
 
-def test_by_hand() -> None:
-    """Six pairs: AUC 8/9; above 0.25 all are relevant, below -0.3 none is."""
-    fitted = fit_thresholds(
-        [-0.9, -0.5, -0.1, 0.1, 0.4, 0.8], [False, False, True, False, True, True], precision=0.9
-    )
+@pytest.mark.parametrize("kind", [list, np.array, np.float32])
+def test_by_hand(kind: Any) -> None:
+    """Six pairs: AUC 8/9; above 0.25 all are relevant, below -0.3 none is; a model's array of 32 bits will do."""
+    scores = kind([-0.9, -0.5, -0.1, 0.1, 0.4, 0.8])
+    fitted = fit_thresholds(scores, [False, False, True, False, True, True], precision=0.9)
     assert fitted.auc == pytest.approx(8 / 9)
     assert fitted.thresholds.lower == pytest.approx(-0.3)
     assert fitted.thresholds.upper == pytest.approx(0.25)
