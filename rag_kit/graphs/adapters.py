@@ -13,10 +13,12 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from rag_kit.concurrency import Budget, use_budget
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import begin_turns, keep_settings, run_context
-from rag_kit.graphs.running import GraphNode, run_graph
+from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.running import GraphNode, name_caps, run_graph
 from rag_kit.graphs.state import MAX_TURNS, Turn, Update
 from rag_kit.graphs.streaming import MessageCatcher
 from rag_kit.graphs.wiring import uncompiled
@@ -153,6 +155,7 @@ def as_chat(
     # so that it takes the earlier turns too, and tells what was asked
     inner.input_schema = inner.output_schema = inner.state_schema
     schema: Any = inner.context_schema
+    guards = inner.options.get("guards") or Guards()
 
     async def answer(state: MessagesState, rag: Any) -> Update:
         messages, callback = state["messages"], MessageCatcher(streamed=True)
@@ -161,7 +164,9 @@ def as_chat(
         # a chat gets a message instead of an interrupt, unless it asked for one
         if "clarify" in schema.model_fields and "clarify" not in context.model_fields_set:
             context = context.model_copy(update={"clarify": False})
-        result = await run_graph(rag, _question_of(messages), context, callback)
+        with name_caps(context), use_budget(Budget(deadline=context.deadline)):
+            given = await _question_of(messages, guards)
+        result = await run_graph(rag, given, context, callback)
         return {**_reply(result, messages, callback.message), **kept}
 
     messages = {"input_schema": MessagesState, "output_schema": MessagesState}
@@ -179,22 +184,25 @@ class _ChatState(MessagesState):
     turn_settings: dict[str, Any]
 
 
-def _question_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
-    """Return the input of the graph: the last question and the turns before it."""
+async def _question_of(messages: Sequence[AnyMessage], guards: Guards) -> dict[str, Any]:
+    """Return the input of the graph: the last question, and the turns before it as guards leave their questions."""
     questions = [number for number, message in enumerate(messages) if isinstance(message, HumanMessage)]
     if not questions:
         raise InvalidInputError(
             'messages hold none of the user\'s; give {"messages": [("user", "How ...?")]}.'
         )
     turns = []
-    for number, next_number in pairwise(questions):
+    for number, next_number in pairwise(questions[-MAX_TURNS - 1 :]):
         between = messages[number:next_number]
         replies = [message for message in between if isinstance(message, AIMessage) and message.text]
-        if replies and replies[-1].additional_kwargs.get("status") != "refused":
-            # not the user's own words, which a guard may have masked
-            question = replies[-1].additional_kwargs.get("asked") or messages[number].text
-            turns.append(Turn(question=question, answer=replies[-1].text))
-    return {"question": messages[questions[-1]].text, "history": turns[-MAX_TURNS:]}
+        if not replies or replies[-1].additional_kwargs.get("status") == "refused":
+            continue
+        asked = replies[-1].additional_kwargs.get("asked")
+        if not asked:  # a front end that sends the whole conversation dropped what the guards made of it
+            asked = await guards.check_question(messages[number].text)
+        if not isinstance(asked, Refusal):
+            turns.append(Turn(question=asked, answer=replies[-1].text))
+    return {"question": messages[questions[-1]].text, "history": turns}
 
 
 def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:

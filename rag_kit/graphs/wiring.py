@@ -99,7 +99,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             raise InvalidInputError(f"output is {output!r}; allowed: 'answer', 'full'.")
         result: Any = state if output == "full" else RagOutput
         super().__init__(state, context_schema=context, input_schema=QuestionInput, output_schema=result)
-        self._name, self._steps, self._options = name, steps, options
+        self._name, self._steps, self.options = name, steps, options
         self._settings = context
         # node of the kit -> the keys that later ones read of it, and whether its text is the answer
         self._kit_nodes: dict[str, tuple[Sequence[str], bool]] = {}
@@ -261,7 +261,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
 
     def compile_with_options(self) -> CompiledRag[StateT]:
         """Compile with the checkpointer and the store that the builder was given."""
-        return self.compile(self._options.get("checkpointer"), store=self._options.get("store"))
+        return self.compile(self.options.get("checkpointer"), store=self.options.get("store"))
 
     def _existing_node(self, name: str) -> str:
         """Return the name of a node; refuse one that does not exist."""
@@ -277,7 +277,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             if isinstance(getattr(spec.runnable, "builder", None), RagGraph):
                 self.nodes[name] = replace(spec, runnable=GraphNode(spec.runnable, self._run_inner_graph))
             return
-        if is_typeddict(spec.input_schema) and self._options.get("output") == "full":
+        if is_typeddict(spec.input_schema) and self.options.get("output") == "full":
             # the whole state: keys of the user's own too
             self.output_schema = _merge_schemas(self.output_schema, spec.input_schema)
             self._add_schema(self.output_schema)

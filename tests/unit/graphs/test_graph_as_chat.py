@@ -54,40 +54,30 @@ def test_earlier_messages_are_the_history(kept: bool) -> None:
     assert len(retriever.queries) == 2 and "fan" in retriever.queries[1]
 
 
-def test_a_refused_turn_is_not_shown_to_the_model_again() -> None:
-    """The history has neither the refused question nor the refusal."""
-
-    def policy(question: str, config: Any) -> Refusal | None:
-        return Refusal("No.") if "salary" in question else None
-
-    graph = build_plain_rag(fixed(FAN), chat_model("extractive"), guards=Guards(question=[policy]))
-    chat = as_chat(graph)
-    refused = chat.invoke(asked("What is the salary?"))["messages"]
-    assert refused[-1].text == "No." and refused[-1].additional_kwargs["status"] == "refused"
-    parts = list(
-        chat.stream(
-            {"messages": [*refused, HumanMessage("When does the fan start?")]},
-            subgraphs=True,
-            stream_mode="values",
-        )
-    )
-    histories = [value["history"] for path, value in parts if path and value.get("history")]
-    assert all("salary" not in str(history) for history in histories)
-
-
-@pytest.mark.parametrize("kept", [False, True], ids=["all sent", "checkpointer"])
+@pytest.mark.parametrize("sent", ["new", "all", "texts"])
 @pytest.mark.parametrize("name", ["plain", "conversational", "crag", "adaptive"])
-def test_what_a_guard_masked_is_not_shown_to_the_model_later(name: str, kept: bool) -> None:
-    """The history has each question as the guards left it."""
+async def test_what_guards_masked_or_refused_is_not_shown_to_the_model_later(name: str, sent: str) -> None:
+    """The history has each question as the guards left it, also where the front end sends nothing but texts."""
+
+    def check(text: str, config: Any) -> Any:
+        return Refusal("No.") if "salary" in text else text.replace("Smith", "[name]")
+
     llm = by_task({"answer": f"{FAN.page_content}[1]", "condense": {"query": "Why?"}})
-    guards = Guards(question=[lambda text, config: text.replace("Smith", "[name]")])
-    chat = as_chat(
-        BUILDERS[name](fixed(FAN), llm, guards=guards, checkpointer=InMemorySaver() if kept else None)
-    )
-    messages = chat.invoke(asked("Smith asks: when does the fan start?"), thread())["messages"]
-    more = asked("Why does it?")["messages"]
-    chat.invoke({"messages": more if kept else [*messages, *more]}, thread())
-    assert "condense" in llm.tasks() and not any("Smith" in body for _, body in llm.asked)
+    memory = InMemorySaver() if sent == "new" else None
+    graph = BUILDERS[name](fixed(FAN), llm, guards=Guards(question=[check]), checkpointer=memory)
+    chat, messages = as_chat(graph), list[Any]()
+    questions = ("Smith asks: when does the fan start?", "What is the salary?", "Why does it?")
+    for number, question in enumerate(questions):
+        earlier = [] if memory else messages
+        if sent == "texts":
+            earlier = [(message.type, message.text) for message in messages]
+        given = {"messages": [*earlier, ("user", question)]}
+        messages = (await go(chat, number > 1, given, thread()))["messages"]
+    assert [message.text for message in messages[3::2]] == ["No.", f"{FAN.page_content}[1]"]
+    assert (messages[3].additional_kwargs.get("status") == "refused") == (sent != "texts")
+    shown = [body for _, body in llm.asked]
+    assert "condense" in llm.tasks() and any("[name] asks" in body for body in shown)
+    assert not any("Smith" in body or "salary" in body for body in shown)
 
 
 def test_a_question_back_is_a_message_and_waits_only_if_asked_to() -> None:
