@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import MAX_REASON, Evaluator, Grading, Thresholds
@@ -78,6 +79,11 @@ class LLMEvaluator(Evaluator):
         prompt = self._prompts["zh" if language == "zh" else "en"]
         prompt = prompt.with_instructions(instructions) if instructions and instructions.strip() else prompt
         batches = self._batches(passages)
+        if cut := sum(len(passage.page_content) > self.max_chars for passage in passages):
+            # what stands after that may be the answer
+            write_note(
+                f"grade: {cut} passages judged by their first {self.max_chars:,} characters", unsearched=True
+            )
         calls = []
         for batch in batches:
             values = {"question": question, "passages": render_passages(batch), "count": len(batch)}

@@ -105,3 +105,22 @@ def test_instructions_and_prompt_files_reach_the_default_grader(tmp_path: Any) -
             made.invoke({"question": EN[0]}, context={"grade_instructions": "Mine for grading."})
         graded = [chat for chat in server.chats if "<task>grade_passages</task>" in json.dumps(chat.body)]
         assert len(graded) == 2 and all("Mine for grading." in chat.prompt for chat in graded)
+
+
+@pytest.mark.parametrize(("question", "fact", "other"), [EN, ZH])
+@pytest.mark.parametrize("graph", ["crag", "reflect"])
+def test_what_was_cut_before_it_was_graded_is_no_decline(
+    graph: str, question: str, fact: str, other: str
+) -> None:
+    """The answer stands behind what the grader was shown: nothing says that it is not there."""
+    retriever: Any = RunnableLambda(lambda query: [Document(other.format("x") * 1_000 + fact)])
+    with OpenAIServer([answering]) as server:
+        llm = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test", max_retries=0)
+        made = (
+            build_crag(retriever, llm) if graph == "crag" else build_self_rag(retriever, llm, mode="reflect")
+        )
+        found: Any = made.invoke(
+            {"question": question}, context={"max_rounds": 1} if graph == "reflect" else None
+        )
+    assert found["status"] == "incomplete"
+    assert "grade: 1 passages judged by their first 8,000 characters" in found["notes"]
