@@ -118,7 +118,8 @@ class CragNodes(RagNodes):
         if selection.rescued:
             notes.append(f"{node}: no strip reached the threshold; the best one is kept")
         if selection.left_out:
-            notes.append(f"{node}: {selection.left_out} strips beyond {MAX_JUDGED} were not judged")
+            note = f"{node}: {selection.left_out} strips beyond {MAX_JUDGED} were not judged"
+            write_note(note, unsearched=True)
         strips = [Strip({**strip, "text": _shorten(strip["text"])}) for strip in selection.strips]
         return {key: selection.documents, "strips": strips, "notes": notes}
 

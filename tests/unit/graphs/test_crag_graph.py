@@ -238,6 +238,19 @@ async def test_what_was_kept_for_want_of_better_gives_way_to_the_web() -> None:
     assert len(alone["documents"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("sentence", "question"),
+    [("The pump is blue. ", QUESTION["question"]), ("水泵是蓝色的。", "它什么时候启动？")],
+)
+async def test_a_book_that_was_not_read_to_its_end_is_no_decline(sentence: str, question: str) -> None:
+    """What stands behind the strips that were judged may be the answer."""
+    judge, book = Marked({"pump": 0.9, "水泵": 0.9}), Document(sentence * 700)
+    llm = model(DECLINED["zh" if "水" in sentence else "en"])
+    found = await both(build_crag(fixed(book), llm, evaluator=judge), question)
+    assert found["status"] == "incomplete"
+    assert any("strips beyond 200 were not judged" in note for note in found["notes"])
+
+
 async def test_guards_see_pages_and_answer() -> None:
     """Pages of the web pass the same guard as passages; a refused answer leaves nothing."""
     own = Guards(passages=[lambda items, config: [d for d in items if d.metadata.get("title") != "Fans"]])
