@@ -158,15 +158,32 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
 
     def _passages_of(self, message: AnyMessage) -> Iterator[Document]:
         """Yield the passages in the message of a tool; none in other messages and failed calls."""
-        if not isinstance(message, ToolMessage) or message.status == "error":
-            return
-        documents = list(_documents_of(message.artifact))[:_MAX_PASSAGES]
-        if not documents and message.name in self.named_tools:
-            documents = [Document(message.text, metadata={"title": message.name})]
-        for document in documents:
+        found = self._found_by(message) if isinstance(message, ToolMessage) else []
+        for document in found[:_MAX_PASSAGES]:
             text = document.page_content[:_MAX_CHARS]
             if document.page_content.strip():
                 yield Document(text, metadata=dict(document.metadata), id=document.id)
+
+    def _found_by(self, message: ToolMessage) -> list[Document]:
+        """Return all that a tool found, of any length; nothing of a failed call."""
+        if message.status == "error":
+            return []
+        documents = list(_documents_of(message.artifact))
+        if not documents and message.name in self.named_tools:
+            documents = [Document(message.text, metadata={"title": message.name})]
+        return documents
+
+    def _unsearched(self, messages: Sequence[AnyMessage]) -> list[str]:
+        """Return the notes on what was not searched, or not shown to the model, since the last question; each once."""
+        notes: dict[str, None] = {}
+        for message in messages:
+            if isinstance(message, HumanMessage):
+                notes = {}
+            notes |= dict.fromkeys(message.response_metadata.get(_UNSEARCHED, ()))
+            found = self._found_by(message) if isinstance(message, ToolMessage) else []
+            if len(found) > _MAX_PASSAGES or any(len(item.page_content) > _MAX_CHARS for item in found):
+                notes[f"not all that the tool {message.name} found was shown to the model"] = None
+        return list(notes)
 
     def _with_numbered_passages(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """Replace the results of tools in a request by numbered passages, and add the rules for citing."""
@@ -191,7 +208,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         last = next((item for item in reversed(response.result) if isinstance(item, AIMessage)), None)
         if last is None or last.tool_calls or response.structured_response is not None:
             return _Checked(response, None)
-        documents, notes = self.passages(request.messages), _unsearched(request.messages)
+        documents, notes = self.passages(request.messages), self._unsearched(request.messages)
         checked = check_answer(without_thinking(text_of(last)), documents, language=_language_of(request))
         if not documents and not checked["citations"]:
             checked = {"status": "unsourced", "citations": [], "uncited": []}
@@ -247,16 +264,6 @@ def _with_unsearched(result: Any, notes: list[str]) -> Any:
     if not isinstance(result, ToolMessage):
         return result
     return result.model_copy(update={"response_metadata": {**result.response_metadata, _UNSEARCHED: notes}})
-
-
-def _unsearched(messages: Sequence[AnyMessage]) -> list[str]:
-    """Return the notes on what tools could not search since the last question, each once."""
-    notes: dict[str, None] = {}
-    for message in messages:
-        if isinstance(message, HumanMessage):
-            notes = {}
-        notes |= dict.fromkeys(message.response_metadata.get(_UNSEARCHED, ()))
-    return list(notes)
 
 
 def _documents_of(artifact: Any) -> Iterator[Document]:

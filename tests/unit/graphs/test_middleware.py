@@ -245,6 +245,15 @@ async def test_a_cut_off_answer_is_incomplete_and_a_decline_is_one(native: bool)
         model = scripted(reply)
         result = await go(agent(model), native)
         assert result["citation_status"] == status and len(model.asked) == 2
+    for found in (
+        fixed("Tea is hot. " * 1_100 + FAN),
+        fixed(*(f"Tea {number} is hot." for number in range(201))),
+    ):
+        result = await go(
+            agent(scripted("The answer is not in the documents."), [search_tool(found)]), native
+        )
+        assert result["citation_status"] == "incomplete"
+        assert result["citation_notes"] == ["not all that the tool search found was shown to the model"]
     model = scripted(WRONG)
     result = await go(agent(model, check=CitationCheck(send_back=False)), native)
     assert result["citation_status"] == "flagged" and len(model.asked) == 2
