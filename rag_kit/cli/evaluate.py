@@ -170,9 +170,10 @@ def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, st
 
 
 def _settings(arguments: argparse.Namespace, index: DocumentIndex) -> str:
-    """Write what decides the results of a search: options, code of one's own, a hash of ids and texts in the index."""
+    """Write what decides the results: options, code and prompts of one's own, a hash of ids and texts in the index."""
     from rag_kit.evaluation.runs.evaluating import load_object
     from rag_kit.evaluation.runs.fingerprint import pipeline_hash
+    from rag_kit.prompts.library import PromptLibrary
 
     settings = {
         "k": arguments.k or DEFAULT_K,
@@ -182,6 +183,11 @@ def _settings(arguments: argparse.Namespace, index: DocumentIndex) -> str:
     settings |= {name: value for name in options if (value := getattr(arguments, name))}
     if ":" in arguments.pipeline:
         settings["code"] = pipeline_hash(load_object(arguments.pipeline))[:12]
+    library = PromptLibrary() if arguments.graph or ":" in arguments.pipeline else None
+    files = [path for path in library.files() if path.parent == library.folder] if library else []
+    if files:
+        texts = b"\0".join(path.name.encode() + path.read_bytes() for path in files)
+        settings["prompts"] = hashlib.sha256(texts).hexdigest()[:12]
     digest = hashlib.sha256()
     ids = sorted(index.ids())
     for start in range(0, len(ids), 1000):

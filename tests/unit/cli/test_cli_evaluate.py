@@ -19,6 +19,7 @@ from support.interrupted import start_interruptible
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
 from rag_kit.evaluation import Results
+from rag_kit.prompts.library import packaged_folder
 
 MODULE = """
 import time
@@ -118,6 +119,24 @@ def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.Captur
     changed = Results.load(folder / "g")
     assert changed.manifest["done"]["asked"] == 3
     assert changed.values("ours_answer_found")["q2"] == 1.0
+
+
+def test_an_edited_prompt_is_asked_again(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version of a graph has the user's own prompt files; a search by words asks by none."""
+    monkeypatch.setenv("RAG_KIT_PROMPTS", str(folder / "prompts"))
+    (folder / "prompts").mkdir()
+    own = folder / "prompts" / "answer.en.prompt"
+    text = (packaged_folder() / own.name).read_text(encoding="utf-8")
+    for graph, asked in (((), (3, 0, 0)), (("--graph", "plain"), (3, 3, 0))):
+        search = ("--index", "index", "--pipeline", "bm25", "--metric", "ours_answer_found", *graph)
+        for is_edited, count in zip((False, True, True), asked, strict=True):
+            own.unlink(missing_ok=True)
+            if is_edited:
+                own.write_text(f"{text}\n", encoding="utf-8")
+            assert run(capsys, *search, "--out", f"r{len(graph)}")[0] == exits.OK
+            assert Results.load(folder / f"r{len(graph)}").manifest["done"]["asked"] == count
 
 
 @pytest.mark.parametrize("graph", [(), ("--graph", "plain")])
