@@ -83,6 +83,12 @@ class RagNodes:
             for name in (*self.files, "check_citations")
             for language in ("en", "zh")
         }
+        # all that decides the answers and is no runnable, for evaluation's fingerprint of a graph
+        hashes = [(prompt.metadata or {}).get("hash") for prompt in self._prompts.values()]
+        self.options: tuple[Any, ...] = (self.max_passage_chars, self.guards, *hashes)
+        if self.grades:
+            limits = self._grader.thresholds
+            self.options += (self._grader, limits.lower, limits.upper)
         warm_up()
 
     @property

@@ -52,6 +52,7 @@ class CragNodes(RagNodes):
     ) -> None:
         super().__init__(retriever, llm, options, evaluator=evaluator)
         self.web = web
+        self.options += (web,)
 
     async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""

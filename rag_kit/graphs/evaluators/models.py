@@ -67,16 +67,14 @@ class LLMEvaluator(Evaluator):
         self.batch_size = check_count("batch_size", batch_size)
         self.max_chars = check_count("max_chars", max_chars)
         name = "grade_passage" if batch_size == 1 else "grade_passages"
-        self._prompts = {
-            language: load_prompt(name, language=language, folder=prompts) for language in ("en", "zh")
-        }
+        self._prompts = tuple(load_prompt(name, language=tongue, folder=prompts) for tongue in ("en", "zh"))
         self.thresholds = thresholds or self.thresholds
 
     async def grade(
         self, question: str, passages: Sequence[Document], language: str, *, instructions: str | None = None
     ) -> list[Grading]:
         """Return a grading for each passage, in order; ``instructions`` replace those of the prompt file."""
-        prompt = self._prompts["zh" if language == "zh" else "en"]
+        prompt = self._prompts[language == "zh"]
         prompt = prompt.with_instructions(instructions) if instructions and instructions.strip() else prompt
         batches = self._batches(passages)
         if cut := sum(len(passage.page_content) > self.max_chars for passage in passages):

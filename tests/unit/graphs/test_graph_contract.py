@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from support.by_task import ByTask, by_task, first_sentence, grades, labels
 from support.graphs import BUILDERS, fixed, thread
 
+from rag_kit.evaluation.runs.fingerprint import pipeline_hash
+from rag_kit.graphs import Guards
+from rag_kit.graphs.evaluators.base import LexicalEvaluator, Thresholds
 from rag_kit.models import chat_model
+from rag_kit.prompts.library import packaged_folder
 
 FAN = "The fan starts at 60 degrees."
 ASKED: Any = {"question": "At how many degrees does the fan start?"}
@@ -89,3 +94,30 @@ def test_a_turn_knows_the_thread_and_nothing_else(name: str) -> None:
     llm.asked.clear()
     assert len(graph.invoke({"question": "Is it loud?"}, thread("2"))["history"]) == 1
     assert "condense" not in llm.tasks()
+
+
+def test_whatever_decides_the_answers_makes_another_pipeline(tmp_path: Path) -> None:
+    """Evaluation asks again after an edit of a prompt, and with other options, evaluators and guards."""
+
+    def mark(name: str, file: str = "", text: str = "", **options: Any) -> str:
+        (tmp_path / "answer.en.prompt").unlink(missing_ok=True)
+        (tmp_path / "grade_passages.en.prompt").unlink(missing_ok=True)
+        if file:
+            own = (packaged_folder() / file).read_text(encoding="utf-8") + text
+            (tmp_path / file).write_text(own, encoding="utf-8")
+        return pipeline_hash(BUILDERS[name](fixed(FAN), model(), prompts=tmp_path, **options))
+
+    for name in BUILDERS:
+        guarded, shorter = Guards(question=[lambda text, config: None]), {"max_passage_chars": 100}
+        marks = [mark(name), mark(name, guards=guarded), mark(name, **shorter)]
+        marks += [
+            mark(name, "answer.en.prompt", text) for text in ("\n", "\nBe kind.\n") if name != "self-rag"
+        ]
+        if name in ("crag", "reflect"):
+            marks += [mark(name, "grade_passages.en.prompt", "\nBe kind.\n")]
+            marks += [
+                mark(name, evaluator=LexicalEvaluator(thresholds=Thresholds(0.0, high)))
+                for high in (0.1, 0.2)
+            ]
+        assert len({*marks}) == len(marks), name
+        assert mark(name) == marks[0]
