@@ -243,7 +243,7 @@ async def test_what_was_kept_for_want_of_better_gives_way_to_the_web() -> None:
     [("The pump is blue. ", QUESTION["question"]), ("水泵是蓝色的。", "它什么时候启动？")],
 )
 async def test_a_book_that_was_not_read_to_its_end_is_no_decline(sentence: str, question: str) -> None:
-    """What stands behind the strips that were judged may be the answer."""
+    """The answer may stand behind the strips that were judged."""
     judge, book = Marked({"pump": 0.9, "水泵": 0.9}), Document(sentence * 700)
     llm = model(DECLINED["zh" if "水" in sentence else "en"])
     found = await both(build_crag(fixed(book), llm, evaluator=judge), question)
