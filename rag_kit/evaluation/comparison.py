@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from rag_kit.documents.display import MORE, Table, TabularResult, one_line
+from rag_kit.documents.display import Table, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation import comparison_scores as scoring
 from rag_kit.evaluation._files import import_pandas
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
-from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Slice
-from rag_kit.evaluation.runs.labels import caveats
+from rag_kit.evaluation.comparison_scores import SLICES, UNTAGGED, MatchedRuns, Score, Slice
+from rag_kit.evaluation.runs.labels import labelled_line
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.statistics import bootstrap_intervals, check_level
-from rag_kit.evaluation.wording import check_language, in_language, main_language
+from rag_kit.evaluation.wording import SpokenResult, check_language, main_language, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ _TOGETHER = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_i
 
 
 @dataclass(repr=False, eq=False)
-class Comparison(TabularResult):
+class Comparison(SpokenResult):
     """Result of `compare`. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
 
     Attributes:
@@ -116,34 +116,30 @@ class Comparison(TabularResult):
         """Make the table of slices; a tag that has the same value for all questions is left out."""
         values = {by: {part.value for part in self.slices if part.by == by} for by in self.sliced_by}
         rows = [
-            [part.by, part.value, part.metric, part.pipeline, part.mean, interval_text(part.low, part.high),
-             f"{part.n} / {part.total}"]
+            [self._name_of(part.by), self._say(part.value) if part.value == UNTAGGED else part.value, part.metric,
+             part.pipeline, part.mean, interval_text(part.low, part.high), f"{part.n} / {part.total}"]
             for part in self.slices if len(values[part.by]) > 1
         ]  # fmt: skip
         header = f"by|part|metric|pipeline|mean|{self._interval}|n / total"
-        return self._make_table("Slices", header, rows, [4, 6])
+        return self._spoken(_make_table("Slices", header, rows, [4, 6]))
 
-    def _make_table(self, heading: str, header: str, rows: list[list[Any]], right: list[int]) -> Table:
-        """Make a table with its texts in the language; ``header`` joins the column names, such as ``"n|mean"``."""
-        names = self._say(header).split("|")
-        return Table(names, rows, self._say(heading), right, limit=60, more=self._say(MORE))
+    def _name_of(self, tag: str) -> str:
+        """Return the name of a tag: in Chinese, where the kit has a word for it."""
+        return texts()["zh"].get(f"tag_{tag}", tag) if self.language == "zh" else tag
 
-    def _say(self, text: str) -> str:
-        return in_language(text, self.language)
-
-    def _contents(self) -> tuple[str, list[Table], list[str]]:
+    def _english(self) -> tuple[str, list[Table], list[str]]:
         lines = ["", *self._explanations()]
         if by := ", ".join(self.sliced_by):
             lines.append(f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.')
-        return self._say(self._title), self._tables(), list(map(self._say, lines))
+        return self._title, self._tables(), lines
 
     def __repr__(self) -> str:
         return f"<Comparison of {self._title}>"
 
     def _repr_html_(self) -> str:
         slices = self.slices_table()
-        by = html.escape(one_line(", ".join(self.sliced_by)))
-        folded = f'<details class="mathjax_ignore"><summary>By {by}</summary>{slices.html()}</details>'
+        by = html.escape(one_line(self._say(f"By {', '.join(map(self._name_of, self.sliced_by))}")))
+        folded = f'<details class="mathjax_ignore"><summary>{by}</summary>{slices.html()}</details>'
         return super()._repr_html_() + (folded if slices.rows else "")
 
     def _tables(self) -> list[Table]:
@@ -177,7 +173,7 @@ class Comparison(TabularResult):
             ("Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
              complements, [2, 3, 4, 5, 6, 7, 8]),
         ]  # fmt: skip
-        return [self._make_table(*table) for table in tables]
+        return [_make_table(*table) for table in tables]
 
     def _explanations(self) -> list[str]:
         """Return the lines below the tables: warnings, estimates from people's labels, how to read the columns."""
@@ -185,15 +181,12 @@ class Comparison(TabularResult):
         lines = list(self.notes)
         for row in self.table:
             if row.labelled:
-                is_chinese = self.language == "zh"
-                what = f"{row.pipeline} 的 {row.metric}" if is_chinese else f"{row.metric} of {row.pipeline}"
+                what = f"{row.metric} of {row.pipeline}"
                 lines.append(self._labelled_line(what, f"{row.mean:.3f}", row, row.pipeline))
         for pair in self.pairs:
             if pair.labelled:
-                what = f"{pair.metric}, {pair.pipeline} {self._say('minus')} {pair.other}"
-                lines.append(
-                    self._labelled_line(what, f"{pair.difference:+.3f}", pair, pair.pipeline, pair.other)
-                )
+                what, value = f"{pair.metric}, {pair.pipeline} minus {pair.other}", f"{pair.difference:+.3f}"
+                lines.append(self._labelled_line(what, value, pair, pair.pipeline, pair.other))
         lines += [
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
@@ -212,9 +205,8 @@ class Comparison(TabularResult):
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
         labelled = scored.intersection(*verdicts)
         unclear = sum(any(by_id[key] is None for by_id in verdicts) for key in labelled)
-        estimate = self._say("; ".join([str(row.labelled), *caveats(labelled, unclear, scored)]))
-        colon, semicolon, stop = ("：", "；", "。") if self.language == "zh" else (": ", "; ", ".")
-        return f"{what}{colon}{self._say(runs[0].source(row.metric))} {value}{semicolon}{estimate}{stop}"
+        mean = f"{what}: {runs[0].source(row.metric)} {value}"
+        return labelled_line(mean, row.labelled, labelled, unclear, scored)
 
     def _metrics_without_value(self) -> list[str]:
         with_value = {score.metric for score in self.table if score.n}
@@ -291,6 +283,11 @@ def _find_row(rows: Mapping[Any, _Row], *key: str) -> _Row:
     if key not in rows:
         raise InvalidInputError(f"there is no {key!r:.200}; there are {', '.join(map(str, rows)):.1000}")
     return rows[key]
+
+
+def _make_table(heading: str, header: str, rows: list[list[Any]], right: list[int]) -> Table:
+    """Make a table; ``header`` joins the names of its columns, such as ``"n|mean"``."""
+    return Table(header.split("|"), rows, heading, right, limit=60)
 
 
 def _format_p(p: float | None) -> str:

@@ -5,18 +5,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from rag_kit.documents.display import Table, TabularResult, one_line
+from rag_kit.documents.display import Table, one_line
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first_metric, outcomes_table
-from rag_kit.evaluation.remedies import CASES, TABLE, CaseName, Cause, Level, Text, case_of, text_of
+from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first_metric
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
-from rag_kit.evaluation.wording import check_language, in_chinese, main_language
+from rag_kit.evaluation.wording import SpokenResult, check_language, load_texts, main_language
 
 Role = Literal["answer", "recall", "precision"]
+Level = Literal["high", "low"]
+
+#: The causes. ``model`` to ``retrieval`` are the four of a low answer score, ``invented`` is an answer that the
+#: documents do not hold; the others are of a good answer.
+CaseName = Literal[
+    "model", "noise", "coverage", "retrieval", "invented",
+    "right", "right_noisy", "right_unsupported", "right_declined",
+]  # fmt: skip
+CASES: tuple[CaseName, ...] = get_args(CaseName)
+#: (answer, recall, precision) -> cause.
+_TABLE: Mapping[tuple[Level | None, ...], CaseName] = {
+    ("low", "high", "high"): "model",
+    ("low", "high", "low"): "noise",
+    ("low", "low", "high"): "coverage",
+    ("low", "low", "low"): "retrieval",
+    ("high", "high", "high"): "right",
+    ("high", "high", "low"): "right_noisy",
+    ("high", "low", "high"): "right_unsupported",
+    ("high", "low", "low"): "right_unsupported",
+}
 
 #: Role -> metrics that can play it, best first; ``name@`` stands for any cut-off. Precision at k is not among them:
 #: with one relevant passage it cannot pass 1/k, and every question would look noisy.
@@ -28,11 +48,53 @@ ROLES: dict[Role, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _GOOD_CITATIONS = (None, "supported", "undecided", "grounded")  # statuses
+_OUTCOMES = (
+    "",
+    "right",
+    "wrong",
+    "declined",
+    "of them rightly",
+    "invented",
+    "not known",
+)  # columns of a table
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A remedy for a cause, and the part of this kit that provides it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A cause: its key, a short name, what is wrong, and what to do, the cheapest first; in English."""
+
+    name: CaseName
+    title: str
+    cause: str
+    remedies: tuple[Remedy, ...]
+
+    @property
+    def good(self) -> bool:
+        """Whether the answer is right."""
+        return self.name.startswith("right")
+
+
+@cache
+def case_of(name: CaseName) -> Cause:
+    """Return a cause by its name; ``in_chinese`` knows its texts."""
+    texts = load_texts("remedies.json")
+    case = texts["cases"][name]
+    parts = [texts["remedies"][key] for key in case["remedies"]]
+    remedies = tuple(Remedy(part, english) for part, english, _ in parts)
+    return Cause(name, case["title"][0], case["cause"][0], remedies)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The diagnosis of one question: its three scores, the cause, and hints.
+    """The diagnosis of one question: its three scores, the cause, and hints; in English.
 
     ``values`` and ``levels`` go by ``answer``, ``recall``, ``precision``. ``case`` is ``None`` where one of them has no
     value (``unknown`` says why). ``hints``: the pipeline failed, retrieved nothing, declined, cited wrongly.
@@ -43,12 +105,12 @@ class Finding:
     values: Mapping[Role, float | None]
     levels: Mapping[Role, Level | None]
     case: CaseName | None
-    unknown: tuple[Text, ...]
-    hints: tuple[Text, ...]
+    unknown: tuple[str, ...]
+    hints: tuple[str, ...]
 
 
 @dataclass(repr=False, eq=False)
-class Diagnosis(TabularResult):
+class Diagnosis(SpokenResult):
     """Result of `diagnose`. ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     ``rows`` has a finding for each question; ``thresholds`` and ``metrics`` go by ``answer``, ``recall`` and
@@ -98,8 +160,8 @@ class Diagnosis(TabularResult):
             "questions": len(self.rows),
             "cases": {
                 case.name: {
-                    "title": self._text(case.title), "cause": self._text(case.cause),
-                    "remedies": [{"part": remedy.name, "text": self._text(remedy.text)} for remedy in case.remedies],
+                    "title": self._say(case.title), "cause": self._say(case.cause),
+                    "remedies": [{"part": remedy.name, "text": self._say(remedy.text)} for remedy in case.remedies],
                 }
                 for case in map(case_of, self.causes)
             },
@@ -119,47 +181,45 @@ class Diagnosis(TabularResult):
             records.append(record | {"unknown": self._join(row.unknown), "hints": self._join(row.hints)})
         return records
 
-    def _text(self, text: Text | str, *values: Any) -> str:
-        """Return a text, or the text of a key with values filled in, in the language of the diagnosis."""
-        pair = text_of(text, *values) if isinstance(text, str) else text
-        return pair.zh if self.language == "zh" else pair.en
+    def _join(self, texts: tuple[str, ...]) -> str:
+        return ("；" if self.language == "zh" else "; ").join(map(self._say, texts))
 
-    def _join(self, texts: tuple[Text, ...]) -> str:
-        return "; ".join(map(self._text, texts))
-
-    def _contents(self) -> tuple[str, list[Table], list[str]]:
+    def _english(self) -> tuple[str, list[Table], list[str]]:
         name, total = " ".join(self.name.split()), len(self.rows)
-        title = self._text("title", name, total - self.unknown, total)
-        limits = (f"{metric} {self.thresholds[role]:g}" for role, metric in self.metrics.items())
-        return f"{title}\n{self._text('limits', ', '.join(limits))}", self._tables(), []
+        limits = ", ".join(f"{metric} {self.thresholds[role]:g}" for role, metric in self.metrics.items())
+        title = (
+            f"{name}: {total - self.unknown} of {total} questions diagnosed\nHigh from: {limits}. A question without "
+            "one of the three scores is not diagnosed; nothing is guessed."
+        )
+        return title, self._tables(), []
 
     def _tables(self) -> list[Table]:
         """Make four tables: outcomes, causes, remedies, and the questions that were not simply answered right."""
         causes: list[list[Any]] = []
         remedies: list[list[Any]] = []
         for case in map(case_of, self.causes):
-            title = self._text(case.title)
-            causes.append([title, self.counts[case.name], self._text(case.cause)])
-            remedies += [[title, remedy.name, self._text(remedy.text)] for remedy in case.remedies]
+            title = self._say(case.title)
+            causes.append([title, self.counts[case.name], self._say(case.cause)])
+            remedies += [[title, remedy.name, self._say(remedy.text)] for remedy in case.remedies]
         if self.unknown:
-            causes.append([self._text("unknown"), self.unknown, ""])
+            causes.append([self._say("not diagnosed"), self.unknown, ""])
+        outcomes = [[one_line(self.name), *self.outcomes.values()]]
         cases = [name for name in (*self.causes, None) if name not in ("right", "right_declined")]
         rows = [self._table_row(row) for name in cases for row in self.questions(name)]
-        header = [self._text(key) for key in ("id", "question", "cause", *ROLES, "hints")]
-        cause, more = self._text("cause"), self._text("more")
+        header, more = ("id", "question", "cause", *ROLES, "also"), "... and {0} more: to_json() has them all"
         return [
-            outcomes_table({one_line(self.name): self.outcomes}, self.language == "zh"),
-            Table([cause, self._text("questions"), ""], causes, right=[1], width=240),
-            Table([cause, self._text("part"), ""], remedies, self._text("remedies"), width=240),
-            Table(header, rows, self._text("each"), width=48, limit=40, more=more),
+            Table(_OUTCOMES, outcomes, "What became of the questions", right=range(1, 7)),
+            Table(("cause", "questions", ""), causes, right=[1], width=240),
+            Table(("cause", "part", ""), remedies, "Remedies", width=240),
+            Table(header, rows, "Question by question", width=48, limit=40, more=more),
         ]
 
     def _table_row(self, row: Finding) -> list[Any]:
         """Return id, question, cause, scores and hints of a question."""
-        cause = self._text("unknown" if row.case is None else case_of(row.case).title)
+        cause = self._say("not diagnosed" if row.case is None else case_of(row.case).title)
         levels = row.levels.items()
         scores = [
-            "-" if level is None else f"{row.values[role]:.2f} {self._text(level)}" for role, level in levels
+            "-" if level is None else f"{row.values[role]:.2f} {self._say(level)}" for role, level in levels
         ]
         return [row.id, row.question, cause, *scores, self._join((*row.unknown, *row.hints))]
 
@@ -239,22 +299,20 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
     """Compare the three scores with their thresholds; name the cause if all three are known."""
     values: dict[Role, float | None] = {}
     levels: dict[Role, Level | None] = {}
-    unknown: list[Text] = []
+    unknown: list[str] = []
     for role, metric in metrics.items():
         cell = row.cells.get(metric)
         values[role] = cell.value if cell else None
         levels[role] = None
         if cell is None or cell.value is None:
-            text = text_of(cell.status if cell else "missing", metric)
-            if cell and cell.reason:
-                text = Text(f"{text.en} ({cell.reason})", f"{text.zh}（{in_chinese(cell.reason)}）")
-            unknown.append(text)
+            status = cell.status.replace("_", " ") if cell else "missing"
+            unknown.append(f"{metric}: {status}" + (f" ({cell.reason})" if cell and cell.reason else ""))
         else:  # ContextPrecision of a half comes out as 0.49999999995
             levels[role] = "high" if cell.value >= limits[role] - 1e-9 else "low"
-    case = TABLE.get(tuple(levels.values()))  # none if a level is None
+    case = _TABLE.get(tuple(levels.values()))  # none if a level is None
     if row.example.answerable is False and row.output.error is None:
         if row.output.status in NO_ANSWER:
-            case, unknown = None, [text_of("neither")]
+            case, unknown = None, ["the question was refused, or a question was asked back"]
         elif row.output.answer is not None and row.output.declined:
             case, unknown = "right_declined", []
         elif (row.output.answer or "").strip():
@@ -262,18 +320,18 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
     return Finding(row.example.id, row.example.question, values, levels, case, tuple(unknown), _hints_of(row))
 
 
-def _hints_of(row: Row) -> tuple[Text, ...]:
+def _hints_of(row: Row) -> tuple[str, ...]:
     """Return hints that the output itself gives: it failed, has no passages, declines, or cites wrongly."""
     output = row.output
     hints = []
     if output.error is not None:
-        hints.append(text_of("failed", output.error))
+        hints.append(f"the pipeline failed: {output.error}")
     elif output.passages == ():
-        hints.append(text_of("nothing"))
+        hints.append("no passage was retrieved")
     if output.declined:
-        hints.append(text_of("declined"))
+        hints.append("the answer declines")
     if wrong := sum(item.get("status") not in _GOOD_CITATIONS for item in output.citations):
-        hints.append(text_of("citations", wrong))
+        hints.append(f"citations that do not hold: {wrong}")
     return tuple(hints)
 
 

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit.documents.display import Table
 from rag_kit.evaluation._files import import_pandas
 from rag_kit.evaluation.comparison_scores import name_runs
-from rag_kit.evaluation.remedies import text_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
 
@@ -27,7 +25,6 @@ _WIDE = 0.9  # share of the questions of the widest metric that a better one nee
 LIMIT = 0.5  # from which a score counts as right
 NO_ANSWER = ("refused", "clarify")  # statuses that are neither an answer nor a decline
 _COLUMNS = ("right", "wrong", "declined", "declined_rightly", "invented", "unknown")
-_WORDS = ("right", "wrong", "declines", "declined_rightly", "invented", "not_known")
 
 
 def first_metric(results: Results, names: Sequence[str] = ANSWER) -> str | None:
@@ -69,14 +66,6 @@ def count_outcomes(results: Results, metric: str | None, limit: float = LIMIT) -
         if outcome == "declined" and row.example.answerable is False:
             counts["declined_rightly"] += 1
     return {name: counts[name] for name in _COLUMNS}
-
-
-def outcomes_table(counts: Mapping[str, Mapping[str, int]], chinese: bool = False) -> Table:
-    """Make a table with a line of counts for each pipeline."""
-    words = [text_of(word) for word in ("outcomes", *_WORDS)]
-    heading, *header = [word.zh if chinese else word.en for word in words]
-    rows = [[name, *(row[column] for column in _COLUMNS)] for name, row in counts.items()]
-    return Table(["", *header], rows, heading, right=range(1, 7))
 
 
 def outcomes(

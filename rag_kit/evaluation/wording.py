@@ -5,22 +5,48 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal, cast
 
+from rag_kit.documents.display import Table, TabularResult
 from rag_kit.errors import InvalidInputError
 from rag_kit.text.language import detect_language
 
 _PLACE = re.compile(r"\{(\w+)\}")  # "{name}"
 _MAX_SENTENCE = 2_000  # characters; what is longer is no sentence of the kit
 _MAX_DEPTH = 4  # of sentences within sentences
+_NUMBERS = {"n", "m", "total"}  # names of places that only a number fills
+
+
+class SpokenResult(TabularResult):
+    """Base of results whose texts, which `_english` returns, are printed in their ``language``."""
+
+    language: Any  # "en" or "zh": that of most questions, where nobody asked for another
+
+    def _english(self) -> tuple[str, list[Table], list[str]]:
+        """Return title, tables and notes in English; a cell is in the language already, if it is a word of the kit."""
+        raise NotImplementedError
+
+    def _contents(self) -> tuple[str, list[Table], list[str]]:
+        title, tables, notes = self._english()
+        spoken_title = "\n".join(map(self._say, title.split("\n")))
+        return spoken_title, list(map(self._spoken, tables)), list(map(self._say, notes))
+
+    def _spoken(self, table: Table) -> Table:
+        """Put the header, the heading and the last line of a table into the language."""
+        header = self._say("|".join(table.header)).split("|")
+        return replace(table, header=header, heading=self._say(table.heading), more=self._say(table.more))
+
+    def _say(self, text: str) -> str:
+        return in_language(text, self.language)
 
 
 @cache
 def texts() -> dict[str, dict[str, str]]:
     """Texts by language and key."""
-    by_key: dict[str, list[str]] = _load("reporting/assets/texts.json")
+    by_key: dict[str, list[str]] = load_texts("reporting/assets/texts.json")
     return {code: {key: pair[i] for key, pair in by_key.items()} for i, code in enumerate(("en", "zh"))}
 
 
@@ -78,6 +104,11 @@ def in_chinese(text: str, depth: int = 0) -> str:
             )
     if text.endswith(".") and (chinese := in_chinese(text[:-1], depth)) != text[:-1]:
         return f"{chinese}。"
+    name, colon, note = text.partition(
+        ": "
+    )  # a note of one of several runs; a judge's words may end in ": failed"
+    if colon and " " in note and (chinese := in_chinese(note, depth + 1)) != note:
+        return f"{name}：{chinese}"
     return text
 
 
@@ -87,11 +118,17 @@ def _sentences() -> list[tuple[str, re.Pattern[str], str]]:
 
     The one with most words comes first: "{name}: {why}" would match almost everything.
     """
-    chinese: dict[str, str] = _load("sentences.json")
+    remedies = load_texts("remedies.json")
+    of_cases = [pair for case in remedies["cases"].values() for pair in (case["title"], case["cause"])]
+    of_remedies = [texts for _, *texts in remedies["remedies"].values()]
+    chinese: dict[str, str] = load_texts("sentences.json") | dict([*of_cases, *of_remedies])
     sentences = []
     for english in sorted(chinese, key=lambda text: -len(_PLACE.sub("", text))):
         stretches = _PLACE.split(english)  # "{n} of {m}": "", "n", " of ", "m", "": every second is a name
-        parts = [f"(?P<{part}>.+?)" if n % 2 else re.escape(part) for n, part in enumerate(stretches)]
+        places = {name: r"[-+\d.,e]+" if name in _NUMBERS else ".+?" for name in stretches[1::2]}
+        parts = [
+            f"(?P<{part}>{places[part]})" if n % 2 else re.escape(part) for n, part in enumerate(stretches)
+        ]
         pattern = re.compile("".join(parts), re.DOTALL)
         sentences.append((max(stretches[::2], key=len), pattern, chinese[english]))
     return sentences
@@ -102,6 +139,6 @@ def _fill(text: str, values: Mapping[str, Any]) -> str:
     return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), text)
 
 
-def _load(name: str) -> Any:
+def load_texts(name: str) -> Any:
     """Read a JSON file of this package."""
     return json.loads((files("rag_kit.evaluation") / name).read_text(encoding="utf-8"))

@@ -9,15 +9,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.evaluation.comparison_scores import costs
+from rag_kit.evaluation.diagnosis import Diagnosis, case_of
 from rag_kit.evaluation.outcomes import LIMIT, count_outcomes, first_metric
-from rag_kit.evaluation.remedies import case_of
 from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain, questions
 from rag_kit.evaluation.runs.results import higher_is_better, why_empty
 from rag_kit.evaluation.wording import in_chinese
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparison import Comparison
-    from rag_kit.evaluation.diagnosis import Diagnosis
     from rag_kit.evaluation.runs.results import Results
 
 #: What is compared where only one metric can be: the first of these that has values.
@@ -55,8 +54,7 @@ def report_payload(
         if name in diagnosis:
             diagnosed.append(_describe_diagnosis(number, diagnosis[name]))
         for row in diagnosis[name].rows if name in diagnosis else ():
-            texts = [vars(text) for text in (*row.unknown, *row.hints)]
-            findings[-1][row.id] = {"cause": row.case, "notes": texts}
+            findings[-1][row.id] = {"cause": row.case, "notes": [*row.unknown, *row.hints]}
     metrics = _describe_metrics(runs, metric_names)
     gold_notes = [f"{name}: {note}" for name, run in results.items() for note in run.notes]
     data = {
@@ -74,7 +72,8 @@ def report_payload(
         "cases": plain(_describe_cases(diagnosis)),
         "notes": [masked(note) for note in [*notes, *gold_notes]],
     }
-    return data | {"chinese": dict(_find_sentences(data))}
+    of_cases = dict(_find_sentences(data["cases"], is_spoken=True))
+    return data | {"chinese": {**of_cases, **dict(_find_sentences(data))}}
 
 
 def _find_sentences(value: Any, *, is_spoken: bool = False) -> Iterator[tuple[str, str]]:
@@ -169,12 +168,12 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> Json:
 
 
 def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> Json:
-    """Make the page's data of every cause that occurs: title, text and remedies in both languages."""
+    """Make the page's data of every cause that occurs: title, text and remedies."""
     cases = [case_of(name) for diagnosis in diagnoses.values() for name in diagnosis.causes]
     return {
         case.name: {
-            "label": vars(case.title), "text": vars(case.cause), "good": case.good,
-            "remedies": [{"part": remedy.name, "text": vars(remedy.text)} for remedy in case.remedies],
+            "label": case.title, "text": case.cause, "good": case.good,
+            "remedies": [{"part": remedy.name, "text": remedy.text} for remedy in case.remedies],
         }
         for case in cases
     }  # fmt: skip

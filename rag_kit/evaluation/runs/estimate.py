@@ -41,7 +41,7 @@ class Estimate(Results):
     failed: int = 0
     stopped: str | None = None
 
-    def _english_contents(self) -> tuple[str, list[Table], list[str]]:
+    def _english(self) -> tuple[str, list[Table], list[str]]:
         names = ("questions", "calls", "input_tokens", "output_tokens", "money")
         header = ["", *(name.replace("_", " ") for name in names)]
         rows = [[part, *(counts[name] for name in names)] for part, counts in self.parts.items()]

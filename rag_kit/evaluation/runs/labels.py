@@ -85,8 +85,8 @@ class Labels:
                 continue
             unclear = sum(value is None for value in verdicts.values())
             few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
-            parts = [f"{metric}: {source} {sum(values.values()) / len(values):.3f}", str(estimate or few)]
-            notes.append("; ".join([*parts, *caveats(verdicts, unclear, values)]) + ".")
+            mean = f"{metric}: {source} {sum(values.values()) / len(values):.3f}"
+            notes.append(labelled_line(mean, estimate or few, verdicts, unclear, values))
         if self.outdated:
             notes.append(f"{self.outdated} labels are of answers that have changed since, and are left out.")
         return notes
@@ -98,14 +98,16 @@ def _changed(verdicts: Verdicts, stored: Verdicts) -> list[tuple[str, str, float
     return [(name, key, value) for name, key, value in flat if stored.get(name, {}).get(key, "none") != value]
 
 
-def caveats(labelled: Collection[str], unclear: int, scored: Iterable[str]) -> list[str]:
-    """Return remarks on an interval from labels: some answers could not be judged, labels are no random sample."""
-    parts = []
+def labelled_line(
+    mean: str, estimate: object, labelled: Collection[str], unclear: int, scored: Iterable[str]
+) -> str:
+    """Describe a mean beside its estimate from labels: some may be unclear, or be no random sample of the scored."""
+    parts = [mean, str(estimate)]
     if unclear:
         parts.append(f"it says nothing of answers like the {unclear} of which people could not tell")
     if set(labelled) != set(draw_order(scored)[: len(labelled)]):
         parts.append("it holds if the labels are a random sample, as rag-kit label draws one")
-    return parts
+    return f"{'; '.join(parts)}."
 
 
 def draw_order(ids: Iterable[str]) -> list[str]:

@@ -7,19 +7,19 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit._redact import redact
-from rag_kit.documents.display import Table, TabularResult, cut, one_line
+from rag_kit.documents.display import Table, cut, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import import_pandas
 from rag_kit.evaluation.cells import Cell, Labelled, Summary
 from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
-from rag_kit.evaluation.wording import in_language, main_language
+from rag_kit.evaluation.wording import SpokenResult, main_language
 from rag_kit.indexing.files import as_path
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MissingGold = dict[str, list[str]]  # id or span -> ids of its examples
 
 
 @dataclass(repr=False)
-class Results(TabularResult):
+class Results(SpokenResult):
     """The rows of a run, one for each example that the pipeline was asked, with their scores.
 
     Args:
@@ -231,15 +231,13 @@ class Results(TabularResult):
         rows, total = read_rows(path), manifest.get("examples")
         return cls(manifest.get("name") or path.name, rows, metrics, manifest, total, Labels.load(path, rows))
 
-    def _contents(self) -> tuple[str, list[Table], list[str]]:
-        """Return what is printed, in the language of most questions."""
+    @cached_property
+    def language(self) -> str:
+        """The language of most questions, in which the results are printed."""
         questions = (row.example.question for row in self.rows)
-        say = partial(in_language, language=self.manifest.get("language") or main_language(questions))
-        title, tables, notes = self._english_contents()
-        tables = [replace(table, header=say("|".join(table.header)).split("|")) for table in tables]
-        return say(title), tables, list(map(say, notes))
+        return self.manifest.get("language") or main_language(questions)
 
-    def _english_contents(self) -> tuple[str, list[Table], list[str]]:
+    def _english(self) -> tuple[str, list[Table], list[str]]:
         """Return the title, the table with a line for each metric, and the notes below it."""
         kinds = ("undefined", "errors", "not_applicable", "missing")
         header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]

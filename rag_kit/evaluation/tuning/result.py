@@ -12,13 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_kit.documents.display import Table, TabularResult
+from rag_kit.documents.display import Table
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import write_json
 from rag_kit.evaluation.comparison import Comparison, compare
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.tuning.space import label, quiet
-from rag_kit.evaluation.wording import in_language
+from rag_kit.evaluation.wording import SpokenResult
 
 FILE = "study.log"
 _STUDY_NAME = "rag_kit"
@@ -50,7 +50,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class TuningResult(TabularResult):
+class TuningResult(SpokenResult):
     """The search kept in ``folder``; its Optuna ``study`` has every finished trial, for plots and importances."""
 
     folder: Path
@@ -61,7 +61,7 @@ class TuningResult(TabularResult):
         """Read what a search wrote to its folder, also while it goes on."""
         path = Path(folder) / FILE
         result = cls(Path(folder), open_study(path)) if path.is_file() else None
-        if result is None or "search" not in result.study.user_attrs or not result.trials:
+        if result is None or "search" not in result.study.user_attrs or not result.records:
             raise InvalidInputError(
                 f"{str(folder)!r} holds no {FILE} with a setting; give the folder that tune got as out"
             )
@@ -83,6 +83,7 @@ class TuningResult(TabularResult):
         """The settings tried, in order, unfinished ones last; the first is the default."""
         searched = [record for name, record in self.records.items() if name.endswith("-search")]
         ordered = sorted(searched, key=lambda record: "state" not in record)  # finished ones first
+        ordered = ordered or [{"settings": self.setup["default"]}]  # not asked anything yet
         return tuple(Trial(number, **record) for number, record in enumerate(ordered))
 
     @cached_property
@@ -127,22 +128,23 @@ class TuningResult(TabularResult):
     def set_aside(self) -> Comparison | None:
         """The best setting compared with the default one on the questions set aside; ``None`` if not all were asked."""
         total = self.setup["counts"]["set_aside"]
-        settings = {"best": self.best, "default": self.default}
+        settings = {self._say("best"): self.best, self._say("default"): self.default}
         names = {key: record_name(values, "set_aside") for key, values in settings.items()}
         asked = [self.records.get(name, {}).get("asked") for name in names.values()]
         if not total or self.best == self.default or asked != [total, total]:
             return None
         runs = {key: Results.load(self.folder / name) for key, name in names.items()}
-        return compare(runs, metrics=self.setup["metric"], baseline="default")
+        return compare(runs, metrics=self.setup["metric"], baseline=self._say("default"))
 
     @property
     def verdict(self) -> str:
         """One sentence: what was gained, and whether it can be distinguished from noise."""
         return self._say(self._english_verdict())
 
-    def _say(self, text: str) -> str:
-        """Put a text into the language of most questions."""
-        return in_language(text, self.setup.get("language", "en"))  # earlier searches kept none
+    @property
+    def language(self) -> str:
+        """The language of most questions, in which the result is printed."""
+        return str(self.setup.get("language", "en"))  # earlier searches kept none
 
     def _english_verdict(self) -> str:
         metric = self.setup["metric"]
@@ -150,14 +152,17 @@ class TuningResult(TabularResult):
             return "The search ended before the default setting had answered every question: nothing is compared."
         if self.best_trial.number == 0:
             return f"No setting was better than the default on {metric}."
-        pair = self.set_aside.pair("best", "default", metric) if self.set_aside else None
+        (pair,) = self.set_aside.pairs if self.set_aside else [None]  # the best against the default
         if pair is None or pair.difference is None or pair.low is None or pair.high is None:
             return (
                 f"The best setting was not judged on questions of its own, so its gain in {metric} over the default "
                 "is too good: it was chosen for it."
             )
-        starts = {"best": "The best setting is better", "default": "The best setting of the search is worse"}
-        start = starts.get(pair.better or "", "The gain is not distinguishable from noise")
+        starts = {
+            None: "The gain is not distinguishable from noise",
+            pair.pipeline: "The best setting is better",
+        }
+        start = starts.get(pair.better, "The best setting of the search is worse")
         return (
             f"{start}: {pair.difference:+.3f} {metric} against the default on {pair.n} questions set aside (95% "
             f"interval {pair.low:+.3f} to {pair.high:+.3f}, p = {pair.p_adjusted:.2g})."
@@ -190,10 +195,10 @@ class TuningResult(TabularResult):
         write_json(Path(path), self.to_json())
         return Path(path)
 
-    def _contents(self) -> tuple[str, list[Table], list[str]]:
+    def _english(self) -> tuple[str, list[Table], list[str]]:
         took = f"{self.usage['calls']} model calls, {self.usage['seconds']:.0f} s"
         ending = f"ended: {self.stopped}; {len(self.trials)} settings; {took}"
-        return self.verdict, [self._trials_table()], [self._say(ending), *self.notes]
+        return self.verdict, [self._trials_table()], [ending, *self.notes]
 
     def _trials_table(self) -> Table:
         """Make a table of the best settings, complete ones first, with the default setting always among them."""
@@ -206,8 +211,7 @@ class TuningResult(TabularResult):
             [t.number or self._say("default"), t.value, self._say(t.state),
              json.dumps(dict(t.settings), ensure_ascii=False)] for t in listed
         ]  # fmt: skip
-        header = self._say(f"setting|{self.setup['metric']}|state|values").split("|")
-        return Table(header, rows, right=[0, 1], width=120)
+        return Table(["setting", self.setup["metric"], "state", "values"], rows, right=[0, 1], width=120)
 
 
 def open_study(path: Path, direction: str | None = None) -> Any:

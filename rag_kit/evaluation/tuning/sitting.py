@@ -24,6 +24,7 @@ from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.statistics import sign_flip_test
 from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name, record_of
 from rag_kit.evaluation.tuning.space import SearchSpace, label, quiet
+from rag_kit.evaluation.wording import in_language
 
 _STARTUP_TRIALS = 8  # settings drawn at random before TPE's model of the space is used
 _MAX_PROPOSALS = 25  # of TPE's until one is new
@@ -179,9 +180,8 @@ class Sitting:
         """Report the score of a trial, the best one so far, and what the search has used."""
         current, best = (f"{t.value or 0:.4f} (setting {t.number})" for t in (trial, self.result.best_trial))
         usage = f"{self._usage['calls']} calls, {self._usage['seconds']:.0f} s"
-        self.report(
-            f"{trial.state}: {current} on {trial.asked} questions; best {best} of {self.n_trials}; {usage}"
-        )
+        line = f"{trial.state}: {current} on {trial.asked} questions; best {best} of {self.n_trials}; {usage}"
+        self.report(in_language(line, self.result.language))
 
     def _check_coverage(self, results: Results, total: int) -> None:
         """Raise `_Failed` if a setting has too few values, compared with the default on the same questions."""

@@ -217,6 +217,18 @@ def test_slices_by_language_type_and_tag() -> None:
     assert rows["topic", "art", "a"].n == 6
     for by in ("language", "type", "topic"):
         assert sum(row.total for row in found.slices if row.by == by and row.pipeline == "a") == 8
+    chinese = found.in_language("zh")
+    assert "（未注明）" in chinese.slices_table().text() and "(not said)" not in chinese.slices_table().text()
+    assert {row[0] for row in chinese.slices_table().rows} == {"语言", "类型", "topic"}
+    assert "<summary>按 语言, 类型, topic 分组</summary>" in chinese._repr_html_()
+
+
+def test_notes_of_a_run_are_chinese_too() -> None:
+    """The name of the run stands before a note of the kit, and is no part of it."""
+    one = run("a", m=A)
+    one.manifest["missing_gold"] = {"gone.md": ["q1"]}
+    chinese = str(compare([one, run("b", m=B)]).in_language("zh"))
+    assert "\na：有 1 个标准编号或原文片段不在所检索的文档中：gone.md (q1)。\n" in chinese
 
 
 def test_slices_by_turn_of_a_conversation() -> None:

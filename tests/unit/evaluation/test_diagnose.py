@@ -12,12 +12,12 @@ from support.compared import four_rows
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.diagnosis import Diagnosis, diagnose
+from rag_kit.evaluation.diagnosis import CASES, Diagnosis, case_of, diagnose
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.remedies import CASES, case_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
+from rag_kit.evaluation.wording import in_chinese
 from rag_kit.text.citations.decline import DECLINED
 
 METRICS = ("answer_correctness", "context_recall", "context_precision")
@@ -92,12 +92,11 @@ def test_why_a_score_is_missing_is_said_in_chinese_too() -> None:
         "context_precision": Cell.ok(1.0),
     }
     found = diagnose(Results("p", [Row(Example("q", "谁？"), Output("它。"), cells)]))
-    missing, failed = found.rows[0].unknown
-    assert missing.zh == "answer_correctness：不适用（这个问题没有 reference）" and missing.zh in str(
-        found.to_json()
+    assert found.rows[0].unknown[0] == "answer_correctness: not applicable (the example has no reference)"
+    said = (
+        "answer_correctness：不适用（这个问题没有 reference）；context_recall：出错（the judge wrote this）"
     )
-    assert missing.en == "answer_correctness: not applicable (the example has no reference)"
-    assert failed.zh == "context_recall：出错（the judge wrote this）"
+    assert found.to_json()["rows"][0]["unknown"] == said
 
 
 def test_every_remedy_exists_and_is_described_in_both_languages() -> None:
@@ -109,7 +108,7 @@ def test_every_remedy_exists_and_is_described_in_both_languages() -> None:
             module, _, name = remedy.name.rpartition(".")
             assert callable(getattr(import_module(module), name)) and "._" not in remedy.name
         for text in (case.title, case.cause, *(remedy.text for remedy in case.remedies)):
-            assert text.en.isascii() and re.search("[\u4e00-\u9fff]", text.zh)
+            assert text.isascii() and re.search("[\u4e00-\u9fff]", in_chinese(text))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def test_every_remedy_exists_and_is_described_in_both_languages() -> None:
 def test_what_is_not_known_is_not_guessed(cell: Cell | None, reason: str) -> None:
     """Without one of the three scores there is no cause, and the reason stands there."""
     found = diagnose(results((LOW, cell, HIGH), (LOW, HIGH, HIGH)))
-    assert (found.rows[0].case, [text.en for text in found.rows[0].unknown]) == (None, [reason])
+    assert (found.rows[0].case, list(found.rows[0].unknown)) == (None, [reason])
     assert (found.unknown, found.counts) == (1, {"model": 1})
     assert reason in str(found) and "not diagnosed" in str(found)
 
@@ -201,8 +200,8 @@ def test_hints_say_what_the_row_shows() -> None:
     ]  # fmt: skip
     rows = [row(i, (LOW, HIGH, HIGH), output=output) for i, (output, _) in enumerate(cases)]
     found = diagnose(Results("r", rows, METRICS))
-    assert [[text.en for text in finding.hints] for finding in found.rows] == [said for _, said in cases]
-    assert "没有召回任何段落" in str(found.in_language("zh"))
+    assert [list(finding.hints) for finding in found.rows] == [said for _, said in cases]
+    assert "没有检索到任何段落" in str(found.in_language("zh"))
 
 
 def test_a_folder_is_loaded(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_winner_is_the_best_of_those_finished_and_beats_the_default(found):
     assert result.verdict.startswith("The best setting is better: +0.")
     worse = replace(pair, better="default", difference=-0.2, low=-0.3, high=-0.1)
     turned = copy.copy(result)
-    vars(turned)["set_aside"] = SimpleNamespace(pair=lambda *_: worse)
+    vars(turned)["set_aside"] = SimpleNamespace(pairs=[worse])
     assert turned.verdict.startswith("The best setting of the search is worse: -0.200")
     vars(turned)["setup"] = {**result.setup, "language": "zh"}
     assert turned.verdict.startswith(
@@ -422,6 +422,17 @@ def test_hostile_texts_stay_texts(tmp_path):
     assert "<script>" not in html and "&lt;script&gt;" in html and "\x1b" not in str(result) + html
     chinese = search(tmp_path / "zh", lambda s: lambda q: "1", space={"方式": ["关键词", "向量"]})
     assert '{"方式": "关键词"}' in str(chinese)
+
+
+def test_a_search_over_chinese_questions_is_chinese_throughout(tmp_path):
+    """The lines while it goes on, what it prints, and the comparison of best and default; also if nothing was asked."""
+    questions, lines = [Example(f"q{n}", f"第{n}个问题是什么？") for n in range(40)], []
+    result = search(tmp_path / "done", dataset=questions, n_trials=6, progress=lines.append)
+    assert result.set_aside.pipelines == ("最好", "默认") and result.set_aside.baseline == "默认"
+    unasked = search(tmp_path / "none", dataset=questions, max_seconds=1e-9)
+    assert unasked.best == unasked.default and "没有可比较的" in unasked.verdict
+    for text in (*lines, str(result), str(unasked), str(result.set_aside).partition("type, language")[0]):
+        assert not re.search(r"[a-z]{3,} [a-z]{3,}|\b(?:best|default|complete|pruned)\b", text), text
 
 
 TESTS = Path(__file__).resolve().parents[2]

@@ -30,12 +30,6 @@ function word(prefix, value) {
   return Object.hasOwn(texts[state.language], key) ? t(key) : iso(value);
 }
 
-/** A text of the kit that may be given in several languages: "text" or {en: "text", zh: "..."}. */
-function spoken(value) {
-  if (value === null || value === undefined) return "";
-  return typeof value === "object" ? (value[state.language] ?? value.en ?? "") : String(value);
-}
-
 const pipelines = data.pipelines.map((pipeline, index) => ({ ...pipeline, index }));
 const metrics = data.metrics.map((metric, index) => ({ ...metric, index }));
 

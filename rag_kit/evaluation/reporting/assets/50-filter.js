@@ -73,7 +73,7 @@ function sortValue(question, index) {
 
 function causeLabel(run) {
   const cause = run?.diagnosis?.cause;
-  return cause ? spoken(data.cases[cause].label) : null;
+  return cause ? sentence(data.cases[cause].label) : null;
 }
 
 /** Numbers of the questions to show, in order. */

@@ -47,7 +47,7 @@ function renderFilter() {
           view.filter.tags[key] = value;
           refreshQuestions();
         })),
-    causes.length ? choose(t("cause"), [["", t("any")], ...causes.map(([code, label]) => [code, spoken(label)])], view.filter.cause, set("cause")) : null);
+    causes.length ? choose(t("cause"), [["", t("any")], ...causes.map(([code, label]) => [code, sentence(label)])], view.filter.cause, set("cause")) : null);
 }
 
 /** The name of a tag as a text: a label of a field takes no elements. */

@@ -111,12 +111,12 @@ function runView(question, run) {
 function diagnosisNotice(diagnosis) {
   const cause = diagnosis.cause ? data.cases[diagnosis.cause] : null;
   return el("div", { class: "notice" }, icon(cause?.good ? "check" : "warn"),
-    el("div", {}, el("strong", {}, cause ? spoken(cause.label) : t("no_cause")), cause ? prose(spoken(cause.text)) : null,
-      diagnosis.notes.length ? el("ul", { class: "small" }, diagnosis.notes.map((note) => el("li", {}, iso(spoken(note))))) : null));
+    el("div", {}, el("strong", {}, cause ? sentence(cause.label) : t("no_cause")), cause ? prose(sentence(cause.text)) : null,
+      diagnosis.notes.length ? el("ul", { class: "small" }, diagnosis.notes.map((note) => el("li", {}, iso(sentence(note))))) : null));
 }
 
 function remedies(parts) {
-  return el("ul", { class: "remedies" }, parts.map((remedy) => el("li", {}, spoken(remedy.text), " ", el("code", {}, remedy.part))));
+  return el("ul", { class: "remedies" }, parts.map((remedy) => el("li", {}, sentence(remedy.text), " ", el("code", {}, remedy.part))));
 }
 
 function queriesView(question, run) {
