@@ -23,7 +23,7 @@ from quality_scorer import score
 from scorer_claims import Claim, load, load_rgb
 from shared import RESULTS
 
-from rag_kit.evaluation.prediction_powered import labelled_mean
+from rag_kit.evaluation.statistics import labelled_mean
 
 LABELS = (10, 20, 60)
 CLAIMS = 300  # of a run

@@ -23,7 +23,6 @@ from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputErro
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.judge import adapter
 from rag_kit.evaluation.judge.cache import PerLoop
-from rag_kit.evaluation.judge.chinese_prompts import chinese_digest
 from rag_kit.evaluation.judge.ragas_columns import arguments_of, needs_of, read_column, rubric, scores_of
 from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, no_value, reply_fault
 from rag_kit.evaluation.metric import Metric, Source
@@ -43,7 +42,7 @@ class RagasMetric(Metric):
     the same model. Which columns it reads is taken from the signature of its ``ascore``: ``user_input``, ``response``,
     ``retrieved_contexts``, ``reference``, ``reference_contexts`` come from the example and the output, any other from
     the example's metadata; where one is missing, the cell is ``not_applicable`` and says which. In Chinese, the
-    kit's translations of its prompts are sent (`chinese_prompts`); of a prompt that has none, the judge translates the
+    kit's translations of its prompts are sent (`prompts/ragas`); of a prompt that has none, the judge translates the
     examples, once, as Ragas's ``adapt`` does it. ``details["prompts"]`` of each cell says which were sent.
     `ragas_table` says which faults of Ragas are caught.
 
@@ -119,7 +118,7 @@ class RagasMetric(Metric):
         settings = _public_settings(self._source) if is_object else self._settings
         record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(settings)}
         record["reads"] = "answers without marks of citations; questions after their earlier turns"
-        chinese = "judge" if self._chinese == "judge" else f"kit {chinese_digest()}"
+        chinese = "judge" if self._chinese == "judge" else f"kit {adapter.chinese_digest()}"
         sent = {"sent": "Ragas's own prompts", "chinese": chinese}
         return {**record, "prompts": [], **sent} if self.needs_judge else record
 

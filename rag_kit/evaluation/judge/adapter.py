@@ -1,12 +1,16 @@
-"""A judge as an LLM and as embeddings of Ragas's: limits, caps, retries, cache and redaction stay the judge's."""
+"""A judge as an LLM and as embeddings of Ragas's, whose limits, caps and cache hold; and Ragas's prompts in Chinese."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import inspect
+import json
+import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -15,11 +19,13 @@ from pydantic import BaseModel
 
 from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError, RagKitError
-from rag_kit.evaluation.judge.chinese_prompts import chinese_prompt
 from rag_kit.evaluation.judge.ragas_table import ROWS
+from rag_kit.prompts.library import packaged_folder
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
+
+_log = logging.getLogger(__name__)
 
 
 def import_ragas() -> ModuleType:
@@ -120,7 +126,7 @@ def ragas_llm(judge: Judge | Calls | None) -> Any:
     return _adapter_class()(judge if judge is None or isinstance(judge, Calls) else Calls(judge))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _adapter_class() -> type:
     """Make the adapter's class; its base classes are Ragas's, so Ragas is imported first."""
     import_ragas()
@@ -194,3 +200,54 @@ async def _translate_examples(name: str, prompt: Any, judge: Judge) -> Any:
                     "Judge(language='en') the English one is sent"
                 ) from error
     return None
+
+
+def chinese_prompt(prompt: Any) -> Any | None:
+    """Return a prompt of Ragas's in Chinese; ``None`` if no file of ``prompts/ragas`` is of exactly this original."""
+    record = _find_record(type(prompt).__name__, original_hash(prompt))
+    if record is None:
+        return None
+    chinese = copy.copy(prompt)
+    chinese.instruction, chinese.language = record["instruction"], "chinese"
+    chinese.examples = [
+        (prompt.input_model.model_validate(pair["input"]), prompt.output_model.model_validate(pair["output"]))
+        for pair in record["examples"]
+    ]
+    return chinese
+
+
+def original_hash(prompt: Any) -> str:
+    """Hash a prompt's instruction and examples."""
+    examples = [[part.model_dump(mode="json") for part in pair] for pair in getattr(prompt, "examples", ())]
+    return _hash([getattr(prompt, "instruction", ""), examples])
+
+
+@cache
+def chinese_digest() -> str:
+    """Hash all files, for the record of what was sent."""
+    return _hash(_records())
+
+
+@cache
+def _records() -> list[Any]:
+    import yaml
+
+    paths = sorted((packaged_folder() / "ragas").glob("*.zh.yaml"))
+    return [yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths]
+
+
+@cache
+def _find_record(kind: str, original: str) -> dict[str, Any] | None:
+    """Return the translation of the prompt with this hash; warn if there is only one of another version of it."""
+    for record in _records():
+        if record["original"] == original:
+            return dict(record)
+    if any(record["of"] == kind for record in _records()):
+        message = "%s of this version of Ragas (%s) is not what its Chinese prompt was made of: the judge translates it"
+        _log.warning(message, kind, original)
+    return None
+
+
+def _hash(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -27,7 +27,7 @@ from rag_kit.models.clients import keep_query_vectors
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from rag_kit.evaluation.ranking.running import PipelineRun, Progress
+    from rag_kit.evaluation.ranking.pipelines import PipelineRun, Progress
 
 _LEVEL = 0.95
 _SEED = 0
@@ -125,8 +125,7 @@ def benchmark(
         >>> result["pipelines"][0]["ndcg@10"]
         {'value': 1.0, 'low': 1.0, 'high': 1.0}
     """
-    from rag_kit.evaluation.ranking.pipelines import Parts, pipeline_sources
-    from rag_kit.evaluation.ranking.running import run_pipeline
+    from rag_kit.evaluation.ranking.pipelines import Parts, pipeline_sources, run_pipeline
 
     require_ir_measures()
     cpus = os.cpu_count() or 1

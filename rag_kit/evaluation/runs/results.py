@@ -135,7 +135,7 @@ class Results(SpokenResult):
         """
         if metric not in self.labels.verdicts:
             return None
-        from rag_kit.evaluation.prediction_powered import difference, labelled_mean  # loads numpy
+        from rag_kit.evaluation.statistics import difference, labelled_mean  # loads numpy
 
         values: dict[str, float | None] = {**self.values(metric)}
         labels, scale = self.labels.verdicts[metric], self.scale(metric)

@@ -16,9 +16,9 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.labelling import label, to_label
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.prediction_powered import labelled_mean
 from rag_kit.evaluation.reporting.payload import report_payload
 from rag_kit.evaluation.runs.rows import Row
+from rag_kit.evaluation.statistics import labelled_mean
 
 
 def make_results(values, name="mine", metric="faithfulness", **fields):

@@ -26,8 +26,7 @@ from support.ragas_model import answer, answer_to
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Judge, aevaluate, evaluate
-from rag_kit.evaluation.judge.adapter import prompts_of, ragas_llm
-from rag_kit.evaluation.judge.chinese_prompts import chinese_prompt, original_hash
+from rag_kit.evaluation.judge.adapter import chinese_prompt, original_hash, prompts_of, ragas_llm
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.ragas_metric import RagasMetric

@@ -22,7 +22,7 @@ from rag_kit.evaluation import compare, write_report
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.reporting.page import assets
+from rag_kit.evaluation.reporting.writing import assets
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
 from rag_kit.evaluation.wording import in_chinese, texts
