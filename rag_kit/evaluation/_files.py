@@ -213,7 +213,9 @@ def _read_csv(path: Path) -> Iterator[Record]:
             if not any(cell.strip() for cell in row):  # rows of delimiters alone, as spreadsheets write
                 continue
             if header is None:
-                header = _check_header([name.strip() for name in row], where)
+                # spreadsheets write columns without a name beside a table
+                named = [name.strip() or f"column {number}" for number, name in enumerate(row, start=1)]
+                header = _check_header(named, where)
             elif len(row) != len(header):
                 raise InvalidInputError(
                     f"{where}: {len(row)} cells, but the header has {len(header)}; put cells that hold "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +22,7 @@ from rag_kit.evaluation.comparison_scores import SLICES, UNTAGGED, MatchedRuns, 
 from rag_kit.evaluation.runs.labels import labelled_line
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.statistics import bootstrap_intervals, check_level
-from rag_kit.evaluation.wording import SpokenResult, check_language, main_language, texts
+from rag_kit.evaluation.wording import SpokenResult, main_language, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,10 +65,6 @@ class Comparison(SpokenResult):
         against = f", against {self.baseline}" if self.baseline else ""
         self._title = f"{len(self.pipelines)} pipelines on {self.questions} questions{against}"
         self._interval = f"{100 * self.level:g}% interval"
-
-    def in_language(self, language: Literal["en", "zh"]) -> Comparison:
-        """Copy this comparison with its texts in another language."""
-        return replace(self, language=check_language(language))
 
     @cached_property
     def complementarity(self) -> dict[str, Complementarity]:

@@ -95,17 +95,17 @@ class Complementarity:
         return records
 
 
-def check_thresholds(thresholds: Any, metrics: Iterable[str]) -> dict[str, float]:
-    """Return metric -> threshold; one number counts for all metrics, and with ``None`` there is none."""
-    by_metric = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(metrics, thresholds)
-    if unknown := [metric for metric in by_metric if metric not in metrics]:
-        raise InvalidInputError(
-            f"thresholds has {unknown[0]!r:.80}, not compared; there are {', '.join(metrics)}"
-        )
-    numbers = {metric: value for metric, value in by_metric.items() if value is not None}
+def check_thresholds(thresholds: Any, names: Iterable[str]) -> dict[str, float]:
+    """Return the thresholds by metric or role; one number counts for all ``names``, and with ``None`` there is none."""
+    by_name = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(names, thresholds)
+    if unknown := [name for name in by_name if name not in names]:
+        raise InvalidInputError(f"thresholds has {unknown[0]!r:.80}; there are {', '.join(names)}")
+    numbers = {name: value for name, value in by_name.items() if value is not None}
     for value in numbers.values():
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
-            raise InvalidInputError(f"a threshold is {value!r:.80}; give a number, or numbers by metric")
+            raise InvalidInputError(
+                f"a threshold is {value!r:.80}; give a number, or one for each of {', '.join(names)}"
+            )
     return numbers
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from rag_kit.documents.display import Table, one_line
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.comparison_pairs import check_thresholds
 from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first_metric
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
@@ -148,10 +149,6 @@ class Diagnosis(SpokenResult):
         """Return the questions with a cause; for ``None``, those without."""
         return [row for row in self.rows if row.case == case]
 
-    def in_language(self, language: Literal["en", "zh"]) -> Diagnosis:
-        """Copy this diagnosis with its texts in another language."""
-        return replace(self, language=check_language(language))
-
     def to_json(self) -> dict[str, Any]:
         """Return the diagnosis as plain JSON, the texts in its language."""
         fields = ("name", "language", "unknown", "main", "thresholds", "metrics", "counts", "outcomes")
@@ -275,7 +272,7 @@ def diagnose(
                 f"the results of {run.name!r:.80} have no {metric!r:.80}; there are {', '.join(run.metrics)}. "
                 f"Evaluate with it, or name another metric: diagnose(results, {role}=...)"
             )
-    limits = _read_thresholds(thresholds)
+    limits: dict[Any, float] = dict.fromkeys(ROLES, 0.5) | check_thresholds(thresholds, ROLES)
     rows = [_diagnose_row(row, metrics, limits) for row in run.rows]
     outcomes = count_outcomes(run, metrics["answer"], limits["answer"])
     shown = check_language(
@@ -333,18 +330,3 @@ def _hints_of(row: Row) -> tuple[str, ...]:
     if wrong := sum(item.get("status") not in _GOOD_CITATIONS for item in output.citations):
         hints.append(f"citations that do not hold: {wrong}")
     return tuple(hints)
-
-
-def _read_thresholds(thresholds: Any) -> dict[Role, float]:
-    """Return a threshold for each role, by default 0.5; one number counts for all roles."""
-    limits: dict[Any, Any] = dict.fromkeys(ROLES, 0.5)
-    if isinstance(thresholds, Mapping):
-        limits |= thresholds
-    elif thresholds is not None:
-        limits = dict.fromkeys(ROLES, thresholds)
-    are_numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in limits.values())
-    if set(limits) != set(ROLES) or not are_numbers or not all(abs(v) < 1e300 for v in limits.values()):
-        raise InvalidInputError(
-            f"thresholds is {thresholds!r:.120}; give a number, or one for each of {', '.join(ROLES)}"
-        )
-    return limits

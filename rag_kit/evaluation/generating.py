@@ -150,15 +150,11 @@ async def agenerate(
         if not result and reached and not result.refused:
             raise reached
         if not result:
-            first = next(
-                (
-                    f"\nThe first: {item['question']!r:.400} ({item['reason']})"
-                    for item in result.refused
-                    if item["question"]
-                ),
-                "",
-            )
-            raise ModelOutputError(f"{result.report()}{first}")
+            written = (item for item in result.refused if item["question"])
+            first = [
+                f"The first: {item['question']!r:.400} ({item['reason']})" for item in islice(written, 1)
+            ]
+            raise ModelOutputError("\n".join([result.report(), *first]))
         if target is not None:
             await run_in_thread(writer.save, result, target)
     return result

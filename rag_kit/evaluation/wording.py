@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 from rag_kit.documents.display import Table, TabularResult
 from rag_kit.errors import InvalidInputError
@@ -24,6 +25,12 @@ class SpokenResult(TabularResult):
     """Base of results whose texts, which `_english` returns, are printed in their ``language``."""
 
     language: Any  # "en" or "zh": that of most questions, where nobody asked for another
+
+    def in_language(self, language: Literal["en", "zh"]) -> Self:
+        """Copy this result with its texts in another language."""
+        spoken = copy(self)
+        vars(spoken)["language"] = check_language(language)
+        return spoken
 
     def _english(self) -> tuple[str, list[Table], list[str]]:
         """Return title, tables and notes in English; a cell is in the language already, if it is a word of the kit."""

@@ -23,7 +23,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash, unseen_variables
-from rag_kit.evaluation.runs.gold import MAX_MISSING, look_for_ambiguous, look_for_gold
+from rag_kit.evaluation.runs.gold import MAX_MISSING, look_for_gold
 from rag_kit.evaluation.runs.metering import Report, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
@@ -145,18 +145,24 @@ async def aevaluate(
         examples = take_examples(questions)
         corpus = getattr(questions, "corpus", None)
         own_name = name or _pipeline_name(runner)
+        ask, gets_history = _make_ask(runner, make_input)
+        missing, ambiguous = look_for_gold(runner, examples, corpus, max_missing_gold)
+        about = {
+            "dataset": {
+                "name": questions.name if isinstance(questions, EvaluationSet) else None,
+                "fingerprint": digest([example.to_json() for example in examples]),
+            },
+            "missing_gold": missing,
+            "ambiguous_gold": ambiguous,
+            "without_history": 0 if gets_history else sum(bool(example.history) for example in examples),
+        }
         hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
         job = RunSubject(
             name=own_name, version=version, key=digest([own_name, version or hashes]),
-            ask=_make_ask(runner, make_input), reads_whole_example=make_input is not None,
-            dataset=questions.name if isinstance(questions, EvaluationSet) else None, examples=examples,
-            metrics=default_metrics(examples) if metrics is None else get_metrics(metrics), judge=judge,
+            ask=ask, reads_whole_example=make_input is not None, examples=examples, judge=judge,
+            metrics=default_metrics(examples) if metrics is None else get_metrics(metrics),
             prices=price_table, caps=caps, max_concurrency=max_concurrency, timeout=timeout,
-            metric_timeout=metric_timeout, retry_errors=retry_errors,
-            without_history=sum(bool(example.history) for example in examples)
-            if make_input is None and _drops_history(runner) else 0,
-            missing_gold=look_for_gold(runner, examples, corpus, max_missing_gold),
-            ambiguous_gold={} if max_missing_gold is None else look_for_ambiguous(runner, examples, corpus),
+            metric_timeout=metric_timeout, retry_errors=retry_errors, about=about,
         )  # fmt: skip
         path = None if out is None else as_path(out, "out")
         if path is not None and version is None and (unseen := ", ".join(unseen_variables(runner))):
@@ -236,38 +242,33 @@ def _pipeline_name(pipeline: Any) -> str:
     return "pipeline" if name == "<lambda>" else str(name)
 
 
-def _make_ask(pipeline: Any, make_input: MakeInput | None) -> Ask:
-    """Return a coroutine function that asks the pipeline (a function, a graph, another Runnable) an example."""
+def _make_ask(pipeline: Any, make_input: MakeInput | None) -> tuple[Ask, bool]:
+    """Return a coroutine function that asks the pipeline an example, and whether the pipeline gets the earlier turns.
+
+    Without ``make_input``, a function does not, nor a Runnable that takes the question alone; a graph always does.
+    """
     if not _is_runnable(pipeline):
         make = make_input or (lambda example: example.question)
-        return lambda example: acall_function(pipeline, make(example))
+        return lambda example: acall_function(pipeline, make(example)), make_input is not None
     fields = _input_fields(pipeline)
     make = make_input or partial(_default_input, fields)
-    if _is_graph(pipeline):
-        takes_history = make_input is not None or bool(fields & {"messages", *_HISTORY_FIELDS})
-        return partial(_ask_graph, pipeline, make, takes_history)
-    if _is_only_sync(pipeline):
-        return lambda example: run_in_thread(pipeline.invoke, make(example), _run_config(example))
-    return lambda example: acall_runnable(pipeline, make(example), _run_config(example))
-
-
-def _drops_history(pipeline: Any) -> bool:
-    """Tell whether a pipeline gets no earlier turns: a function, or a Runnable that takes the question alone."""
-    if not _is_runnable(pipeline):
-        return True
-    fields = _input_fields(pipeline)
     takes_messages = "messages" in fields and not fields & set(_QUESTION_FIELDS)
-    return not (_is_graph(pipeline) or takes_messages or fields & set(_HISTORY_FIELDS))
+    has_turns = make_input is not None or takes_messages or bool(fields & set(_HISTORY_FIELDS))
+    if _is_graph(pipeline):
+        return partial(_ask_graph, pipeline, make, has_turns), True
+    if _is_only_sync(pipeline):
+        return lambda example: run_in_thread(pipeline.invoke, make(example), _run_config(example)), has_turns
+    return lambda example: acall_runnable(pipeline, make(example), _run_config(example)), has_turns
 
 
-async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: Example) -> Any:
+async def _ask_graph(graph: Any, make: MakeInput, has_turns: bool, example: Example) -> Any:
     """Run a graph on an example; earlier turns go into its state before, unless its input has them."""
     # each example is a conversation of its own, also when the same one is asked again
     config: Any = {**_run_config(example), "configurable": {"thread_id": f"evaluate-{uuid4().hex}"}}
     output_keys = None
     if isinstance(names := getattr(graph, "output_channels", None), list):  # reports show the query, too
         output_keys = list(dict.fromkeys([*names, *_SEARCH_FIELDS & set(graph.channels)]))
-    if example.history and not takes_history:  # graphs of this kit take earlier turns from their state
+    if example.history and not has_turns:  # graphs of this kit take earlier turns from their state
         from langgraph.checkpoint.memory import InMemorySaver
 
         if "history" not in graph.channels:

@@ -32,8 +32,11 @@ _log = logging.getLogger(__name__)
 
 def look_for_gold(
     pipeline: Any, examples: Sequence[Example], corpus: Sequence[Passage] | None, max_missing: float | None
-) -> MissingGold:
-    """Look for the gold in the documents that a pipeline searches, else in the corpus; log and return the missing."""
+) -> tuple[MissingGold, dict[str, list[str]]]:
+    """Look for the gold in the documents that a pipeline searches, else in the corpus.
+
+    Log and return what is missing, and the names without a folder that several files have, with these files.
+    """
     check_share(max_missing)
     sources = searched_documents(pipeline)
     # a function that is not the kit's, alone or in a chain or a graph, can search elsewhere too
@@ -41,11 +44,13 @@ def look_for_gold(
     if sources is None and corpus:
         sources = [corpus]
     if max_missing is None or sources is None:
-        return {}
+        return {}, {}
     missing = check_gold(examples, sources, max_missing if is_sure else 1)
-    if missing:
-        _log.warning("%s", describe_missing(missing))
-    return missing
+    ambiguous = _find_ambiguous(examples, sources)
+    for note in (describe_missing(missing) if missing else "", describe_ambiguous(ambiguous)):
+        if note:
+            _log.warning("%s", note)
+    return missing, ambiguous
 
 
 def searched_documents(pipeline: Any) -> list[Any] | None:
@@ -81,18 +86,13 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
     return sources or None
 
 
-def look_for_ambiguous(
-    pipeline: Any, examples: Sequence[Example], corpus: Sequence[Passage] | None
-) -> dict[str, list[str]]:
-    """Map gold names without a folder that several searched files have to these files; log them."""
+def _find_ambiguous(examples: Sequence[Example], sources: Sequence[Any]) -> dict[str, list[str]]:
+    """Map gold names without a folder that several files of a source have to these files."""
     names = {
         key for example in examples for key, grade in example.relevant.items() if grade > 0 and "/" not in key
     }
-    sources = searched_documents(pipeline) if names else []
     ambiguous: dict[str, list[str]] = {}
-    for source in (
-        [corpus or ()] if sources is None else sources
-    ):  # each writes the path of a file in its own way
+    for source in sources if names else ():  # each writes the path of a file in its own way
         if isinstance(source, DocumentIndex):
             paths = source.sources()
         else:
@@ -106,8 +106,6 @@ def look_for_ambiguous(
                 parts = [inner for _, *inner in parts]
             if len(parts) > 1:
                 ambiguous[name] = ["/".join(path) for path in parts]
-    if ambiguous:
-        _log.warning("%s", describe_ambiguous(ambiguous))
     return ambiguous
 
 

@@ -63,9 +63,11 @@ def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Output | 
     for model, used in usage.items():
         # the model's own price, or that of the longest name it begins with (gpt-x for gpt-x-2026-01-01)
         names = [name for name in prices if model == name or model.startswith(f"{name}-")]
-        if not (price := prices.get(max(names, key=len, default="*"))):
+        price = prices.get(max(names, key=len, default="*"), {})
+        counts = {kind: used.get(f"{kind}_tokens", 0) for kind in ("input", "output")}
+        if not price or any(count and kind not in price for kind, count in counts.items()):
             return None
-        total += sum(price.get(kind, 0) * used.get(f"{kind}_tokens", 0) / 1e6 for kind in ("input", "output"))
+        total += sum(price[kind] * count / 1e6 for kind, count in counts.items() if count)
     return total
 
 

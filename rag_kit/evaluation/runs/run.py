@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +33,16 @@ from rag_kit.evaluation.runs.metering import (
     recording,
 )
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, clean, digest, given_digest, read_manifest
+from rag_kit.evaluation.runs.rows import (
+    PIPELINE,
+    Row,
+    RunFolder,
+    T,
+    clean,
+    digest,
+    given_digest,
+    read_manifest,
+)
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
@@ -51,7 +60,6 @@ class RunSubject:
     key: str  # hash of the pipeline's name and version, or code
     ask: Callable[[Example], Awaitable[Any]]
     reads_whole_example: bool  # not the question and the history alone
-    dataset: str | None  # name of the set
     examples: tuple[Example, ...]
     metrics: tuple[Metric, ...]
     judge: Judge | None
@@ -61,9 +69,7 @@ class RunSubject:
     timeout: float | None
     metric_timeout: float | None
     retry_errors: bool
-    ambiguous_gold: dict[str, list[str]]  # names of gold without a folder -> the files that have them
-    without_history: int  # questions whose earlier turns the pipeline does not get
-    missing_gold: dict[str, list[str]]  # gold that the documents lack -> ids of its examples
+    about: Mapping[str, Any]  # what the manifest says of the set, its gold and its histories
 
 
 class Run:
@@ -195,14 +201,11 @@ class Run:
         elif output is None:
             output = Output(error="no answer" if error is None else error_text(error))
         output = replace(
-            output,
-            calls=max(output.calls, budget.calls, recorder.calls),
-            tokens=max(output.tokens, budget.tokens, recorder.tokens),
+            self._counted(output, budget, recorder),
             seconds=round(output.seconds or time.perf_counter() - started, 6),
             notes=tuple(map(redact, output.notes)),
             error=None if output.error is None else redact(output.error),
         )
-        self._count_usage(output, budget, recorder)
         row = self._add_row(example, output, recorder.usage)
         await self._append_part(row, PIPELINE)
         return row
@@ -234,32 +237,34 @@ class Run:
         if recorder.refused:
             raise recorder.refused[0]
         reason = redact(cell.reason) if cell.status == "error" else cell.reason
-        calls, tokens = max(cell.calls, recorder.calls), max(cell.tokens, recorder.tokens)
-        counted = replace(cell, reason=reason, calls=calls, tokens=tokens, seconds=round(cell.seconds, 6))
-        self._count_usage(counted, cell, recorder)
-        row.cells[metric.name], row.usage[metric.name] = counted, recorder.usage
+        counted = self._counted(cell, cell, recorder)
+        row.cells[metric.name] = replace(counted, reason=reason, seconds=round(cell.seconds, 6))
+        row.usage[metric.name] = recorder.usage
+        self.scored += 1
         await self._append_part(row, metric.name)
 
     async def _append_part(self, row: Row, part: str) -> None:
         """Write the output or a cell of a row to the folder."""
-        if part != PIPELINE:
-            self.scored += 1
         if self.folder is not None:
             await run_in_thread(self.folder.append, row, part)
 
-    def _count_usage(self, part: Any, charged: Any, recorder: UsageRecorder) -> None:
-        """Count what an output or a cell (``part``) took, and charge the caps for what is not ``charged`` yet."""
-        self.calls += part.calls
-        self.tokens += part.tokens
+    def _counted(self, part: T, charged: Any, recorder: UsageRecorder) -> T:
+        """Return an output or a cell with all that it took; count that, and charge the caps for what they lack yet."""
+        calls = max(part.calls, charged.calls, recorder.calls)
+        tokens = max(part.tokens, charged.tokens, recorder.tokens)
+        counted = replace(part, calls=calls, tokens=tokens)
+        self.calls += calls
+        self.tokens += tokens
         if self.money is not None:
-            money = cost(self.job.prices, recorder.usage, part)
+            money = cost(self.job.prices, recorder.usage, counted)
             self.money = None if money is None else self.money + money
         try:
-            charge_tokens(max(0, part.tokens - charged.tokens))
-            for _ in range(part.calls - charged.calls):
+            charge_tokens(tokens - charged.tokens)
+            for _ in range(calls - charged.calls):
                 charge_call()
         except BudgetExceededError as error:
             self.stopped = self.stopped or redact(str(error))
+        return counted
 
     def _make_manifest(self, judge: Any) -> dict[str, Any]:
         """Describe the run as plain JSON without secrets; ``judge`` is the judge's fingerprint."""
@@ -267,13 +272,10 @@ class Run:
         names = ("max_concurrency", "timeout", "metric_timeout", "retry_errors")
         settings = job.caps | {name: getattr(job, name) for name in names}
         return {
-            "name": job.name, "created": started, "started": started, "examples": len(job.examples),
-            "dataset": {"name": job.dataset, "fingerprint": digest([example.to_json() for example in job.examples])},
+            "name": job.name, "created": started, "started": started, "examples": len(job.examples), **job.about,
             "pipeline": {"name": job.name, "version": job.version, "key": job.key},
             "metrics": [clean(metric.describe()) | {"key": self.keys[metric.name]} for metric in job.metrics],
-            "judge": judge, "prices": job.prices or None, "settings": settings,
-            "missing_gold": job.missing_gold, "ambiguous_gold": job.ambiguous_gold,
-            "without_history": job.without_history, "versions": versions(),
+            "judge": judge, "prices": job.prices or None, "settings": settings, "versions": versions(),
         }  # fmt: skip
 
     def _finish(self, status: str) -> None:

@@ -141,7 +141,7 @@ class TuningResult(SpokenResult):
         """One sentence: what was gained, and whether it can be distinguished from noise."""
         return self._say(self._english_verdict())
 
-    @property
+    @cached_property
     def language(self) -> str:
         """The language of most questions, in which the result is printed."""
         return str(self.setup.get("language", "en"))  # earlier searches kept none

@@ -340,7 +340,7 @@ def test_an_edited_set_is_compared_on_what_is_shared(replaced: int, shared: str)
         ({"metrics": ["nothing"]}, "no result has the metric 'nothing'"),
         ({"level": 1}, "between 0 and 1"),
         ({"slices": "colour"}, "tag 'colour'"),
-        ({"thresholds": {"x": 1}}, "not compared"),
+        ({"thresholds": {"x": 1}}, "thresholds has 'x'; there are m"),
         ({"thresholds": True}, "give a number"),
     ],
 )

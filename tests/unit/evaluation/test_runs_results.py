@@ -146,6 +146,9 @@ def test_money_by_model() -> None:
     assert cost(prices, {}, Output()) == 0.0
     assert cost(read_prices(4), {}, Output(tokens=500_000)) == 2.0
     assert cost(read_prices({"*": {"input": 1, "output": 2}}), {}, Output(tokens=10)) is None
+    assert cost(read_prices({"gpt": {"input": 1}}), used, Output()) is None, (
+        "no price of what came out is not 0"
+    )
     for wrong in ("cheap", {"gpt": -1}, {"gpt": {"in": 1}}, {"gpt": True}, [1]):
         with pytest.raises(InvalidInputError, match="price"):
             read_prices(wrong)

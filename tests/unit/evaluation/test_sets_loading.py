@@ -330,6 +330,8 @@ def test_rows_of_nothing_in_csv(tmp_path):
     assert [example.question for example in EvaluationSet.load(path)] == ["甲？", "丙？"]
     path.write_text("问题,答案\n甲？,乙\n,丁\n", encoding="utf-8")
     assert refusal(EvaluationSet.load, path).startswith("a.csv:3: there is no question")
+    path.write_text("问题,答案,,\n甲？,乙,,\n丙？,丁,,x\n", encoding="utf-8")
+    assert [example.metadata for example in EvaluationSet.load(path)] == [{}, {"column 4": "x"}]
 
 
 def test_pandas():
