@@ -18,7 +18,7 @@ from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation import comparison_scores as scoring
 from rag_kit.evaluation._files import import_pandas
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
-from rag_kit.evaluation.comparison_scores import SLICES, UNTAGGED, MatchedRuns, Score, Slice
+from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Slice
 from rag_kit.evaluation.runs.labels import labelled_line
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.statistics import bootstrap_intervals, check_level
@@ -112,16 +112,16 @@ class Comparison(SpokenResult):
         """Make the table of slices; a tag that has the same value for all questions is left out."""
         values = {by: {part.value for part in self.slices if part.by == by} for by in self.sliced_by}
         rows = [
-            [self._name_of(part.by), self._say(part.value) if part.value == UNTAGGED else part.value, part.metric,
-             part.pipeline, part.mean, interval_text(part.low, part.high), f"{part.n} / {part.total}"]
+            [self._word("tag", part.by), self._word("part", part.value), part.metric, part.pipeline, part.mean,
+             interval_text(part.low, part.high), f"{part.n} / {part.total}"]
             for part in self.slices if len(values[part.by]) > 1
         ]  # fmt: skip
         header = f"by|part|metric|pipeline|mean|{self._interval}|n / total"
         return self._spoken(_make_table("Slices", header, rows, [4, 6]))
 
-    def _name_of(self, tag: str) -> str:
-        """Return the name of a tag: in Chinese, where the kit has a word for it."""
-        return texts()["zh"].get(f"tag_{tag}", tag) if self.language == "zh" else tag
+    def _word(self, kind: str, word: str) -> str:
+        """Return the name of a tag (``"tag"``) or its value (``"part"``): in Chinese, where the kit has a word."""
+        return texts()["zh"].get(f"{kind}_{word}", word) if self.language == "zh" else word
 
     def _english(self) -> tuple[str, list[Table], list[str]]:
         lines = ["", *self._explanations()]
@@ -134,7 +134,8 @@ class Comparison(SpokenResult):
 
     def _repr_html_(self) -> str:
         slices = self.slices_table()
-        by = html.escape(one_line(self._say(f"By {', '.join(map(self._name_of, self.sliced_by))}")))
+        names = ", ".join(self._word("tag", by) for by in self.sliced_by)
+        by = html.escape(one_line(self._say(f"By {names}")))
         folded = f'<details class="mathjax_ignore"><summary>{by}</summary>{slices.html()}</details>'
         return super()._repr_html_() + (folded if slices.rows else "")
 

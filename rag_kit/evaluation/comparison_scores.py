@@ -27,8 +27,7 @@ _FEW = 5  # questions below which a part gets no interval: the bootstrap of thre
 _MIN_SHARED = 0.5  # of the questions of the smaller run that the other one must have
 #: How questions are parted by default; by the turn where some belong to a conversation.
 SLICES = ("type", "language", "turn")
-#: The part of the questions without the tag.
-UNTAGGED = "(not said)"
+_UNTAGGED = "(not said)"
 
 
 @dataclass
@@ -160,7 +159,7 @@ def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -
     for by in slices:
         labels = _label_examples(matched.examples.values(), by)
         counts = Counter(labels)
-        for value in sorted(counts, key=lambda tag: (tag == UNTAGGED, -counts[tag], tag)):
+        for value in sorted(counts, key=lambda tag: (tag == _UNTAGGED, -counts[tag], tag)):
             part = table[[label == value for label in labels]]
             scored = [present_values(column) for column in part.T]
             intervals = bootstrap_intervals(scored, level=level, n=2_000)
@@ -278,4 +277,4 @@ def _label_examples(examples: Iterable[Example], by: str) -> list[str]:
         return [example.tags.get("language") or detect_language(example.question) for example in examples]
     if by == "turn":
         return [example.tags.get("turn") or str(example.turn) for example in examples]
-    return [example.tags.get(by) or UNTAGGED for example in examples]
+    return [example.tags.get(by) or _UNTAGGED for example in examples]

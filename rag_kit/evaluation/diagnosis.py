@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from rag_kit.documents.display import Table, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.comparison_pairs import check_thresholds
-from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first_metric
+from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first_metric, outcome_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
 from rag_kit.evaluation.wording import SpokenResult, check_language, load_texts, main_language
@@ -308,12 +308,11 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
             levels[role] = "high" if cell.value >= limits[role] - 1e-9 else "low"
     case = _TABLE.get(tuple(levels.values()))  # none if a level is None
     if row.example.answerable is False and row.output.error is None:
+        outcome = outcome_of(row, metrics["answer"], limits["answer"])
         if row.output.status in NO_ANSWER:
             case, unknown = None, ["the question was refused, or a question was asked back"]
-        elif row.output.answer is not None and row.output.declined:
-            case, unknown = "right_declined", []
-        elif (row.output.answer or "").strip():
-            case, unknown = "invented", []
+        elif outcome != "unknown":
+            case, unknown = "right_declined" if outcome == "declined" else "invented", []
     return Finding(row.example.id, row.example.question, values, levels, case, tuple(unknown), _hints_of(row))
 
 

@@ -54,7 +54,7 @@ class Estimate(Results):
                 f"{self.failed} of the {self.asked} failed and are not counted: the others cost as said."
             )
         if self.stopped:
-            notes.append(f"A cap ended the asking: {self.stopped}.")
+            notes.append(f"A cap ended the asking: {self.stopped}")
         return f"{self.name}: expected", [Table(header, rows, right=range(1, 6))], notes
 
 

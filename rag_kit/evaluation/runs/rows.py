@@ -13,7 +13,6 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -165,7 +164,7 @@ class RunFolder:
         self._log.append([row.log_record(part)])
 
     def save(self, rows: list[Row], manifest: Mapping[str, Any]) -> None:
-        """Write rows and manifest where they changed; outputs and cells that no row uses stay in the log."""
+        """Write rows and manifest; outputs and cells that no row uses stay in the log."""
         with self._saving:
             used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}
             unused = {key: record for key, record in self._stored.items() if key not in used}
@@ -202,19 +201,11 @@ def _check_folder(path: Path) -> None:
 
 
 def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
-    """Replace a file by records, made anew for each pass (one at a time in memory); without any, remove it."""
+    """Replace a file by records, of which one at a time is in memory; without any, remove it."""
     if next(iter(records()), None) is None:
         path.unlink(missing_ok=True)
-    elif not _is_exactly(path, map(json_line, records())):
+    else:
         write_file(path, lambda file: file.writelines(map(json_line, records())), mode=_MODE)
-
-
-def _is_exactly(path: Path, lines: Iterable[bytes]) -> bool:
-    """Tell whether a file holds exactly these lines."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return all(old == new for old, new in zip_longest(file, lines))
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -385,6 +385,12 @@ def test_a_pipeline_with_other_settings_is_asked_again(tmp_path: Path) -> None:
     assert run(closure("b"), Length(), tmp_path / "f")["q0"].output.answer == "b"
     assert len(run(Fixed(k=1), Length(), tmp_path / "r")["q0"].output.passages or ()) == 1
     assert len(run(Fixed(k=3), Length(), tmp_path / "r")["q0"].output.passages or ()) == 3
+    for pipeline, count in (
+        (graph(), 5),
+        (graph(), 0),
+        (graph("say"), 5),
+    ):  # its nodes tell a graph from others
+        assert run(pipeline, Length(), tmp_path / "g", name="mine").manifest["done"]["asked"] == count
 
 
 @pytest.mark.parametrize(
@@ -448,13 +454,6 @@ def test_variables_that_the_hash_does_not_see_are_named(
     run(ask, Length(), tmp_path / "v", version="1")
     run(ask, Length())
     assert len(caplog.records) == 1
-
-
-def test_graphs_with_other_parts_are_asked_again(tmp_path: Path) -> None:
-    """The nodes tell graphs apart."""
-    run(graph(), Length(), tmp_path / "r", name="mine")
-    assert run(graph(), Length(), tmp_path / "r", name="mine").manifest["done"]["asked"] == 0
-    assert run(graph("say"), Length(), tmp_path / "r", name="mine").manifest["done"]["asked"] == 5
 
 
 def test_a_folder_shows_the_last_run_that_ended(tmp_path: Path) -> None:
@@ -697,61 +696,29 @@ async def test_inside_a_running_loop() -> None:
     assert awaited.summary() == results.summary()
 
 
-def test_the_pipeline_is_asked_at_most_so_many_at_a_time() -> None:
-    """`max_concurrency` is the pipeline's limit, and it is used."""
-    now = most = 0
-
-    async def pipeline(question: str) -> str:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.01)
-        now -= 1
-        return "Yes."
-
-    run(pipeline, Length(), dataset=examples(30), max_concurrency=3)
-    assert most == 3
-
-
-def test_examples_are_scored_while_others_are_asked() -> None:
-    """A metric of the first example is done before the pipeline has been asked the last one."""
-    order: list[str] = []
-
-    class Tells(Length):
-        async def score(self, example: Example, output: Output, judge: Any) -> Cell:
-            order.append(f"score {example.id}")
-            return Cell.ok(1.0)
-
-    async def pipeline(question: str) -> str:
-        await asyncio.sleep(0.01)
-        order.append(question)
-        return "Yes."
-
-    run(pipeline, Tells(), max_concurrency=1)
-    assert order.index("score q0") < order.index("Question 4?")
-
-
-def test_no_more_rows_are_under_way_than_bounded() -> None:
-    """The pipeline does not run ahead of a slow judge without limit."""
-    asked = 0
+def test_asking_and_scoring_go_on_side_by_side_within_bounds() -> None:
+    """`max_concurrency` is the pipeline's limit, and it is used; nobody runs far ahead of a slow judge."""
+    now = most = asked = scored = 0
     ahead = []
 
     async def pipeline(question: str) -> str:
-        nonlocal asked
-        asked += 1
+        nonlocal now, most, asked
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now, asked = now - 1, asked + 1
         return "Yes."
 
     class Slow(Length):
-        done = 0
-
         async def score(self, example: Example, output: Output, judge: Any) -> Cell:
+            nonlocal scored
             await asyncio.sleep(0.02)
-            Slow.done += 1
-            ahead.append(asked - Slow.done)
+            scored += 1
+            ahead.append(asked - scored)
             return Cell.ok(1.0)
 
-    run(pipeline, Slow(), dataset=examples(200), max_concurrency=4)
-    assert max(ahead) <= 4 * 3 + 1
+    run(pipeline, Slow(), dataset=examples(100), max_concurrency=3)
+    assert most == 3 and max(ahead) <= 3 * 3 + 1
 
 
 def test_what_a_refused_call_made_poorer_is_no_result(tmp_path: Path) -> None:

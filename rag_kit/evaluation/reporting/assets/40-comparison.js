@@ -72,6 +72,6 @@ function slicesTable(metric) {
     el("span", { class: "small muted" }, `${slice.n} / ${slice.total}`)));
   return table(t("slices"), "scores slices", [el("th", { scope: "col", class: "sticky" }, t("slices")), ...comparison.pipelines.map(nameOf)],
     ...kept.map(([by, parts]) => [...parts].map(([value, slices]) => el("tr", {},
-      el("th", { scope: "row", class: "sticky" }, el("span", { class: "small" }, tagName(by)), iso(value === "(not said)" ? t("part_not_said") : value)),
+      el("th", { scope: "row", class: "sticky" }, el("span", { class: "small" }, tagName(by)), iso(partName(value))),
       comparison.pipelines.map((name) => labelled(cell(slices.get(name)), name))))));
 }

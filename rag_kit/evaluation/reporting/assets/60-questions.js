@@ -42,7 +42,7 @@ function renderFilter() {
     el("label", { class: "field wide" }, el("span", {}, t("search")), search),
     choose(t("state"), [["", t("any")], ...Object.keys(statusTests).map((name) => [name, t(`filter_${name}`)])], view.filter.status, set("status")),
     tagValues.map(([key, values]) =>
-      choose(tagName(key), [["", t("any")], ...[...values].map(([value, n]) => [value, `${value} (${n})`])], view.filter.tags[key] ?? "",
+      choose(tagName(key), [["", t("any")], ...[...values].map(([value, n]) => [value, `${partName(value)} (${n})`])], view.filter.tags[key] ?? "",
         (value) => {
           view.filter.tags[key] = value;
           refreshQuestions();
@@ -50,10 +50,9 @@ function renderFilter() {
     causes.length ? choose(t("cause"), [["", t("any")], ...causes.map(([code, label]) => [code, sentence(label)])], view.filter.cause, set("cause")) : null);
 }
 
-/** The name of a tag as a text: a label of a field takes no elements. */
-function tagName(key) {
-  return Object.hasOwn(texts[state.language], `tag_${key}`) ? t(`tag_${key}`) : key;
-}
+/** The name of a tag, and of one of its values, as a text: a label of a field takes no elements. */
+const tagName = (key) => texts[state.language][`tag_${key}`] ?? key;
+const partName = (value) => texts[state.language][`part_${value}`] ?? value;
 
 function refreshQuestions() {
   chooseQuestions();

@@ -60,7 +60,7 @@ function renderDetail() {
 }
 
 function questionHead(question) {
-  const chips = [chip(t("id"), question.id), ...Object.entries(question.tags).map(([key, value]) => chip(tagName(key), value))];
+  const chips = [chip(t("id"), question.id), ...Object.entries(question.tags).map(([key, value]) => chip(tagName(key), partName(value)))];
   if (question.answerable === false) chips.push(chip(t("answerable"), t("no")));
   return el("div", {},
     el("h2", { id: "detail-title" }, iso(question.question)),
