@@ -25,8 +25,8 @@ _GOLD = (
 )  # fmt: skip
 _FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
 _MIN_SHARED = 0.5  # of the questions of the smaller run that the other one must have
-#: How questions are parted by default; by the turn where some belong to a conversation.
-SLICES = ("type", "language", "turn")
+#: How questions are parted by default; by the turn where some belong to a conversation, by 类型 where some have it.
+SLICES = ("type", "类型", "language", "turn")
 _UNTAGGED = "(not said)"
 
 
@@ -174,7 +174,7 @@ def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> 
     tags = {tag for example in examples for tag in example.tags}
     if any(example.history for example in examples):
         tags.add("turn")
-    built_in = [name for name in SLICES if name != "turn" or name in tags]  # no turns without conversations
+    built_in = [name for name in SLICES if name in ("type", "language") or name in tags]
     allowed = dict.fromkeys([*built_in, *sorted(tags)])
     names: Iterable[Any] = built_in
     if slices is not SLICES:  # the user named some

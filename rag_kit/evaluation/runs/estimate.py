@@ -44,7 +44,8 @@ class Estimate(Results):
     def _english(self) -> tuple[str, list[Table], list[str]]:
         names = ("questions", "calls", "input_tokens", "output_tokens", "money")
         header = ["", *(name.replace("_", " ") for name in names)]
-        rows = [[part, *(counts[name] for name in names)] for part, counts in self.parts.items()]
+        words = {part: self._say(part) for part in (PIPELINE, "total")}  # any other part is a metric
+        rows = [[words.get(part, part), *map(counts.get, names)] for part, counts in self.parts.items()]
         notes = [
             f"The pipeline was asked {self.asked} questions for this; the judge was asked nothing. Tokens are "
             "estimated to about 30%, and replies as short: a judge that reasons writes more."

@@ -39,7 +39,9 @@ _AMBIGUOUS_COLUMNS = word_set(
 )
 _AMBIGUOUS_IDS = ("编号", "序号", "题号")  # ids only where no two records have the same
 _UNANSWERABLE_COLUMNS = ("is_impossible", "unanswerable")
-_TAG_COLUMNS = ("type", "language", "category", "difficulty", "level", "kind")
+_TAG_COLUMNS = (
+    "type", "language", "category", "difficulty", "level", "kind", "类型", "题型", "类别", "分类", "难度", "语言"
+)  # fmt: skip
 #: Names of columns that hold whole answers in one table and short ones in the next; a short answer counts as both.
 _AMBIGUOUS_ANSWER_COLUMNS = ("answer", "expected_answer", "答案", "标准答案", "正确答案", "参考答案")
 _MAX_SHORT_ANSWER = 60  # characters

@@ -223,6 +223,14 @@ def test_slices_by_language_type_and_tag() -> None:
     assert "<summary>按 语言, 类型, topic 分组</summary>" in chinese._repr_html_()
 
 
+def test_a_chinese_table_is_parted_by_its_column_of_types() -> None:
+    """Where some question has it, beside those that are built in."""
+    examples = [Example(f"q{i}", "谁写的？", tags={"类型": "甲" if i % 2 else "乙"}) for i in range(8)]
+    found = compare([run(name, examples=examples, m=A) for name in "ab"])
+    assert found.sliced_by == ("type", "类型", "language")
+    assert {row[0] for row in found.slices_table().rows} == {"类型"}
+
+
 def test_notes_of_a_run_are_chinese_too() -> None:
     """The name of the run stands before a note of the kit, and is no part of it."""
     one = run("a", m=A)

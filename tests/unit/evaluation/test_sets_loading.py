@@ -38,7 +38,7 @@ def test_usual_names_are_known(tmp_path):
         tmp_path / "set.jsonl",
         {"user_input": "a?", "reference": "b", "reference_contexts": ["c"], "type": "x", "n": 3, "gap": None},
         {"Question": "d?", "Answer": ["e", "f"], "doc_ids": ["d1", 2], "is_impossible": False},
-        {"问题": "潮汐？", "标准答案": "月球", "可回答": "否"},
+        {"问题": "潮汐？", "标准答案": "月球", "可回答": "否", "类型": "事实", "难度": "高"},
     )
     one, two, three = EvaluationSet.load(path)
     assert (one.question, one.reference, one.reference_contexts) == ("a?", "b", ("c",))
@@ -46,6 +46,7 @@ def test_usual_names_are_known(tmp_path):
     assert (two.question, two.reference, two.answers) == ("d?", "e", ("e", "f"))
     assert two.relevant == {"d1": 1, "2": 1} and two.answerable is True
     assert (three.question, three.reference, three.answerable) == ("潮汐？", "月球", False)
+    assert three.tags == {"类型": "事实", "难度": "高"} and not three.metadata
 
 
 def test_a_chinese_table_needs_no_columns(tmp_path, caplog):
