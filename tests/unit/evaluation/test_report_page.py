@@ -499,6 +499,7 @@ def test_what_is_filled_into_a_sentence_is_said_in_chinese_too() -> None:
         == "这个问题既没有 answers，也没有 reference"
     )
     assert "words" not in in_chinese("Ragas's words are those between blanks; see ours_rouge_l")
+    assert in_chinese("relevant at rank 1, 3") == "相关段落排在第 1, 3 名"
     assert in_chinese("He is neither here nor there") == "He is neither here nor there"
 
 
