@@ -70,7 +70,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause: its key, a short name, what is wrong, and what to do, the cheapest first; in English."""
+    """A cause: its key, a short name, what is wrong, and what to do, the cheapest first."""
 
     name: CaseName
     title: str
@@ -84,13 +84,13 @@ class Cause:
 
 
 @cache
-def case_of(name: CaseName) -> Cause:
-    """Return a cause by its name; ``in_chinese`` knows its texts."""
-    texts = load_texts("remedies.json")
+def case_of(name: CaseName, language: str = "en") -> Cause:
+    """Return a cause by its name, with its texts in a language."""
+    texts, position = load_texts("remedies.json"), 1 if language == "zh" else 0
     case = texts["cases"][name]
     parts = [texts["remedies"][key] for key in case["remedies"]]
-    remedies = tuple(Remedy(part, english) for part, english, _ in parts)
-    return Cause(name, case["title"][0], case["cause"][0], remedies)
+    remedies = tuple(Remedy(part, pair[position]) for part, *pair in parts)
+    return Cause(name, case["title"][position], case["cause"][position], remedies)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Diagnosis(SpokenResult):
 
     def case(self, name: CaseName) -> Cause:
         """Return title, cause and remedies of a case."""
-        return case_of(name)
+        return case_of(name, self.language)
 
     def questions(self, case: CaseName | None) -> list[Finding]:
         """Return the questions with a cause; for ``None``, those without."""
@@ -157,10 +157,10 @@ class Diagnosis(SpokenResult):
             "questions": len(self.rows),
             "cases": {
                 case.name: {
-                    "title": self._say(case.title), "cause": self._say(case.cause),
-                    "remedies": [{"part": remedy.name, "text": self._say(remedy.text)} for remedy in case.remedies],
+                    "title": case.title, "cause": case.cause,
+                    "remedies": [{"part": remedy.name, "text": remedy.text} for remedy in case.remedies],
                 }
-                for case in map(case_of, self.causes)
+                for case in map(self.case, self.causes)
             },
             "rows": self._row_records(),
         }  # fmt: skip
@@ -194,10 +194,9 @@ class Diagnosis(SpokenResult):
         """Make four tables: outcomes, causes, remedies, and the questions that were not simply answered right."""
         causes: list[list[Any]] = []
         remedies: list[list[Any]] = []
-        for case in map(case_of, self.causes):
-            title = self._say(case.title)
-            causes.append([title, self.counts[case.name], self._say(case.cause)])
-            remedies += [[title, remedy.name, self._say(remedy.text)] for remedy in case.remedies]
+        for case in map(self.case, self.causes):
+            causes.append([case.title, self.counts[case.name], case.cause])
+            remedies += [[case.title, remedy.name, remedy.text] for remedy in case.remedies]
         if self.unknown:
             causes.append([self._say("not diagnosed"), self.unknown, ""])
         outcomes = [[one_line(self.name), *self.outcomes.values()]]
@@ -213,7 +212,7 @@ class Diagnosis(SpokenResult):
 
     def _table_row(self, row: Finding) -> list[Any]:
         """Return id, question, cause, scores and hints of a question."""
-        cause = self._say("not diagnosed" if row.case is None else case_of(row.case).title)
+        cause = self._say("not diagnosed") if row.case is None else self.case(row.case).title
         levels = row.levels.items()
         scores = [
             "-" if level is None else f"{row.values[role]:.2f} {self._say(level)}" for role, level in levels

@@ -300,7 +300,9 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
     if field == "relevant" and isinstance(cell, Mapping):
         return {key: int(g) if isinstance(g, float) and g.is_integer() else g for key, g in cell.items()}
     if field == "relevant":
-        return dict.fromkeys(split_ids(cell) if isinstance(cell, str) else read_texts(cell, where), 1)
+        names = split_ids(cell) if isinstance(cell, str) else read_texts(cell, where)
+        # Windows writes a\b.pdf what an index knows as a/b.pdf
+        return {name.replace("\\", "/") if _FILE_NAME.match(name) else name: 1 for name in names}
     if field == "answerable":
         if (answerable := _TRUTH.get(str(cell).strip().casefold())) is None:
             raise InvalidInputError(f"{where} is {cell!r:.80}; give true or false")

@@ -107,8 +107,11 @@ def test_every_remedy_exists_and_is_described_in_both_languages() -> None:
         for remedy in case.remedies:
             module, _, name = remedy.name.rpartition(".")
             assert callable(getattr(import_module(module), name)) and "._" not in remedy.name
-        for text in (case.title, case.cause, *(remedy.text for remedy in case.remedies)):
-            assert text.isascii() and re.search("[\u4e00-\u9fff]", in_chinese(text))
+        chinese = case_of(case.name, "zh")
+        for of, text in ((case, chinese), *zip(case.remedies, chinese.remedies, strict=True)):
+            for field in ("title", "cause") if of is case else ("text",):
+                assert getattr(of, field).isascii() and re.search("[\u4e00-\u9fff]", getattr(text, field))
+                assert in_chinese(getattr(of, field)) == getattr(text, field), "the page switches by this"
 
 
 @pytest.mark.parametrize(

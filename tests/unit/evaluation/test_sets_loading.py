@@ -436,6 +436,7 @@ def test_hugging_face_folders_as_downloaded(tmp_path):
         ("https://a.org/x;v=1", ["https://a.org/x;v=1"]),
         ('["a;1", "b"]', ["a;1", "b"]),
         ("a;a", ["a"]),
+        ("子目录\\甲 2.pdf；b\\c", ["子目录/甲 2.pdf", "b\\c"]),
         ("12", ["12"]),
     ],
 )
