@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, Literal
@@ -38,29 +39,26 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
     runs = {record["key"]: _uuid(project.id, record["key"]) for record in upload.rows}
     end = project.start_time
     expected = {_uuid(runs[record["key"]], name) for record in upload.rows for name in record["scores"]}
-    stored_ids = _score_ids(client, list(runs.values()))
 
     def write(record: dict[str, Any]) -> int:
-        """Write the run and the scores of a record that are missing; return the number of calls."""
+        """Write the run and the scores of a record; return the number of those that were not there."""
         run = runs[record["key"]]
-        scores = record["scores"].items()
-        missing = {name: score for name, score in scores if _uuid(run, name) not in stored_ids}
-        has_run = len(missing) < len(record["scores"])  # a score is only there on a run that was made
-        if not has_run:
-            # Without trace_id and dotted_order the client sends at once and raises; in background batches a refusal
-            # is only logged. The end time is the first attempt's, so that a retry gives the same run.
-            client.create_run(
-                "rag-kit", record["asked"], "chain", id=run, session_id=project.id, outputs=record["output"],
-                reference_example_id=_uuid(data.id, record["key"]), error=record["error"], end_time=end,
-                start_time=end - timedelta(seconds=record["usage"]["seconds"]), extra={"metadata": record["usage"]},
+        # Without trace_id and dotted_order the client sends at once and raises; in background batches a refusal
+        # is only logged. The end time is the first attempt's, so that a retry gives the same run.
+        added = _add(
+            client.create_run, "rag-kit", record["asked"], "chain", id=run, session_id=project.id,
+            outputs=record["output"], reference_example_id=_uuid(data.id, record["key"]), error=record["error"],
+            end_time=end, start_time=end - timedelta(seconds=record["usage"]["seconds"]),
+            extra={"metadata": record["usage"]},
+        )  # fmt: skip
+        for name, score in record["scores"].items():
+            added += _add(
+                client.create_feedback, run, name, score=score["value"], comment=score["reason"], source_info=score,
+                value=score["status"] if score["value"] is None else None, error=score["status"] == "error",
+                session_id=project.id, feedback_id=_uuid(run, name),
+                stop_after_attempt=5,  # a new run may be unknown for a moment
             )  # fmt: skip
-        for name, score in missing.items():
-            client.create_feedback(
-                run, name, score=score["value"], value=score["status"] if score["value"] is None else None,
-                comment=score["reason"], error=score["status"] == "error", source_info=score, session_id=project.id,
-                feedback_id=_uuid(run, name), stop_after_attempt=5,  # a new run may be unknown for a moment
-            )  # fmt: skip
-        return len(missing) + (0 if has_run else 1)
+        return added
 
     upload.write_rows(write, tracked)
     deadline = time.monotonic() + _ARRIVAL_SECONDS
@@ -89,6 +87,17 @@ def _write_examples(client: Any, dataset: uuid.UUID, upload: Upload, tracked: Tr
     if changed:
         client.update_examples(dataset_id=dataset, updates=changed)
     tracked.written += len(new) + len(changed)
+
+
+def _add(create: Callable[..., object], *args: Any, **fields: Any) -> int:
+    """Create what may be there from an attempt that broke off, or still goes on; return 1, or 0 if it was there."""
+    from langsmith.utils import LangSmithConflictError
+
+    try:
+        create(*args, **fields)
+    except LangSmithConflictError:
+        return 0
+    return 1
 
 
 def _score_ids(client: Any, runs: list[uuid.UUID]) -> set[uuid.UUID]:

@@ -173,8 +173,9 @@ def test_after_a_break_off_only_the_rest_is_written(server: LangSmithServer, req
 
 
 def test_lost_answers_double_nothing(server: LangSmithServer) -> None:
-    """A run and a score were kept, but the answer was a 502: the client tries again."""
+    """A run and a score were kept, but the answer was a 502: the client tries again; or that it is there already."""
     server.fail("POST /runs", status=502, times=1, late=True)
+    server.fail("POST /feedback", status=409, times=1, late=True)
     server.fail("GET /datasets", status=503, times=1)
     _write(server, some_results())
     assert (len(server.runs), len(server.feedback)) == (4, 7)
