@@ -224,7 +224,7 @@ def test_slices_by_language_type_and_tag() -> None:
 
 
 def test_a_chinese_table_is_parted_by_its_column_of_types() -> None:
-    """Where some question has it, beside those that are built in."""
+    """Add it to the parts that are built in, where some question has it."""
     examples = [Example(f"q{i}", "谁写的？", tags={"类型": "甲" if i % 2 else "乙"}) for i in range(8)]
     found = compare([run(name, examples=examples, m=A) for name in "ab"])
     assert found.sliced_by == ("type", "类型", "language")
