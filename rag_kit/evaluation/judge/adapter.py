@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from rag_kit.concurrency.bridge import run_coroutine
-from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError, RagKitError
+from rag_kit.errors import InvalidInputError, MissingExtraError, RagKitError
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.prompts.library import packaged_folder
 
@@ -75,27 +75,19 @@ class Calls:
         self._requests: Counter[str] = Counter()
 
     async def ask(self, prompt: str, schema: type[BaseModel]) -> Any:
-        """Return the reply to a prompt of Ragas's; a wrong one is requested once more, the first failure kept."""
+        """Return the reply to a prompt of Ragas's; the first failure is kept."""
         if self.failure is not None:
             raise self.failure
-
-        def fault(reply: Any) -> str | None:
-            return self._check(self.inputs.get(prompt), reply)
-
+        fault = partial(self._check, self.inputs.get(prompt))
+        self._requests[prompt] += 1
         try:
-            for _ in range(2):
-                self._requests[prompt] += 1
-                repeat = self._requests[prompt] - 1
-                reply = await self.judge.complete(
-                    prompt, schema, repeat=repeat, keep=lambda new: not fault(new)
-                )
-                if (wrong := fault(reply)) is None:
-                    self.replies.append(reply)
-                    return reply
-            raise ModelOutputError(f"the judge was asked twice, and {wrong}")
+            repeat = self._requests[prompt] - 1
+            reply = await self.judge.complete(prompt, schema, repeat=repeat, fault=fault)
         except RagKitError as error:
             self.failure = error
             raise
+        self.replies.append(reply)
+        return reply
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed texts, in order; each distinct text is embedded once for the cell."""
@@ -185,21 +177,22 @@ async def adapted_prompts(metric: Any, judge: Judge, *, by_judge: bool) -> dict[
 
 
 async def _translate_examples(name: str, prompt: Any, judge: Judge) -> Any:
-    """Have the judge translate a prompt's examples; ask once more if it returns too few or too many."""
-    for attempt in (1, 2):
-        try:
-            translated = await prompt.adapt("chinese", ragas_llm(judge))
-            translated.language = "chinese, translated by the judge"
-            return translated
-        except RagKitError:
-            raise
-        except ValueError as error:  # another number of translations than of examples
-            if attempt == 2:
-                raise ModelOutputError(
-                    f"the judge could not translate Ragas's prompt {name!r} to chinese: {error}; with "
-                    "Judge(language='en') the English one is sent"
-                ) from error
-    return None
+    """Have the judge translate a prompt's examples; a reply with too few or too many translations is a wrong one."""
+    from ragas.prompt.utils import get_all_strings
+
+    count = len(get_all_strings(prompt.examples))
+
+    def fault(data: Any, reply: Any) -> str | None:
+        if len(reply.statements) == count:
+            return None
+        return (
+            f"it gave {len(reply.statements)} translations of {count} texts; with Judge(language='en') the English "
+            f"prompt {name!r} is sent"
+        )
+
+    translated = await prompt.adapt("chinese", ragas_llm(Calls(judge, fault)))
+    translated.language = "chinese, translated by the judge"
+    return translated
 
 
 def chinese_prompt(prompt: Any) -> Any | None:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.evaluation.judge.cache import JudgeCache, PerLoop, Vectors, cache_key, identity_of
 from rag_kit.models import astructured_call, atext_call, chat_model, embedding_model
 from rag_kit.models.embedding import embedding_name
@@ -29,7 +29,7 @@ from rag_kit.prompts.library import PromptLibrary
 from rag_kit.text import detect_language
 
 Language = Literal["en", "zh"]
-Keep = Callable[[Any], bool]
+Fault = Callable[[Any], str | None]  # says what is wrong with a reply; None: nothing
 Values = Mapping[str, Any]  # of the variables of a prompt
 PREFIX = "judge_"
 _VERBATIM = ChatPromptTemplate.from_messages([("user", "{text}")])  # sends its one value unchanged
@@ -150,13 +150,16 @@ class Judge:
             return self.language
         return "zh" if detect_language(text) == "zh" else "en"
 
-    async def ask(self, prompt_name: str, values: Values, *, repeat: int = 0) -> Any:
+    async def ask(
+        self, prompt_name: str, values: Values, *, repeat: int = 0, fault: Fault = lambda reply: None
+    ) -> Any:
         """Ask the chat model through a prompt file, in the language of the judge, else of the question.
 
         Args:
             prompt_name: Name of a prompt file.
             values: What it is filled in with.
             repeat: 0 for the first time that this very thing is asked, 1 for the second: each has its own reply.
+            fault: Says what is wrong with a reply; such a reply is requested once more, and never kept.
 
         Returns:
             An object of the class that the prompt file names; a dict where it holds a JSON schema; else text.
@@ -172,21 +175,18 @@ class Judge:
         if key not in self._prompts:  # read once, on a thread
             self._prompts[key] = await run_in_thread(self._library.load, *key)
         prompt = self._prompts[key]
-        return await self._cached_reply(prompt, values, prompt.output_schema, repeat, lambda reply: True)
+        return await self._cached_reply(prompt, values, prompt.output_schema, repeat, fault)
 
     async def complete(
-        self, text: str, schema: type[BaseModel], *, repeat: int = 0, keep: Keep = lambda reply: True
+        self, text: str, schema: type[BaseModel], *, repeat: int = 0, fault: Fault = lambda reply: None
     ) -> Any:
-        """Send a text as the only message, and return an object of the class ``schema``; the rest is as for `ask`.
+        """Send a text as the only message, and return an object of the class ``schema``; the rest is as for `ask`."""
+        return await self._cached_reply(_VERBATIM, {"text": text}, schema, repeat, fault)
 
-        ``keep`` says whether a reply may stay in the cache; default: each that fits the class.
-        """
-        return await self._cached_reply(_VERBATIM, {"text": text}, schema, repeat, keep)
-
-    async def _cached_reply(self, prompt: Any, values: Values, schema: Any, repeat: int, keep: Keep) -> Any:
+    async def _cached_reply(self, prompt: Any, values: Values, schema: Any, repeat: int, fault: Fault) -> Any:
         """Return the reply from the cache, else from the model; equal requests at one time are sent once."""
         if self._identity is None or self._cache.file is None:
-            return await self._request_reply(prompt, values, schema)
+            return await self._right_reply(prompt, values, schema, fault)
         metadata = prompt.metadata or {"name": "text"}
         prompt_id = [metadata.get(name) for name in ("name", "language", "hash")]
         # a schema that is written into a prompt file is in the hash of that file
@@ -194,14 +194,23 @@ class Judge:
         key = cache_key("reply", self._identity, prompt_id, dict(values), schema_text, repeat)
         async with self._cache.exclusive(key):
             stored = await self._cache.get([key])
-            if key in stored and (reply := _read_reply(stored[key], schema)) is not None:
+            reply = _read_reply(stored[key], schema) if key in stored else None
+            if reply is not None and not fault(reply):
                 self._cached += 1
                 return reply
-            reply = await self._request_reply(prompt, values, schema)
-            if keep(reply):
-                record = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
-                await self._cache.put({key: record})
+            reply = await self._right_reply(prompt, values, schema, fault)
+            record = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
+            await self._cache.put({key: record})
             return reply
+
+    async def _right_reply(self, prompt: Any, values: Values, schema: Any, fault: Fault) -> Any:
+        """Return the model's reply; a wrong one is requested once more."""
+        wrong = None
+        for _ in range(2):
+            reply = await self._request_reply(prompt, values, schema)
+            if (wrong := fault(reply)) is None:
+                return reply
+        raise ModelOutputError(f"the judge was asked twice, and {wrong}")
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed texts, in order; each distinct text once, in batches.

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import ModelOutputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.prompts import render_passages
@@ -75,10 +74,13 @@ class ContextRelevance(Metric):
 
 async def _ask_numbers(judge: Judge, values: dict[str, Any], total: int) -> list[int]:
     """Ask the judge for the numbers of the sentences needed, each once, in order."""
-    for repeat in range(2):
-        reply = await judge.ask(_PROMPT, values, repeat=repeat)
+
+    def numbers(reply: Any) -> list[int]:
         entries = [re.fullmatch(r"\D*(\d+)\D*", str(entry)) for entry in reply.sentences]  # such as "[3]"
-        chosen = sorted({int(entry[1]) if entry else 0 for entry in entries})  # 0 is wrong: asked for again
-        if not (wrong := [number for number in chosen if not 1 <= number <= total]):
-            return chosen
-    raise ModelOutputError(f"the judge was asked twice, and chose sentence {wrong[0]} of {total}")
+        return sorted({int(entry[1]) if entry else 0 for entry in entries})  # 0 is a wrong one
+
+    def fault(reply: Any) -> str | None:
+        wrong = [number for number in numbers(reply) if not 1 <= number <= total]
+        return f"chose sentence {wrong[0]} of {total}" if wrong else None
+
+    return numbers(await judge.ask(_PROMPT, values, fault=fault))

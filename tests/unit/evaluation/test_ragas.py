@@ -406,6 +406,22 @@ async def test_a_prompt_is_adapted_once_and_kept_as_json(tmp_path: Path) -> None
     assert any("译：" in json.dumps(each, ensure_ascii=False) for each in kept)
 
 
+async def test_a_wrong_translation_is_asked_for_again_and_not_kept(tmp_path: Path) -> None:
+    """Also with a cache, which keeps the right one alone."""
+    wrong = iter([{"statements": ["one"]}])
+
+    def reply(request: Any) -> Any:
+        return next(wrong, None) or answer(request) if "TRANSLATOR" in request.prompt else answer(request)
+
+    with OpenAIServer([reply]) as server:
+        for chats in (2, 0):
+            judge = judge_on(server, cache=tmp_path / "judge.sqlite")
+            server.requests.clear()
+            cell = await RagasMetric("context_recall", chinese="judge").measure(*rows("zh")[0], judge)
+            assert cell.status == "ok"
+            assert sum("TRANSLATOR" in request.prompt for request in server.chats) == chats
+
+
 async def test_a_judge_that_cannot_translate_is_an_error_of_each_cell_and_asked_once() -> None:
     """It is told how to go on: ``language="en"`` sends Ragas's English prompts."""
 
