@@ -13,7 +13,7 @@ from pydantic import SkipValidation, model_validator
 from rag_kit.prompts.fields import Form, ask_for
 
 _JOIN_WORDS = {
-    "and": "and all both every && & 且 并且 而且 和 与 以及 同时 都 全部",
+    "and": "and all both every must match_all filter intersection && & 且 并且 而且 和 与 以及 同时 都 全部",
     "or": "or any either one at_least_one || | 或 或者 或是 任一 任意 至少一个",
     "not": "not nor none neither not_any 非 不 都不 均不 全不 皆不 都不是",
 }
@@ -87,14 +87,11 @@ class SelfQuery(Form):
         if isinstance(limit, str) and limit.strip().isdecimal():
             limit = int(limit)
         where = next((data[name] for name in _FILTER if data.get(name)), None)
-        # a join or a negation that is written beside the conditions
-        beside = {name: data[name] for name in LOGIC if isinstance(data.get(name), str)}
-        beside |= {name: data[name] for name in NOT if isinstance(data.get(name), bool)}
+        if beside := {name: data[name] for name in (*LOGIC, *NOT) if data.get(name)}:
+            where = {**beside, "conditions": where}
         return {
             "query": query if isinstance(query, str) else "",
-            "filter": {**beside, "conditions": where}
-            if beside and isinstance(where, (list, Mapping))
-            else where,
+            "filter": where,
             "sort_by": sort_by if isinstance(sort_by, str) and sort_by.strip() else None,
             "descending": str(data.get("descending", True)).lower() not in ("false", "asc", "0", "no"),
             "limit": limit if isinstance(limit, int) and not isinstance(limit, bool) else None,
