@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
@@ -18,12 +18,12 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.budget import charge_call, charge_tokens, remaining_seconds, return_call
 from rag_kit.concurrency.notes import write_note
-from rag_kit.concurrency.steps import Step, acall_in_time, call_in_time, ends_run, time_limit
+from rag_kit.concurrency.steps import Logic, Step, acall_in_time, call_in_time, ends_run, time_limit
 from rag_kit.errors import BudgetExceededError, ContextLengthError, ModelOutputError, ModelUnreachableError
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.rendering import Markup, first_passages
 
-from .failures import RETRYABLE, Failure, classify, map_model_error, refuses_bound, retry_after
+from .failures import RETRYABLE, Failure, classify, refuses_bound, retry_after
 from .loops import ends_in_loop
 from .model_call import Method, ModelCall, Options
 from .replies import (
@@ -42,6 +42,7 @@ from .replies import (
 )
 from .runnables import acall_runnable, has_handlers
 
+T = TypeVar("T")
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 _GRACE = 0.05  # seconds of a deadline with which no retry begins
@@ -57,11 +58,11 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
     pause = FIRST_PAUSE
     while True:
         charge_call()
-        call.requests = 0
         reply = await _ask_once(call, runnable, messages)
         if ends_run(reply):
             raise reply
         if not isinstance(reply, Exception):
+            call.failure = None
             if was_cached(reply):
                 return_call()
             else:
@@ -80,7 +81,7 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
 
 def _take_retry(call: ModelCall, error: Exception, kind: Failure, pause: float) -> float:
     """Use up one retry: return the seconds to wait before it, or raise the error if none is left or useful."""
-    mapped = map_model_error(error, model=call.model)
+    mapped = call.failed(error)
     if kind not in RETRYABLE or call.retries_left < 1 or call.watch.started:
         raise mapped
     seconds = retry_after(error) if kind in (Failure.RATE_LIMITED, Failure.SERVER) else None
@@ -148,7 +149,7 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
     """Ask the model; every failure is raised as a ``ModelError``."""
     reply = await ask_within(call, messages)
     if isinstance(reply, Exception):
-        raise map_model_error(reply, model=call.model)
+        raise call.failed(reply)
     return reply
 
 
@@ -166,28 +167,26 @@ async def format_prompt(call: ModelCall) -> list[BaseMessage]:
     return list(value.to_messages())
 
 
-async def fitted_messages(call: ModelCall) -> list[BaseMessage]:
-    """Fill in the caller's prompt; leave out passages if it is, by an estimate, too long for the model's context."""
+async def ask_fitted(call: ModelCall, ask: Callable[[list[BaseMessage]], Logic[T]]) -> T:
+    """Fill in the caller's prompt and ask; leave out passages if it is too long for the model's context.
+
+    That is so by an estimate, or as the endpoint says: then a prompt with fewer passages, or for a shorter reply, is
+    asked again, if there is one.
+    """
     messages = await format_prompt(call)
     if _leave_out_passages(call, messages, count_tokens(messages)):
         messages = await format_prompt(call)
-    return messages
-
-
-async def shorter_messages(
-    call: ModelCall, messages: list[BaseMessage], bound: int, failure: ContextLengthError
-) -> list[BaseMessage]:
-    """Fill in again, with fewer passages or for a shorter reply, a prompt found too long; else raise the failure.
-
-    ``bound`` is the most tokens of the reply as it was asked for: another call may have learned the context since.
-    """
-    if failure.limit is None:
-        raise failure
-    call.endpoint.context = failure.limit
-    sent_tokens = failure.given or count_tokens(messages)
-    if not _leave_out_passages(call, messages, sent_tokens) and call.bound >= bound:
-        raise failure
-    return await format_prompt(call)
+    bound = call.bound  # another call may learn the context meanwhile
+    try:
+        return await ask(messages)
+    except ContextLengthError as error:
+        if error.limit is None:
+            raise
+        call.endpoint.context = error.limit
+        sent_tokens = error.given or count_tokens(messages)
+        if not _leave_out_passages(call, messages, sent_tokens) and call.bound >= bound:
+            raise
+    return await ask(await format_prompt(call))
 
 
 def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: int) -> bool:
@@ -213,11 +212,7 @@ def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: in
 
 async def ask_for_reply(call: ModelCall) -> TextReply:
     """Ask for a text, with a shorter prompt if the first was too long; a refusal or an empty reply is an error."""
-    messages, bound = await fitted_messages(call), call.bound
-    try:
-        message = await ask_for_value(call, messages)
-    except ContextLengthError as error:
-        message = await ask_for_value(call, await shorter_messages(call, messages, bound, error))
+    message = await ask_fitted(call, partial(ask_for_value, call))
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
     return text_reply(message)

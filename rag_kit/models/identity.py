@@ -12,7 +12,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import RunnableConfig
 
 from rag_kit.models.runnables import base_url, model_name
-from rag_kit.models.wrapped import models_inside
+from rag_kit.models.wrapped import routes_to
 
 # Raise it when an entry of the same key would be read in another way.
 _VERSION = 2
@@ -46,7 +46,7 @@ def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
     """Describe a model, wrapped or not, as JSON to hash: class, name, endpoint, sampling; None for other objects."""
     if isinstance(model, BaseLanguageModel):
         return _identity(model)
-    found = [[_identity(inner), dict(arguments)] for inner, arguments in models_inside(model, config)]
+    found = [[_identity(route.model), dict(route.arguments)] for route in routes_to(model, config)]
     return None if any(identity is None for identity, _ in found) else found
 
 

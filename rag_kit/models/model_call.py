@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -14,19 +15,19 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
 from rag_kit.concurrency.branches import note_fallback
-from rag_kit.concurrency.budget import Budget, charge_call, check_seconds, use_budget
+from rag_kit.concurrency.budget import Budget, check_seconds, use_budget
 from rag_kit.concurrency.steps import Logic, arun, run
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 
-from .failures import Failure, classify, map_model_error, mask_error, refuses_bound
+from .failures import map_model_error, mask_error
 from .redact import host_of, secrets_of, short
 from .runnables import base_url, endpoint_of, has_listeners, model_name, without_retries
-from .wrapped import OnRefusal, bare_model, change_models
+from .wrapped import Route, bare_model, routes_to
 
 T = TypeVar("T")
-#: Makes of a model, its bound arguments and whether it is asked first what is called; None where it cannot.
-Method = Callable[[Any, dict[str, Any], bool], Runnable[Any, Any] | None]
+#: Makes what is called out of a model and the arguments bound to it; None where it cannot.
+Method = Callable[[Any, dict[str, Any]], Runnable[Any, Any] | None]
 MAX_RETRIES = 2
 _FORMS = {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"}
 _PENALTY = "frequency_penalty"
@@ -101,16 +102,15 @@ class _StreamWatch(BaseCallbackHandler):
 class ModelCall:
     """A model, a prompt and its values, with the limits of the call; the context of each of its steps.
 
-    ``config`` says which prompt ran, ``retries_left`` are the whole call's, ``sent_bound`` is the bound on the reply in
-    the request that was made last; None where the model's class takes none. ``failure``: the error of that request, to
-    which the reply may be a fallback's. ``requests`` counts those of an attempt inside wrappers. ``repeats``: a reply
-    of this call repeated itself, so that the next requests penalize repetition.
+    ``config`` says which prompt ran. The rest is about the model that is asked now, of several that stand by for each
+    other: ``retries_left``; ``sent_bound``, the bound on the reply in the last request, None where the model's class
+    takes none; ``failure``, the error of the last request; ``repeats``: a reply repeated itself, so that the next
+    requests penalize repetition.
     """
 
-    sent_bound: int | None = None
-    failure: Exception | None = None
-    requests: int = 0
-    repeats: bool = False
+    sent_bound: int | None
+    failure: Exception | None
+    repeats: bool
 
     def __init__(
         self,
@@ -126,17 +126,23 @@ class ModelCall:
         self._budget = partial(Budget, **limits)  # type: ignore[misc] # the two above are taken out
         self.model: Any = model
         self.prompt: Any = prompt
-        self.values: Mapping[str, Any] = values
-        self.timeout = timeout
-        self.retries_left = max_retries
+        self._given = values
+        self.timeout, self._max_retries = timeout, max_retries
         self.watch = _StreamWatch(model)
         about: Mapping[str, Any] = getattr(prompt, "metadata", None) or {}
         self.language = "zh" if about.get("language") == "zh" else "en"
         self.config = self._config_with_prompt(config, about)
         self.max_reply: int = getattr(prompt, "max_tokens", DEFAULT_MAX_TOKENS)
-        self.inner_model = model if isinstance(model, BaseChatModel) else bare_model(model, self.config)
-        self.endpoint = endpoint_of(self.inner_model)
-        self.is_wrapped = self.inner_model is not model
+        self._routes = routes_to(model, self.config)
+        self._take(self._routes[0])
+
+    def _take(self, route: Route) -> None:
+        """Ask the model of a route from now on. Where another stands by, only ``with_retry`` has it asked again."""
+        self.values: Mapping[str, Any] = self._given
+        self.inner_model, self.endpoint, self._route = route.model, endpoint_of(route.model), route
+        self.retries_left = route.retries + (0 if route.next_after else self._max_retries)
+        self.sent_bound = self.failure = None
+        self.repeats = False
 
     @property
     def has_penalty(self) -> bool:
@@ -162,66 +168,41 @@ class ModelCall:
 
         ``bind`` binds it to a method of structured output; the result is None if the model does not have that.
         """
-        self.failure = None
-        if not self.is_wrapped:
-            return self._prepare(bind, bound, self.model, {}, True)
-        return change_models(self.model, partial(self._prepare, bind, bound), self.config, {})
-
-    def _prepare(
-        self, bind: Method | None, bound: int | None, model: Any, arguments: Mapping[str, Any], first: bool
-    ) -> Runnable[Any, Any] | None:
-        """Return one of the models inside the wrappers as `runnable` wants it; ``first`` is False for a fallback."""
-        endpoint = self.endpoint if first else endpoint_of(model)
-        changed, others, sent_bound = without_retries(model, self.timeout), dict(arguments), None
-        if self.repeats and hasattr(model, _PENALTY):
-            others[_PENALTY] = 1.0
-        if endpoint.takes_bound:
-            changed, others, sent_bound = with_bound(changed, others, bound or self.bound)
-        if first:
-            self.sent_bound = sent_bound
-        prepared: Runnable[Any, Any] | None
+        model, arguments = without_retries(self.inner_model, self.timeout), dict(self._route.arguments)
+        if self.repeats and self.has_penalty:
+            arguments[_PENALTY] = 1.0
+        self.sent_bound = None
+        if self.endpoint.takes_bound:
+            model, arguments, self.sent_bound = with_bound(model, arguments, bound or self.bound)
+        made: Runnable[Any, Any] | None
         if bind is None:
-            prepared = changed.bind(**others) if others else changed
+            made = model.bind(**arguments) if arguments else model
         else:  # tools or a form that the model was bound to would contradict the method
-            others = {name: value for name, value in others.items() if name not in _FORMS}
-            prepared = bind(changed, others, first)
-        if prepared is None or not self.is_wrapped:
-            return prepared
+            made = bind(model, {name: value for name, value in arguments.items() if name not in _FORMS})
+        return None if made is None else self._route.wrap(made)
 
-        def reply_with_refusal(error: Exception) -> Exception | None:
-            """Return the error if the form of the request was refused: a fallback would refuse it too."""
-            self.failure = error
-            if bind is not None:
-                return error if classify(error) is Failure.REFUSED else None
-            return error if sent_bound is not None and refuses_bound(error) else None
-
-        def ask_without_bound(error: Exception) -> Runnable[Any, Any] | None:
-            """Return a fallback without the bound that it refused."""
-            if sent_bound is None or not refuses_bound(error):
-                return None
-            endpoint.takes_bound = False
-            if endpoint_of(model).takes_bound:  # nothing is kept of a model without a name
-                return None
-            return self._prepare(bind, bound, model, arguments, False)
-
-        if first:
-            return OnRefusal(prepared, reply_with_refusal, self.charge_request)
-        return OnRefusal(prepared, ask_without_bound, partial(self.charge_fallback, model))
-
-    def charge_request(self) -> None:
-        """Charge the budget for a request that wrappers make; the first of an attempt is charged before."""
-        self.requests += 1
-        if self.requests > 1:
-            charge_call()
-
-    def charge_fallback(self, model: Any) -> None:
-        """Charge a request to a fallback, with a note and a line of the log, which nobody else writes."""
-        if self.failure is not None:
-            name, other = (model_name(one) or type(one).__name__ for one in (self.inner_model, model))
-            note_fallback(name, map_model_error(self.failure, model=self.inner_model), other)
-            if is_extractive(model) and (stand_ins := _stand_ins.get()) is not None:
+    async def _answer(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
+        """Carry out the logic with one model after another, until no request of it fails; a note says which failed."""
+        for route, following in pairwise(self._routes):
+            self._take(route)
+            try:
+                return await logic(self)
+            except ModelError as error:
+                if self.failure is None or not isinstance(self.failure, route.next_after):
+                    raise
+                name, other = (
+                    model_name(one) or type(one).__name__ for one in (route.model, following.model)
+                )
+                note_fallback(name, error, other)
+            if is_extractive(following.model) and (stand_ins := _stand_ins.get()) is not None:
                 stand_ins.append(name)
-        self.charge_request()
+        self._take(self._routes[-1])
+        return await logic(self)
+
+    def failed(self, error: Exception) -> ModelError:
+        """Return the kit's error for that of a request, after which a model that stands by may be asked."""
+        self.failure = error
+        return map_model_error(error, model=self.model)
 
     def _config_with_prompt(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
         """Return the caller's config with the prompt's name and, if anybody may listen, a watch for tokens."""
@@ -242,12 +223,12 @@ class ModelCall:
     def run(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
         """Carry out the logic of this call within the caps, blocking."""
         with use_budget(self._budget()):
-            return run(logic(self), self)
+            return run(self._answer(logic), self)
 
     async def arun(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
         """Carry out the logic of this call within the caps, on an event loop."""
         with use_budget(self._budget()):
-            return await arun(logic(self), self)
+            return await arun(self._answer(logic), self)
 
     def without_secrets(self, text: str | Exception) -> str:
         """A message on one line, without the model's keys."""

@@ -18,7 +18,6 @@ from langchain_core.runnables import (
     Runnable,
     RunnableBinding,
     RunnableConfig,
-    RunnableLambda,
     RunnableParallel,
     RunnableSequence,
 )
@@ -29,7 +28,6 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import (
     BudgetExceededError,
-    ContextLengthError,
     InvalidInputError,
     ModelError,
     ModelOutputError,
@@ -37,15 +35,14 @@ from rag_kit.errors import (
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
-from .calls import ask_for_value, ask_within, fitted_messages, shorter_messages
-from .failures import Failure, classify, refuses_bound
+from .calls import ask_fitted, ask_for_value, ask_within
+from .failures import Failure, classify
 from .loops import values_before_loop
 from .model_call import CallLimits, Method, ModelCall
 from .parsing import read_reply
 from .replies import text_of, written_text
 from .runnables import NOSTREAM
 from .schema import Target, UnreadableError, strict_schema, target_of
-from .wrapped import OnRefusal
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +57,7 @@ _MAX_REPLY = 20_000
 class Ladder:
     """The logic of one structured call; refused where neither the call nor its prompt names a schema."""
 
-    def __init__(self, call: ModelCall, schema: Any, fallback: Any) -> None:
+    def __init__(self, call: ModelCall, schema: Any) -> None:
         form = schema if schema is not None else getattr(call.prompt, "output_schema", None)
         if form is None or (schema is None and not hasattr(call.prompt, "result_schema")):
             raise InvalidInputError(
@@ -71,24 +68,18 @@ class Ladder:
         # an object is for the program: no reader of the run's stream is shown its text
         call.config["tags"] = [*(call.config.get("tags") or ()), NOSTREAM]
         self.target = target_of(form, call.language, getattr(call.prompt, "description", ""))
-        self.fallback = fallback
+        self.title = getattr(call.prompt, "title", self.target.name)
 
-    async def answer(self) -> Any:
-        """Make the whole call, with the caller's failure policy at its end."""
-        failure: ModelError | BudgetExceededError
-        try:
-            messages, bound = await fitted_messages(self.call), self.call.bound
-            try:
-                return await self._descend(messages)
-            except ContextLengthError as error:
-                return await self._descend(await shorter_messages(self.call, messages, bound, error))
-        except (ModelError, BudgetExceededError) as error:
-            if self.fallback is RAISE:
-                raise
-            failure = error
-        title = getattr(self.call.prompt, "title", self.target.name)
-        logger.warning("structured call of %s fell back: %s", title, failure)
-        return self.fallback(failure) if callable(self.fallback) else self.fallback
+    async def answer(self, call: ModelCall) -> Any:
+        """Ask for the object; once more, with a shorter prompt, if that was too long."""
+        return await ask_fitted(call, self._descend)
+
+    def fall_back(self, fallback: Any, failure: Exception) -> Any:
+        """Return what the caller wants in place of an answer; raise the failure if that is nothing."""
+        if fallback is RAISE:
+            raise failure
+        logger.warning("structured call of %s fell back: %s", self.title, failure)
+        return fallback(failure) if callable(fallback) else fallback
 
     async def _descend(self, messages: list[BaseMessage]) -> Any:
         """Ask by one method after the other, until one is served and its reply can be read or repaired."""
@@ -101,18 +92,15 @@ class Ladder:
                 continue
             # providers want the word JSON, and plain text the form, in the prompt
             with_form = method in ("json_mode", "text")
-            instructed = messages
-            if call.is_wrapped or with_form:
-                instructed = await self._with_instructions(messages)
-            bind = None if is_text else partial(self._bind, method, instructed)
-            sent = instructed if with_form else messages
+            sent = await self._with_instructions(messages) if with_form else messages
+            bind = None if is_text else partial(_bind_method, method, self.target)
             reply = await (ask_for_value(call, sent) if is_text else ask_within(call, sent, bind))
             if reply is None:
                 continue  # the model does not have this method
             if isinstance(reply, Exception) and classify(reply) is Failure.REFUSED:
                 was_refused = True
                 continue
-            if was_refused and not was_unfit and not call.failure:  # later calls begin with this method
+            if was_refused and not was_unfit:  # later calls begin with this method
                 call.endpoint.first_method = index
             value = self._read(reply, lines=is_text)
             if not isinstance(value, UnreadableError):
@@ -125,27 +113,6 @@ class Ladder:
                 return await self._repair(written, value, bind)
             was_unfit = True
         raise AssertionError("plain text is always possible")
-
-    def _bind(
-        self, method: str, instructed: list[BaseMessage], model: Any, arguments: dict[str, Any], first: bool
-    ) -> Any:
-        """Bind a model to a method, None if it lacks that; a fallback that does gets the ``instructed`` messages."""
-        bound = _bind_method(model, method, self.target, arguments)
-        if first:
-            return bound
-
-        async def native(_: Any) -> list[BaseMessage]:
-            return instructed
-
-        in_words = RunnableLambda(lambda _: instructed, native) | model.bind(**arguments)
-        if bound is None:
-            return in_words
-
-        def other_form(error: Exception) -> Runnable[Any, Any] | None:
-            is_form = classify(error) is Failure.REFUSED and not refuses_bound(error)
-            return in_words if is_form else None
-
-        return OnRefusal(bound, other_form, partial(self.call.charge_fallback, model))
 
     async def _repair(self, text: str, problem: UnreadableError, bind: Method | None) -> Any:
         """Show the model its answer and what is wrong with it, once, by the same method."""
@@ -185,8 +152,7 @@ class Ladder:
         for value in values_before_loop(text):
             with suppress(UnreadableError):
                 accepted = self.target.accept(value)
-                title = getattr(self.call.prompt, "title", self.target.name)
-                write_note(f"{title}: the model repeated itself; what it wrote before is used")
+                write_note(f"{self.title}: the model repeated itself; what it wrote before is used")
                 return accepted
         return problem
 
@@ -227,7 +193,7 @@ def _describe_in_chinese(problem: str) -> str:
 
 
 def _bind_method(
-    model: Any, method: str, target: Target, arguments: Mapping[str, Any]
+    method: str, target: Target, model: Any, arguments: Mapping[str, Any]
 ) -> Runnable[Any, Any] | None:
     """Bind the model to a method and further arguments; None if it lacks the method."""
     if not isinstance(model, BaseChatModel) or (
@@ -312,7 +278,11 @@ def structured_call(
         'What is BM25?'
     """
     call = ModelCall(model, prompt, values, config, **limits)
-    return call.run(lambda call: Ladder(call, schema, fallback).answer())
+    ladder = Ladder(call, schema)
+    try:
+        return call.run(ladder.answer)
+    except (ModelError, BudgetExceededError) as error:
+        return ladder.fall_back(fallback, error)
 
 
 async def astructured_call(
@@ -327,4 +297,8 @@ async def astructured_call(
 ) -> Any:
     """``structured_call`` without blocking; a cancelled task stops at once and is never retried."""
     call = ModelCall(model, prompt, values, config, **limits)
-    return await call.arun(lambda call: Ladder(call, schema, fallback).answer())
+    ladder = Ladder(call, schema)
+    try:
+        return await call.arun(ladder.answer)
+    except (ModelError, BudgetExceededError) as error:
+        return ladder.fall_back(fallback, error)

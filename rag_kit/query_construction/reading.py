@@ -109,7 +109,7 @@ class _Reader:
         key = _field_key(entries)
         has_parts = any(isinstance(entries.get(name), (list, Mapping)) for name in _PARTS)
         flags = NOT if key or has_parts else ("not", "$not") if len(entries) > 1 else ()
-        if any([entries.pop(name) for name in flags if isinstance(entries.get(name), bool)]):
+        if any(entries.pop(name) for name in flags if isinstance(entries.get(name), bool)):
             return self._none_of(self.read(entries, not negated, depth), negated)
         if key is not None:
             return self._read_condition(entries.pop(key), entries, negated, depth)
@@ -121,7 +121,7 @@ class _Reader:
         return self._read_entries(entries, negated, depth)
 
     def _read_condition(self, field: str, entries: dict[str, Any], negated: bool, depth: int) -> Parts:
-        """Read ``{"operator": "gt", "value": 2010}`` or ``{"$gt": 2010}`` of a field; with another key it is dropped."""
+        """Read ``{"operator": "gt", "value": 2010}`` or ``{"$gt": 2010}`` of a field; none with another key."""
         whole = {field: {**entries}}
         operator, has_value = _take(entries, _OPERATOR), not entries.keys().isdisjoint(_VALUE)
         operand, pairs = _take(entries, _VALUE), {}

@@ -36,7 +36,6 @@ from rag_kit.concurrency.steps import ends_run
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import acall_runnable, is_kit_retriever
-from rag_kit.models.wrapped import OnRefusal
 from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 
 AnyRetriever = Runnable[str, list[Document]]
@@ -151,6 +150,34 @@ class _Member(Runnable[str, list[Document]]):
         return RunnableBinding(bound=self.bound, kwargs=bound) if bound else self.bound
 
 
+class _Watched(Runnable[str, Any]):
+    """A retriever in whose used-up budget, or interrupt of LangGraph, fallbacks and retries see no error.
+
+    Such an error is returned; ``note`` is called with any other, which is raised.
+    """
+
+    def __init__(self, bound: AnyRetriever, note: Callable[[Exception], None] = lambda error: None) -> None:
+        self.bound, self.note = bound, note
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        try:
+            return self.bound.invoke(input, config, **kwargs)
+        except Exception as error:
+            if ends_run(error):
+                return error
+            self.note(error)
+            raise
+
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        try:
+            return await self.bound.ainvoke(input, config, **kwargs)
+        except Exception as error:
+            if ends_run(error):
+                return error
+            self.note(error)
+            raise
+
+
 def _plan(
     retriever: Runnable[Any, Any],
     config: RunnableConfig | None,
@@ -173,8 +200,8 @@ def _plan(
         return _bound_plan(retriever, config, k, where, more)
     if isinstance(retriever, RunnableWithFallbacks):
         main, *others = (_Member(member, {**arguments, **more}) for member in retriever.runnables)
-        noted = _watched(main, partial(note_fallback, main.bound.get_name()))
-        changes: dict[str, Any] = {"runnable": noted, "fallbacks": [_watched(other) for other in others]}
+        noted = _Watched(main, partial(note_fallback, main.bound.get_name()))
+        changes: dict[str, Any] = {"runnable": noted, "fallbacks": [_Watched(other) for other in others]}
         return _Plan({}, k, runnable=retriever.model_copy(update=changes))
     if isinstance(retriever, RunnableSequence):
         # Later steps may reorder, so the first one gets the filter but no `k`; fallbacks in it must agree on arguments.
@@ -190,11 +217,6 @@ def _plan(
         parameters = inspect.signature(retriever._get_relevant_documents).parameters
         return _Plan({name: arguments[name] for name in arguments if name in parameters}, k, where)
     return _Plan({}, k, where)
-
-
-def _watched(retriever: AnyRetriever, note: Callable[[Exception], None] = lambda error: None) -> OnRefusal:
-    """Wrap a retriever so that fallbacks and retries see no error in a used-up budget or an interrupt of LangGraph."""
-    return OnRefusal(retriever, note, lambda: None)
 
 
 def _without_none(**arguments: Any) -> dict[str, Any]:
@@ -227,7 +249,7 @@ def _bound_plan(
             post_filter = where
     inner = plan.runnable
     if isinstance(binding, RunnableRetry):
-        inner = _watched(inner or binding.bound)
+        inner = _Watched(inner or binding.bound)
     changed = None if inner is None else binding.model_copy(update={"bound": inner})
     return _Plan(arguments, k, post_filter, changed)
 

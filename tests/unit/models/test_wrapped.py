@@ -12,11 +12,18 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
+from openai import RateLimitError
 from support.openai_server import OpenAIServer, Recorded, error, text, truncated
 
 from rag_kit.concurrency import Budget, fan_out, use_budget
 from rag_kit.concurrency.notes import use_notes
-from rag_kit.errors import BudgetExceededError, ConfigurationError, ContextLengthError, ModelOutputError
+from rag_kit.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    ContextLengthError,
+    ModelOutputError,
+    ModelUnreachableError,
+)
 from rag_kit.graphs import build_plain_rag
 from rag_kit.models import (
     astructured_call,
@@ -145,27 +152,42 @@ def test_a_refused_form_is_no_reason_for_a_fallback(asynchronous: bool) -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_model_that_stands_by_may_refuse_a_form_too(asynchronous: bool) -> None:
-    """It is asked again without the bound, which is remembered, and in words."""
+    """It is asked without the bound, and by the next method, which is remembered: it has a ladder of its own."""
 
     def answer(request: Recorded) -> Any:
         if bound_of(request):
             return error(400, "Unsupported parameter: 'max_tokens' is not supported with this model")
         return GOOD
 
-    every = {"json_schema", "tools", "json_object"}
-    with OpenAIServer([error(500)]) as server, OpenAIServer([answer], refuse=every) as other:
+    with OpenAIServer([error(500)]) as server, OpenAIServer([answer], refuse={"json_schema"}) as other:
         model = openai(server).with_fallbacks([openai(other)])
         for _ in range(2):
             assert structured(asynchronous, model, max_retries=0) == Queries(queries=["a", "b"])
         assert [(chat.asks, bound_of(chat) is None) for chat in other.chats] == [
             ("json_schema", False),
-            ("text", False),
-            ("json_schema", True),
-            ("text", True),
-            ("json_schema", True),
-            ("text", True),
+            ("tools", False),
+            ("tools", True),
+            ("tools", True),
         ]
-        assert "JSON" in other.chats[1].prompt
+
+
+def test_only_the_errors_of_its_own_bring_a_model_that_stands_by() -> None:
+    """``exceptions_to_handle`` holds, also in fallbacks of fallbacks; an unreadable reply is none."""
+    with (
+        OpenAIServer([error(500)]) as server,
+        OpenAIServer([error(429)]) as busy,
+        OpenAIServer([GOOD]) as other,
+    ):
+        spare = openai(busy).with_fallbacks([openai(other)], exceptions_to_handle=(RateLimitError,))
+        found = structured_call(openai(server).with_fallbacks([spare]), PROMPT, VALUES, max_retries=0)
+        assert found.queries == ["a", "b"]
+        picky = openai(server).with_fallbacks([openai(other)], exceptions_to_handle=(RateLimitError,))
+        with pytest.raises(ModelUnreachableError, match="HTTP 500"):
+            structured_call(picky, PROMPT, VALUES, max_retries=0)
+    with OpenAIServer([text("no")]) as server, OpenAIServer([GOOD]) as other:
+        with pytest.raises(ModelOutputError):
+            structured_call(openai(server).with_fallbacks([openai(other)]), PROMPT, VALUES)
+        assert not other.chats
 
 
 def test_the_config_chooses_the_model() -> None:
