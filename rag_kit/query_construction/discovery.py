@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence
@@ -38,26 +39,22 @@ _TIME_NAME = re.compile(r"date|time|created|updated|modified|_at$|日期|时间"
 _TYPES: dict[type, FieldType] = {str: "str", int: "int", float: "float", bool: "bool"}
 
 
-class FieldSource:
-    """The rows behind an index, a store or a list of documents, and the filter under which all are read."""
+class _Rows(NamedTuple):
+    """The rows of an index, a store or a list of documents that pass a filter."""
 
-    def __init__(self, value: Any, where: Filter | None = None) -> None:
-        self.value, self.where = value, where
+    value: Any
+    where: Filter | None = None
 
-    def under(self, where: Filter | None) -> FieldSource:
-        """Return the same rows, under one filter more."""
-        return FieldSource(self.value, combine_filters(where, self.where)) if where else self
+    @property
+    def key(self) -> tuple[int, str]:
+        """Return what tells these rows from others as long as they are kept."""
+        return id(self.value), repr(self.where)
 
     def documents(self, limit: int) -> list[Document]:
-        """Copy the first `limit` documents that pass; pages are read only until there are as many."""
+        """Copy the first `limit` documents; pages are read only until there are as many."""
         passes = compile_filter(self.where)
         passing = (doc for page in self._pages() for doc in page if passes(doc.metadata))
         return [copy_document(doc) for doc in islice(passing, limit)]
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Return what tells these rows from others as long as they are kept."""
-        return id(self.value), repr(self.where)
 
     def _pages(self) -> Iterable[Sequence[Document]]:
         """Yield pages of rows in the collection's order; rows that do not pass the filter may be among them."""
@@ -75,32 +72,36 @@ class FieldSource:
         return [value]
 
 
-class _SourceUnion(FieldSource):
-    """The rows of several sources, each under its own filter; a row that two of them hold counts once."""
+@dataclass(frozen=True)
+class FieldSource:
+    """The rows of one or several indexes, stores or lists; a row that two of them hold counts once."""
 
-    def __init__(self, sources: Sequence[FieldSource]) -> None:
-        super().__init__(sources)
+    parts: Sequence[_Rows]
 
     def under(self, where: Filter | None) -> FieldSource:
-        """Return the same rows, each source under one filter more."""
-        return _SourceUnion([source.under(where) for source in self.value]) if where else self
+        """Return the same rows, under one filter more."""
+        if not where:
+            return self
+        return FieldSource([rows._replace(where=combine_filters(where, rows.where)) for rows in self.parts])
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Return the keys of the sources."""
-        return tuple(source.key for source in self.value)
+        """Return what tells these rows from others as long as they are kept."""
+        return tuple(rows.key for rows in self.parts)
 
     def documents(self, limit: int) -> list[Document]:
-        """Copy the first `limit` documents, source after source."""
-        listed = [source.documents(limit) for source in self.value]
-        origins: Sequence[Any] = self.value
-        searches = [Search("", None, of, documents=rows) for of, rows in zip(origins, listed, strict=True)]
+        """Copy the first `limit` documents, part after part."""
+        listed = [rows.documents(limit) for rows in self.parts]
+        if len(listed) == 1:
+            return listed[0]
+        origins: Sequence[Any] = self.parts
+        searches = [Search("", None, of, documents=found) for of, found in zip(origins, listed, strict=True)]
         documents: list[Document] = []
         seen: set[Any] = set()
-        for rows, keys in zip(listed, identify(searches, None)[0], strict=True):
+        for found, keys in zip(listed, identify(searches, None)[0], strict=True):
             # one text may have two sets of metadata, and an id in one of the stores alone
-            texts = [(doc.page_content, repr(sorted(doc.metadata.items()))) for doc in rows]
-            pairs = zip(rows, keys, texts, strict=True)
+            texts = [(doc.page_content, repr(sorted(doc.metadata.items()))) for doc in found]
+            pairs = zip(found, keys, texts, strict=True)
             documents += [doc for doc, key, text in pairs if seen.isdisjoint((key, text))]
             seen.update(keys, texts)
         return documents[:limit]
@@ -130,49 +131,42 @@ def source_of(value: Any, config: RunnableConfig | None = None) -> FieldSource |
     else:
         has_pages = made_by(value, "langchain_chroma") or made_by(value, "langchain_qdrant")
         can_list = has_pages or isinstance(value, (InMemoryVectorStore, BM25Index, DocumentIndex))
-    return FieldSource(value) if can_list else None
+    return FieldSource([_Rows(value)]) if can_list else None
 
 
 def _source_inside(retriever: Runnable[Any, Any], config: RunnableConfig | None) -> FieldSource | None:
-    """Return the rows of the first part of a retriever that has any, or of each part, under the filters around them."""
+    """Return the rows of the first part of a retriever that has any, under the filters around it.
+
+    Of an ensemble they are those of each part, without a part whose filter cannot be read.
+    """
     inner_config = filter_around(retriever, config, strict=False)[1]
     parts = retriever.searched() if is_kit_retriever(retriever) else inside(retriever, inner_config)
     if isinstance(retriever, VectorStoreRetriever):
         parts = [retriever.vectorstore]
-    if asks_all(retriever):
-        return _sources_of_all(retriever, parts, config, inner_config)
-    for part in parts:
-        if (source := source_of(part, inner_config)) is not None:
-            if isinstance(part, Runnable):
-                return source.under(filter_around(retriever, config)[0])
-            # its own index or store, which the retrievers inside may search under filters of theirs
-            return source.under(own_filter(retriever, config, strict=True, every=True))
-    return None
-
-
-def _sources_of_all(
-    retriever: Runnable[Any, Any],
-    parts: Sequence[Any],
-    config: RunnableConfig | None,
-    inner_config: RunnableConfig | None,
-) -> FieldSource | None:
-    """Return the rows of each part of an ensemble under its own filter; of one whose filter is unreadable, none."""
-    outer = filter_around(retriever, config)[0]
-    sources: dict[Any, FieldSource] = {}
+    every = asks_all(retriever)
+    found: dict[Any, _Rows] = {}
     unreadable: FilterError | None = None
     for part in parts:
         try:
             source = source_of(part, inner_config)
         except FilterError as error:
+            if not every:
+                raise
             unreadable = unreadable or error
             continue
-        if source is not None:
-            source = source.under(outer)
-            sources.setdefault(source.key, source)
-    if unreadable and not sources:
+        if source is None:
+            continue
+        if isinstance(part, Runnable):
+            around = filter_around(retriever, config)[0]
+        else:  # its own index or store, which the retrievers inside may search under filters of theirs
+            around = own_filter(retriever, config, strict=True, every=True)
+        for rows in source.under(around).parts:
+            found.setdefault(rows.key, rows)
+        if not every:
+            break
+    if unreadable and not found:
         raise unreadable
-    distinct = list(sources.values())
-    return _SourceUnion(distinct) if len(distinct) > 1 else next(iter(distinct), None)
+    return FieldSource([*found.values()]) if found else None
 
 
 def as_retriever(value: Any) -> Runnable[str, list[Document]]:
