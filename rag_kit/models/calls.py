@@ -24,7 +24,7 @@ from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.rendering import Markup, first_passages
 
 from .failures import RETRYABLE, Failure, classify, refuses_bound, retry_after
-from .loops import ends_in_loop
+from .json_text import ends_in_loop
 from .model_call import Method, ModelCall, Options
 from .replies import (
     TextReply,

@@ -11,7 +11,7 @@ from rag_kit.errors import ConfigurationError
 from .providers import BASE_URL, OPENAI, check_name, make, read_number, request_seconds, split_name, with_url
 from .redact import host_of
 from .runnables import base_url, model_name
-from .wheels.table import EMBEDDINGS
+from .wheels.files import EMBEDDINGS
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -86,7 +86,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
             arguments = with_http_clients({**defaults, **settings})
         made: Any = init_embeddings(model, provider=provider, **arguments)
         if provider in OPENAI:
-            from .embedding_client import AsyncEmbeddingClient, EmbeddingClient
+            from .http import AsyncEmbeddingClient, EmbeddingClient
 
             made.client = made.client and EmbeddingClient(made.client, made)
             made.async_client = AsyncEmbeddingClient(made.async_client, made)

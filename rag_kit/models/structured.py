@@ -37,7 +37,7 @@ from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .calls import ask_fitted, ask_for_value, ask_within
 from .failures import Failure, classify
-from .loops import values_before_loop
+from .json_text import values_before_loop
 from .model_call import CallLimits, Method, ModelCall
 from .parsing import read_reply
 from .replies import text_of, written_text

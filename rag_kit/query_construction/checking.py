@@ -11,10 +11,10 @@ from typing import Any
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import clauses
 from rag_kit.query_construction.clauses import Clause, ConstructedQuery, Sort
+from rag_kit.query_construction.cues import sorted_words
 from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.reading import cut_repr, read_filter
-from rag_kit.query_construction.words import sorted_words
 from rag_kit.text.values.reading import find_values
 
 _MAX_YEAR = 9999

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from rag_kit.query_construction import cues
-from rag_kit.query_construction.words import QuestionSpan
+from rag_kit.query_construction.cues import QuestionSpan
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value

@@ -18,7 +18,7 @@ from rag_kit.concurrency.steps import Logic
 from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
-from rag_kit.models.identity import model_identity
+from rag_kit.models.json_cache import model_identity
 from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call

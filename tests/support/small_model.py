@@ -22,8 +22,7 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
-from rag_kit.models.wheels.files import cache_folder, download, unpack
-from rag_kit.models.wheels.table import WheelModel
+from rag_kit.models.wheels.files import WheelModel, cache_folder, download, unpack
 from rag_kit.prompts import render_passages
 
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"

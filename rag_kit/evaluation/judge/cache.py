@@ -23,8 +23,7 @@ from rag_kit.models.calls import FIRST_PAUSE, LONGEST_PAUSE
 from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
-from rag_kit.models.identity import model_identity, plain_endpoint
-from rag_kit.models.json_cache import JsonCache
+from rag_kit.models.json_cache import JsonCache, model_identity, plain_endpoint
 from rag_kit.models.runnables import base_url
 
 _log = logging.getLogger(__name__)

@@ -19,8 +19,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputErr
 from rag_kit.evaluation.judge.cache import JudgeCache, PerLoop, Vectors, cache_key, identity_of
 from rag_kit.models import astructured_call, atext_call, chat_model, embedding_model
 from rag_kit.models.embedding import embedding_name
-from rag_kit.models.identity import plain_endpoint
-from rag_kit.models.json_cache import JsonCache
+from rag_kit.models.json_cache import JsonCache, plain_endpoint
 from rag_kit.models.model_call import check_limits, is_extractive
 from rag_kit.models.runnables import base_url, model_name
 from rag_kit.models.schema import target_of

@@ -14,7 +14,7 @@ from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.readers.parts import LEFT_OUT
 from rag_kit.models import JsonCache, chat_model
 from rag_kit.models.calls import text_call
-from rag_kit.models.identity import call_key
+from rag_kit.models.json_cache import call_key
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.template import PicturePrompt
 from rag_kit.text import detect_language

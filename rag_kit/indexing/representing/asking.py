@@ -15,7 +15,7 @@ from rag_kit.concurrency import fan_out
 from rag_kit.errors import ModelOutputError
 from rag_kit.indexing.representing.kinds import RepresentationKind
 from rag_kit.models import JsonCache, structured_call
-from rag_kit.models.identity import call_key
+from rag_kit.models.json_cache import call_key
 from rag_kit.models.model_call import is_extractive
 from rag_kit.models.replies import estimate_tokens, text_of
 from rag_kit.prompts import load_prompt, render_passages

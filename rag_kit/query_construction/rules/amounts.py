@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from rag_kit.query_construction import cues
 from rag_kit.query_construction.clauses import Clause
+from rag_kit.query_construction.cues import QuestionSpan, singular
 from rag_kit.query_construction.dates import NamedPeriod
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules.conditions import quarter_of
-from rag_kit.query_construction.words import QuestionSpan, singular
 from rag_kit.text.values.forms import NUMBER
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.units import is_money

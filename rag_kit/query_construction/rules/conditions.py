@@ -11,9 +11,9 @@ from typing import Any
 
 from rag_kit.query_construction import clauses, cues
 from rag_kit.query_construction.clauses import Clause
+from rag_kit.query_construction.cues import QuestionSpan
 from rag_kit.query_construction.dates import QUARTERS, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text.values.reading import level
 
 _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}

@@ -12,13 +12,13 @@ from typing import Any
 
 from rag_kit.query_construction import cues
 from rag_kit.query_construction.clauses import ConstructedQuery, Sort, bound_filter
+from rag_kit.query_construction.cues import QuestionSpan, longest_spans
 from rag_kit.query_construction.dates import NamedPeriod, find_periods
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
 from rag_kit.query_construction.rules.conditions import Condition, find_missing, find_unknown, join_conditions
 from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex
-from rag_kit.query_construction.words import QuestionSpan, longest_spans
 from rag_kit.text import content_words
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import level

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Literal
 
 from rag_kit.query_construction import cues
+from rag_kit.query_construction.cues import QuestionSpan
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.amounts import Amount
 from rag_kit.query_construction.rules.conditions import Condition, extends_negation
 from rag_kit.query_construction.rules.values import NamedValue
-from rag_kit.query_construction.words import QuestionSpan
 from rag_kit.text import content_words
 from rag_kit.text.values.reading import level
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from rag_kit.query_construction.cues import HAN, QuestionSpan, longest_spans, singular
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import HAN, QuestionSpan, longest_spans, singular
 from rag_kit.text import content_words
 from rag_kit.text.analysis import load_segmenter
 from rag_kit.text.values.reading import level

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Any
 
 from rag_kit.errors import ConfigurationError, MissingExtraError, StatementError
-from rag_kit.query_construction.statements.result import (
+from rag_kit.query_construction.statements.asking import (
     MAX_COLUMNS,
     MAX_STATEMENT,
     Limits,

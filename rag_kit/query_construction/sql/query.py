@@ -14,8 +14,7 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, StatementError
 from rag_kit.query_construction.sql.postgres import PostgresDatabase
 from rag_kit.query_construction.sql.sqlite import SqliteDatabase
-from rag_kit.query_construction.statements.asking import TextToStatement
-from rag_kit.query_construction.statements.result import Limits, QueryResult
+from rag_kit.query_construction.statements.asking import Limits, QueryResult, TextToStatement
 from rag_kit.query_construction.statements.uses import StatementRetriever
 
 _SYSTEM = ("pg_", "information_schema", "sqlite_")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, StatementError
-from rag_kit.query_construction.statements.result import (
+from rag_kit.query_construction.statements.asking import (
     MAX_COLUMNS,
     MAX_STATEMENT,
     Limits,

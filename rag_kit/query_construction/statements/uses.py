@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field, field_validator
 from rag_kit.concurrency.bridge import blocking
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError, RagKitError, StatementError
-from rag_kit.query_construction.statements.asking import TextToStatement
-from rag_kit.query_construction.statements.result import QueryResult
+from rag_kit.query_construction.statements.asking import QueryResult, TextToStatement
 from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.call import Call
 

@@ -13,8 +13,8 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import check_embeddings
+from rag_kit.models.wheels.files import RERANKERS
 from rag_kit.models.wheels.models import wheel_reranker
-from rag_kit.models.wheels.table import RERANKERS
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import check_number
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores, check_scores

@@ -9,7 +9,7 @@ import pytest
 
 from rag_kit.models import chat_model, structured_call, text_call
 from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.tasks import perform
+from rag_kit.models.extractive.model import perform
 from rag_kit.prompts import load_prompt, render_passages
 
 FAN = "The fan is red. The fan starts at 60 degrees. It stops at 50 degrees."

@@ -21,7 +21,7 @@ from langchain_openai import ChatOpenAI
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models import JsonCache
-from rag_kit.models.identity import call_key, model_identity
+from rag_kit.models.json_cache import call_key, model_identity
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.schemas import Queries, Query
 

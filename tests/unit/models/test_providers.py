@@ -19,7 +19,7 @@ from rag_kit.models.chat import describe_model
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.model_call import is_extractive
 from rag_kit.models.wheels import files
-from rag_kit.models.wheels.table import EMBEDDINGS, wheel_model
+from rag_kit.models.wheels.files import EMBEDDINGS, wheel_model
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE")
 

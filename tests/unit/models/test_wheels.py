@@ -25,11 +25,9 @@ from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
 from rag_kit.models import embedding_model
 from rag_kit.models.embedding import embedding_name
-from rag_kit.models.wheels import files, table
-from rag_kit.models.wheels.engine import batches
-from rag_kit.models.wheels.files import GRAPH
-from rag_kit.models.wheels.models import WheelEmbeddings, wheel_reranker
-from rag_kit.models.wheels.table import EMBEDDINGS, MODELS, RERANKERS
+from rag_kit.models.wheels import files
+from rag_kit.models.wheels.files import EMBEDDINGS, GRAPH, MODELS, RERANKERS
+from rag_kit.models.wheels.models import WheelEmbeddings, batches, wheel_reranker
 
 REFERENCE = Path(__file__).parent / "data" / "minilm_reference.json"
 MINILM = MODELS["minilm"]
@@ -208,7 +206,7 @@ def small_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     inside = {
         name: (path, hashlib.sha256(contents[name]).hexdigest()) for name, (path, _) in MINILM.files.items()
     }
-    monkeypatch.setitem(table.MODELS, "minilm", replace(MINILM, files=inside))
+    monkeypatch.setitem(files.MODELS, "minilm", replace(MINILM, files=inside))
     monkeypatch.setattr(files, "find_spec", lambda name: None)  # no graph is built
     return wheel_of(tmp_path, contents)
 
@@ -399,7 +397,7 @@ def test_each_reranker(name: str) -> None:
 def test_no_network_is_needed_after_the_install(name: str) -> None:
     """In a network namespace without a route, each model loads and runs."""
     code = (
-        "from rag_kit.models.wheels.table import EMBEDDINGS\n"
+        "from rag_kit.models.wheels.files import EMBEDDINGS\n"
         f"name = {name!r}\n"
         "if name in EMBEDDINGS:\n"
         "    from rag_kit.models import embedding_model\n"

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from support.statements import rewritten
 
 from rag_kit.errors import StatementError
-from rag_kit.query_construction.cypher import checking
 from rag_kit.query_construction.cypher import query as graph_module
-from rag_kit.query_construction.cypher.checking import rewrite_statement
-from rag_kit.query_construction.cypher.query import GraphDatabase
-from rag_kit.query_construction.statements.result import Limits
+from rag_kit.query_construction.cypher.query import GraphDatabase, rewrite_statement
+from rag_kit.query_construction.statements.asking import Limits
 
 LIMITS = Limits(rows=10, chars=200, seconds=1.0)
 
@@ -238,5 +236,7 @@ def test_no_other_word_gets_out(pieces: str) -> None:
     except StatementError:
         return
     words = {word.upper() for word in re.findall(r"[^\W\d]\w*", unquoted(written))}
-    assert words <= checking._KEYWORDS | {name.upper() for name in checking.FUNCTIONS} | {"EXISTS"}, written
+    assert words <= graph_module._KEYWORDS | {name.upper() for name in graph_module.FUNCTIONS} | {"EXISTS"}, (
+        written
+    )
     assert not re.search(r"['\"`\\;$]|//|/\*|[^\x00-\x7f]", unquoted(written)), written

@@ -17,7 +17,7 @@ from support.statements import rewritten
 from rag_kit.errors import StatementError
 from rag_kit.query_construction.sql.postgres import rewrite_statement
 from rag_kit.query_construction.sql.query import open_database
-from rag_kit.query_construction.statements.result import Limits
+from rag_kit.query_construction.statements.asking import Limits
 
 LIMITS = Limits(rows=10, chars=200, seconds=1.0)
 MEGABYTES = 300
