@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -19,32 +20,39 @@ from rag_kit.errors import InvalidInputError, RagKitError
 from .failures import map_model_error
 from .runnables import connections_of
 
-_MAX_KEPT = 20_000  # vectors
+_MEASURED = 20_000  # vectors kept while time is measured
 
 
-class KeptVectors:
-    """Vectors of queries, kept for a block, by model and text; ``saved`` counts the seconds not spent again."""
+class QueryVectors:
+    """Vectors of queries, by model and text, so that none is embedded twice; threads may use it at once.
 
-    def __init__(self) -> None:
+    Beyond ``most``, by default as many as branches run at a time in a process, the oldest are forgotten. ``saved``
+    counts the seconds that embedding them again would have taken.
+    """
+
+    def __init__(self, most: int = 256) -> None:
         self.saved = 0.0
+        self._most = most
         # beside each vector its model, so that the id is no other's, and the seconds that it took
-        self._vectors: dict[tuple[int, str], tuple[Embeddings, array[float], float]] = {}
+        self._vectors: OrderedDict[tuple[int, str], tuple[Any, array[float], float]] = OrderedDict()
 
-    def get(self, model: Embeddings, text: str) -> list[float] | None:
-        """Return the vector of a query that this very model has embedded; ``None`` if it has not."""
-        if (id(model), text) not in self._vectors:
+    def get(self, model: Any, text: str) -> list[float] | None:
+        """Return the vector of a query that this very model has embedded; ``None`` if none is kept."""
+        if (entry := self._vectors.get((id(model), text))) is None:
             return None
-        _, vector, seconds = self._vectors[id(model), text]
-        self.saved += seconds
-        return vector.tolist()
+        self.saved += entry[2]
+        return entry[1].tolist()
 
-    def put(self, model: Embeddings, text: str, vector: list[float], seconds: float) -> None:
+    def keep(self, model: Any, text: str, vector: Iterable[float], seconds: float = 0.0) -> None:
         """Keep a vector, and how long it took."""
-        if len(self._vectors) < _MAX_KEPT:
-            self._vectors[id(model), text] = model, array("d", vector), seconds
+        key = id(model), text
+        self._vectors.pop(key, None)  # so that it moves to the end
+        self._vectors[key] = model, array("d", vector), seconds
+        while len(self._vectors) > self._most:
+            self._vectors.popitem(last=False)
 
 
-_kept: ContextVar[KeptVectors | None] = ContextVar("rag_kit_query_vectors", default=None)
+_kept: ContextVar[QueryVectors | None] = ContextVar("rag_kit_query_vectors", default=None)
 
 
 def keeps_query_vectors() -> bool:
@@ -53,9 +61,9 @@ def keeps_query_vectors() -> bool:
 
 
 @contextmanager
-def keep_query_vectors() -> Iterator[KeptVectors]:
+def keep_query_vectors() -> Iterator[QueryVectors]:
     """Have each query embedded at most once by each model in the block, also on threads and tasks started there."""
-    token = _kept.set(kept := KeptVectors())
+    token = _kept.set(kept := QueryVectors(_MEASURED))
     try:
         yield kept
     finally:
@@ -111,7 +119,7 @@ async def _embed(embeddings: Embeddings, kind: Literal["query", "documents"], te
     if kept is not None and isinstance(vectors, list):
         # a model around another one may have saved the inner one's time
         saved_inside = kept.saved - saved_before
-        kept.put(embeddings, texts, vectors, time.perf_counter() - started + saved_inside)
+        kept.keep(embeddings, texts, vectors, time.perf_counter() - started + saved_inside)
     return vectors
 
 

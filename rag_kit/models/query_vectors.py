@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
@@ -18,97 +18,78 @@ from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError
-from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
+from rag_kit.models.clients import (
+    QueryVectors,
+    aembed_documents,
+    aembed_query,
+    embed_documents,
+    embed_query,
+)
 
 Vector = Sequence[float]
 
 # Share of a vector's length: an instruction for queries moves it by some hundredths, another batch by less than this.
 _MAX_DISTANCE = 1e-3
-_REMEMBERED = 256  # vectors; as many branches as run at a time in a process
 # by a model's id: whether it embeds questions as it embeds documents
 _embeds_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
 
 
-class QueryVectors:
-    """The vectors of a retriever's last queries, so that none is embedded twice."""
+class _Prepared(QueryVectors):
+    """The vectors that the searches of one call share; ``awaited`` are being made, or took too long: the error."""
 
     def __init__(self) -> None:
-        self._vectors: OrderedDict[str, tuple[Any, Vector]] = OrderedDict()  # with the model of each
-        self._model: Any = None
-
-    def keep(self, query: str, vector: Vector, model: Any = None) -> None:
-        """Remember a vector; forget the oldest beyond 256, and all of another model. Threads may call it at once."""
-        earlier, self._model = self._model, model
-        if earlier is not None and earlier is not model:
-            self._vectors = OrderedDict()
-        self._vectors.pop(query, None)  # so that it moves to the end
-        self._vectors[query] = model, vector
-        while len(self._vectors) > _REMEMBERED:
-            self._vectors.popitem(last=False)
-
-    def get(self, query: str, model: Any = None) -> Vector | None:
-        """Return the vector of a query, if it is one of the last, and this model made it."""
-        made_by, vector = self._vectors.get(query, (None, None))
-        return vector if made_by is model else None
+        super().__init__(sys.maxsize)
+        self.awaited: dict[tuple[int, str], Exception | None] = {}
 
 
-class _Shared(NamedTuple):
-    """A vector that the searches of one call share: None while it is being made, an error if that took too long."""
-
-    vector: Vector | Exception | None
-    owners: tuple[Any, Any]  # retriever and model, so that no others have their ids
-
-
-_Key = tuple[int, int, str]  # the ids of retriever and model, and the query
-_shared: ContextVar[dict[_Key, _Shared] | None] = ContextVar("rag_kit_shared_vectors", default=None)
+_prepared: ContextVar[_Prepared | None] = ContextVar("rag_kit_prepared_vectors", default=None)
 
 
 @contextmanager
 def share_vectors() -> Iterator[None]:
     """Let the searches in this block share the vectors that `prepare_vectors` embeds."""
-    token = _shared.set({} if _shared.get() is None else _shared.get())
+    token = _prepared.set(_prepared.get() or _Prepared())
     try:
         yield
     finally:
-        _shared.reset(token)
+        _prepared.reset(token)
 
 
-async def prepare_vectors(owner: Any, model: Any, queries: Sequence[str]) -> None:
-    """Embed a retriever's queries in one request, if the model can, and keep the vectors for this `share_vectors`."""
-    shared = _shared.get()
-    if shared is None or model is None:
+async def prepare_vectors(model: Any, queries: Sequence[str]) -> None:
+    """Embed queries in one request, if the model can, and keep the vectors for this `share_vectors`."""
+    prepared = _prepared.get()
+    if prepared is None or model is None:
         return
-    owners = (owner, model)
-    keys: list[_Key] = [(id(owner), id(model), query) for query in dict.fromkeys(queries)]
-    missing = [key for key in keys if key not in shared or shared[key].vector is None]
+    awaited = prepared.awaited
+    keys = {query: (id(model), query) for query in queries if prepared.get(model, query) is None}
+    missing = [query for query, key in keys.items() if awaited.get(key) is None]
     if not missing:
         return
-    shared.update(dict.fromkeys(missing, _Shared(None, owners)))
-    vectors = await embed_together(model, [query for *_, query in missing])
-    for number, key in enumerate(missing):
+    awaited.update({keys[query]: None for query in missing})
+    vectors = await embed_together(model, missing)
+    for number, query in enumerate(missing):
         if vectors is not None:
-            shared[key] = _Shared(vectors[number], owners)
-        elif shared[key].vector is None:  # not replaced by an error in `give_up_vectors`
-            del shared[key]
+            prepared.keep(model, query, vectors[number])
+        if vectors is not None or awaited.get(keys[query]) is None:  # not replaced by an error meanwhile
+            awaited.pop(keys[query], None)
 
 
 def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None:
     """Keep a time-out in place of the vectors of these queries, so that no search waits for them again."""
-    shared = _shared.get()
-    if shared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
-        for key, entry in [*shared.items()]:
-            if entry.vector is None and key[2] in queries:
-                shared[key] = entry._replace(vector=error)
+    prepared = _prepared.get()
+    if prepared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
+        for key, earlier in [*prepared.awaited.items()]:
+            if earlier is None and key[1] in queries:
+                prepared.awaited[key] = error
 
 
-def prepared_vector(owner: Any, model: Any, query: str) -> Vector | None:
+def prepared_vector(model: Any, query: str) -> list[float] | None:
     """Return the vector that `prepare_vectors` made of a query, None if none; raise if that took too long."""
-    entry = (_shared.get() or {}).get((id(owner), id(model), query))
-    if entry is None:
+    if (prepared := _prepared.get()) is None:
         return None
-    if isinstance(entry.vector, Exception):
-        raise copy(entry.vector)  # several threads may raise it
-    return entry.vector
+    if error := prepared.awaited.get((id(model), query)):
+        raise copy(error)  # several threads may raise it
+    return prepared.get(model, query)
 
 
 def embed_query_step(model: Embeddings, query: str) -> Step[list[float]]:

@@ -139,7 +139,7 @@ async def embed_first(retriever: Any, query: str) -> None:
             model = part.index.embeddings
             with suppress(ModelError):  # the searches embed for themselves then, and report the failure
                 vector = await embed_query_step(model, query)
-                part.query_vectors.keep(query, vector, model)
+                part.query_vectors.keep(model, query, vector)
 
 
 def rows_retriever(

@@ -69,12 +69,12 @@ class VectorRetriever(RagKitRetriever):
     async def prepare(self, queries: Sequence[str]) -> None:
         """Embed the queries in one request, where the model can and the store finds the same by vector."""
         if self.searches_together and _finds_alike_by_vector(self.vectorstore):
-            await prepare_vectors(self, self.vectorstore.embeddings, queries)
+            await prepare_vectors(self.vectorstore.embeddings, queries)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         store = self.vectorstore
-        vector = prepared_vector(self, store.embeddings, query) if _finds_alike_by_vector(store) else None
-        return await self._nearest(query if vector is None else [*vector], call)
+        vector = prepared_vector(store.embeddings, query) if _finds_alike_by_vector(store) else None
+        return await self._nearest(query if vector is None else vector, call)
 
     async def _nearest(self, sought: str | list[float], call: Call, static: Any = None) -> list[Document]:
         """Search the store for a text, or for a vector, under the filter of the call.

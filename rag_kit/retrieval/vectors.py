@@ -13,13 +13,14 @@ from pydantic import Field
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import (
+    QueryVectors,
     aembed_documents,
     aembed_query,
     embed_documents,
     embed_query,
     keeps_query_vectors,
 )
-from rag_kit.models.query_vectors import QueryVectors, embed_query_step, prepare_vectors, prepared_vector
+from rag_kit.models.query_vectors import embed_query_step, prepare_vectors, prepared_vector
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.text.language import detect_language
@@ -55,26 +56,26 @@ class ByVectorRetriever(RagKitRetriever):
         """Embed the queries in one request, where the model can."""
         model, is_measured = self._model(), keeps_query_vectors()
         # where time is measured, known queries are embedded again
-        unknown = [query for query in queries if is_measured or self.query_vectors.get(query, model) is None]
+        unknown = [query for query in queries if is_measured or self.query_vectors.get(model, query) is None]
         readable = [query for query in unknown if self.reads(query)]
         if readable:
-            await prepare_vectors(self, model, readable)
+            await prepare_vectors(model, readable)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search by the query's vector: a remembered one, else one embedded with other queries, else a new one."""
         model = self._model()
-        vector = None if keeps_query_vectors() else self.query_vectors.get(query, model)
+        vector = None if keeps_query_vectors() else self.query_vectors.get(model, query)
         if vector is None:
-            vector = prepared_vector(self, model, query)
+            vector = prepared_vector(model, query)
         if vector is None:
             vector = await embed_query_step(model, query)
         documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
-        self.query_vectors.keep(query, vector, model)
+        self.query_vectors.keep(model, query, vector)
         return documents
 
     def kept_vector(self, query: str) -> Sequence[float] | None:
         """Return the vector of one of the last queries, if the present model made it."""
-        return self.query_vectors.get(query, self._model())
+        return self.query_vectors.get(self._model(), query)
 
 
 def reads(model: Any, query: str) -> bool:

@@ -25,7 +25,7 @@ from rag_kit.evaluation.runs.evaluating import load_object
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import BM25Index
 from rag_kit.models import embedding_model
-from rag_kit.models.clients import KeptVectors
+from rag_kit.models.clients import QueryVectors
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.vector_cache import CachedEmbeddings
 from rag_kit.retrieval.base import RagKitRetriever
@@ -224,7 +224,7 @@ def run_pipeline(
     *,
     depth: int,
     spans: SpanRecall | None = None,
-    kept: KeptVectors | None = None,
+    kept: QueryVectors | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> PipelineRun:
     """Ask every query by ``invoke``, one after another, for ``depth`` passages.
@@ -233,7 +233,7 @@ def run_pipeline(
     """
     for example in examples[:_WARM_UP]:
         _ask_pipeline(pipeline, example, depth)
-    run, kept = PipelineRun(), kept or KeptVectors()
+    run, kept = PipelineRun(), kept or QueryVectors()
     for number, example in enumerate(examples, start=1):
         start, saved = time.perf_counter(), kept.saved
         documents = _ask_pipeline(pipeline, example, depth)

@@ -13,7 +13,7 @@ from rag_kit.concurrency import fan_out
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.models.query_vectors import QueryVectors
+from rag_kit.models.clients import QueryVectors
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, ExactVectorRetriever, explain, index_retriever
 from rag_kit.retrieval.hybrid import HybridRetriever
 
@@ -135,13 +135,13 @@ def test_a_fusion_of_ones_own_has_no_feedback(tmp_path):
 
 def test_the_vectors_of_queries_asked_at_once_are_all_kept():
     """Two threads used to replace each other's table, and a query lost its feedback; the table stays bounded."""
-    kept = QueryVectors()
+    kept, model = QueryVectors(), WordVectors()
     names = [f"query {number}" for number in range(200)]
-    fan_out([partial(kept.keep, name, [1.0]) for name in names], max_concurrency=32)
-    assert all(kept.get(name) == [1.0] for name in names)
+    fan_out([partial(kept.keep, model, name, [1.0]) for name in names], max_concurrency=32)
+    assert all(kept.get(model, name) == [1.0] for name in names)
     for number in range(256):
-        kept.keep(f"later {number}", [0.0])
-    assert kept.get("query 0") is None and kept.get("later 0") == [0.0]
+        kept.keep(model, f"later {number}", [0.0])
+    assert kept.get(model, "query 0") is None and kept.get(model, "later 0") == [0.0]
 
 
 def test_documents_of_an_index_may_be_identified_by_a_field(tmp_path):
