@@ -119,10 +119,22 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
 
 
 async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:
-    """Send a request with a bound on the reply; if the reply is cut off there, ask once more with twice the bound.
+    """Send a request with a bound on the reply, in plain text or by ``bind``, a method of structured output.
+
+    Returns None if the model does not have that method, and an error of which another method may be the cure; every
+    other failure is raised as a ``ModelError``.
+    """
+    reply = await _ask_twice(call, messages, bind)
+    if bind is None and isinstance(reply, Exception):
+        raise call.failed(reply)
+    return reply
+
+
+async def _ask_twice(call: ModelCall, messages: list[Any], bind: Method | None) -> Any:
+    """Send a request; if the reply is cut off at its bound, ask once more with twice the bound.
 
     A reply that repeats itself would only get longer: it is asked for again with a penalty on repetition, if the model
-    takes one. Returns None if ``bind``, a method of structured output, does not exist for the model.
+    takes one.
     """
     bound = call.bound
     runnable = call.runnable(bind, bound)
@@ -143,14 +155,6 @@ async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None =
         again = await ask(call, call.runnable(bind, bound), messages) if call.has_penalty else reply
         return reply if isinstance(again, Exception) else again
     return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)
-
-
-async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
-    """Ask the model; every failure is raised as a ``ModelError``."""
-    reply = await ask_within(call, messages)
-    if isinstance(reply, Exception):
-        raise call.failed(reply)
-    return reply
 
 
 async def format_prompt(call: ModelCall) -> list[BaseMessage]:
@@ -212,7 +216,7 @@ def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: in
 
 async def ask_for_reply(call: ModelCall) -> TextReply:
     """Ask for a text, with a shorter prompt if the first was too long; a refusal or an empty reply is an error."""
-    message = await ask_fitted(call, partial(ask_for_value, call))
+    message = await ask_fitted(call, partial(ask_within, call))
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
     return text_reply(message)

@@ -57,40 +57,25 @@ _FINAL_CODES = {
     "model_not_found", "not_found_error", "NotFoundError",
     "context_length_exceeded", "insufficient_quota", "billing_hard_limit_reached", "content_filter",
 }  # fmt: skip
-_CLASSES: dict[type[BaseException], Failure] = {
-    core.ContextOverflowError: Failure.REFUSED_FOR_GOOD,
-    core.ModelAuthenticationError: Failure.UNAUTHORIZED,
-    core.ModelPermissionDeniedError: Failure.UNAUTHORIZED,
-    core.ModelRateLimitError: Failure.RATE_LIMITED,
-    core.ModelTimeoutError: Failure.TIMEOUT,
-    core.ModelConnectionError: Failure.CONNECTION,
-    core.ModelAPIError: Failure.SERVER,
-    core.ModelInvalidRequestError: Failure.REFUSED,
-    core.ModelNotFoundError: Failure.REFUSED,
-    core.OutputParserException: Failure.OUTPUT,
-    ModelUnauthorizedError: Failure.UNAUTHORIZED,
-    ModelUnreachableError: Failure.CONNECTION,
-    ModelOutputError: Failure.OUTPUT,
-    UnusableReplyError: Failure.OUTPUT,
-    BranchTimeoutError: Failure.TIMEOUT,
-    TimeoutError: Failure.TIMEOUT,
-    ConnectionError: Failure.CONNECTION,
-    NotImplementedError: Failure.REFUSED,
-    ValidationError: Failure.OUTPUT,
-    json.JSONDecodeError: Failure.OUTPUT,
-    RecursionError: Failure.OUTPUT,  # a client's own JSON parser, on an answer that is nested deeply
-}
-# SDKs that LangChain's tree does not cover, and those that a user's own function calls; none is imported to find out.
-_NAMES = {
-    "RateLimitError": Failure.RATE_LIMITED,
-    "APITimeoutError": Failure.TIMEOUT,
-    "TimeoutException": Failure.TIMEOUT,
-    "LengthFinishReasonError": Failure.OUTPUT,
-    "ContentFilterFinishReasonError": Failure.OUTPUT,
-    "APIConnectionError": Failure.CONNECTION,
-    "TransportError": Failure.CONNECTION,
-    "InternalServerError": Failure.SERVER,
-}
+# Names are of SDKs that LangChain's tree does not cover, and that a user's own function calls: none is imported.
+_CLASSES: dict[Failure, tuple[type[BaseException] | str, ...]] = {
+    Failure.REFUSED_FOR_GOOD: (core.ContextOverflowError,),
+    Failure.UNAUTHORIZED: (core.ModelAuthenticationError, core.ModelPermissionDeniedError, ModelUnauthorizedError),
+    Failure.RATE_LIMITED: (core.ModelRateLimitError, "RateLimitError"),
+    Failure.TIMEOUT: (
+        core.ModelTimeoutError, BranchTimeoutError, TimeoutError, "APITimeoutError", "TimeoutException",
+    ),
+    Failure.CONNECTION: (
+        core.ModelConnectionError, ModelUnreachableError, ConnectionError, "APIConnectionError", "TransportError",
+    ),
+    Failure.SERVER: (core.ModelAPIError, "InternalServerError"),
+    Failure.REFUSED: (core.ModelInvalidRequestError, core.ModelNotFoundError, NotImplementedError),
+    Failure.OUTPUT: (  # RecursionError: of a client's own JSON parser, on an answer that is nested deeply
+        core.OutputParserException, ModelOutputError, UnusableReplyError, ValidationError, json.JSONDecodeError,
+        RecursionError, "LengthFinishReasonError", "ContentFilterFinishReasonError",
+    ),
+}  # fmt: skip
+_BY_CLASS = {cls: failure for failure, classes in _CLASSES.items() for cls in classes}
 _MESSAGES = {
     Failure.OUTPUT: "The answer of the {what} endpoint{place} could not be used: {text}.{advice}",
     Failure.LOOP: "The model's asynchronous client{place} holds connections of another event loop, which may be "
@@ -178,7 +163,7 @@ def _failure_of_one(error: BaseException) -> Failure | None:
             return Failure.REFUSED_FOR_GOOD
         by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
         return by_status.get(status, Failure.REFUSED)
-    failures = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
+    failures = (_BY_CLASS.get(cls) or _BY_CLASS.get(cls.__name__) for cls in type(error).__mro__)
     return next(filter(None, failures), None)
 
 

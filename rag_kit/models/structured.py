@@ -35,7 +35,7 @@ from rag_kit.errors import (
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
-from .calls import ask_fitted, ask_for_value, ask_within
+from .calls import ask_fitted, ask_within
 from .failures import Failure, classify
 from .json_text import values_before_loop
 from .model_call import CallLimits, Method, ModelCall
@@ -94,7 +94,7 @@ class Ladder:
             with_form = method in ("json_mode", "text")
             sent = await self._with_instructions(messages) if with_form else messages
             bind = None if is_text else partial(_bind_method, method, self.target)
-            reply = await (ask_for_value(call, sent) if is_text else ask_within(call, sent, bind))
+            reply = await ask_within(call, sent, bind)
             if reply is None:
                 continue  # the model does not have this method
             if isinstance(reply, Exception) and classify(reply) is Failure.REFUSED:
@@ -122,7 +122,7 @@ class Ladder:
         explained = _describe_in_chinese(str(problem)) if call.language == "zh" else str(problem)
         values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": explained}
         messages = await render_kit_prompt("repair_json", call.language, values)
-        reply = await (ask_for_value(call, messages) if bind is None else ask_within(call, messages, bind))
+        reply = await ask_within(call, messages, bind)
         value = self._read(reply, lines=bind is None)
         if isinstance(value, UnreadableError):
             raise ModelOutputError(

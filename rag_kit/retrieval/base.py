@@ -22,7 +22,7 @@ from rag_kit.documents import add_note, combine_filters, validate_filter
 from rag_kit.documents.fields import fields_of_filter, read_fields
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.query_vectors import share_vectors
+from rag_kit.models.clients import share_vectors
 from rag_kit.models.runnables import has_listeners, silent_manager
 from rag_kit.retrieval.call import ALL, Call, Job, group_queries, plural
 from rag_kit.retrieval.fields import (

@@ -24,9 +24,9 @@ from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_
 from rag_kit.documents import Filter, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
+from rag_kit.models.clients import give_up_vectors, share_vectors
 from rag_kit.models.json_cache import call_key
 from rag_kit.models.model_call import is_extractive, watch_stand_ins
-from rag_kit.models.query_vectors import give_up_vectors, share_vectors
 from rag_kit.models.runnables import NOSTREAM, callbacks_below, is_kit_retriever
 from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.retrieval.fusion import Search

@@ -15,7 +15,7 @@ from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.views import KeywordView, SparseView
-from rag_kit.models.query_vectors import embed_query_step
+from rag_kit.models.clients import embed_query_step
 from rag_kit.models.runnables import has_listeners
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.bm25 import BM25Retriever

@@ -16,7 +16,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents import compile_filter
-from rag_kit.models.query_vectors import prepare_vectors, prepared_vector
+from rag_kit.models.clients import prepare_vectors, prepared_vector
 from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.call import Call

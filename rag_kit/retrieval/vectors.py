@@ -18,9 +18,11 @@ from rag_kit.models.clients import (
     aembed_query,
     embed_documents,
     embed_query,
+    embed_query_step,
     keeps_query_vectors,
+    prepare_vectors,
+    prepared_vector,
 )
-from rag_kit.models.query_vectors import embed_query_step, prepare_vectors, prepared_vector
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.text.language import detect_language

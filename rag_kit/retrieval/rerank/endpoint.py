@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrou
 from pydantic import SecretStr
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.calls import ask_for_value
+from rag_kit.models.calls import ask_within
 from rag_kit.models.http import with_http_clients
 from rag_kit.models.model_call import ModelCall
 from rag_kit.models.providers import with_url
@@ -103,7 +103,7 @@ class EndpointReranker(Reranker):
 
 async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
     """Ask for a score of each text behind the first, which is the query; ``None`` for a text that got none."""
-    reply = await ask_for_value(call, texts)
+    reply = await ask_within(call, texts)
     rows = reply.get("results") if isinstance(reply, dict) else reply
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ModelOutputError(

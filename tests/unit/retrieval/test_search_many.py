@@ -24,8 +24,7 @@ from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.models.clients import QueryVectors
-from rag_kit.models.query_vectors import embed_together
+from rag_kit.models.clients import QueryVectors, embed_together
 from rag_kit.retrieval import (
     BM25Retriever,
     EnsembleRetriever,
