@@ -125,9 +125,10 @@ class _Reader:
         whole = {field: {**entries}}
         operator, has_value = _take(entries, _OPERATOR), not entries.keys().isdisjoint(_VALUE)
         operand, pairs = _take(entries, _VALUE), {}
-        if has_neither := operator is None and not has_value:  # then its operators are keys
+        if operator is None and not has_value:  # then its operators are keys
             pairs = {name: entries.pop(name) for name in [*entries] if name not in LOGIC}
-        if why := "it has no value" if has_neither and not pairs else _not_understood(entries):
+        # a value that is null asks for documents without the field, one that was left out for nothing
+        if why := _not_understood(entries) if has_value or pairs else "it has no value":
             return self._drop(whole, why)
         if pairs:
             read = [self._read_operator(field, *pair, negated, depth) for pair in pairs.items()]

@@ -228,6 +228,9 @@ STROKE_SINCE = {"$and": [{"year": {"$gte": 2010}}, {"mesh": {"$contains": "Strok
         ({"field": "author", "near": "Lee"}, None),
         ({**LEE_IS, "logic": "xor"}, None),
         ({"field": "author"}, None),
+        ({"field": "author", "operator": "eq"}, None),
+        ({"author": {"operator": "ne"}}, None),
+        ({"field": "author", "operator": "eq", "value": None}, {"author": {"$exists": False}}),
         ({"join": "xor", "conditions": {"author": "Lee", "year": 2010}}, None),
     ],
 )  # fmt: skip
