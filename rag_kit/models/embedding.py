@@ -74,22 +74,18 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
     def build() -> Embeddings:
         from langchain.embeddings import init_embeddings
 
-        arguments = settings
-        if provider in OPENAI:
-            from .http import with_http_clients
+        if provider not in OPENAI:
+            return init_embeddings(model, provider=provider, **settings)
+        from .http import AsyncEmbeddingClient, EmbeddingClient, with_http_clients
 
-            # Counting tokens would download a table from the network, and compatible servers want strings.
-            defaults: dict[str, Any] = {"check_embedding_ctx_length": False, "max_retries": RETRIES}
-            size = os.environ.get(BATCH) or BATCH_SIZE
-            chunk_size = read_number(BATCH, size, r"\d{1,9}", "texts; set a whole number of 1 or more")
-            defaults |= {"timeout": request_seconds(), "chunk_size": int(chunk_size)}
-            arguments = with_http_clients({**defaults, **settings})
-        made: Any = init_embeddings(model, provider=provider, **arguments)
-        if provider in OPENAI:
-            from .http import AsyncEmbeddingClient, EmbeddingClient
-
-            made.client = made.client and EmbeddingClient(made.client, made)
-            made.async_client = AsyncEmbeddingClient(made.async_client, made)
+        # Counting tokens would download a table from the network, and compatible servers want strings.
+        defaults: dict[str, Any] = {"check_embedding_ctx_length": False, "max_retries": RETRIES}
+        size = os.environ.get(BATCH) or BATCH_SIZE
+        chunk_size = read_number(BATCH, size, r"\d{1,9}", "texts; set a whole number of 1 or more")
+        defaults |= {"timeout": request_seconds(), "chunk_size": int(chunk_size)}
+        made: Any = init_embeddings(model, provider=provider, **with_http_clients({**defaults, **settings}))
+        made.client = made.client and EmbeddingClient(made.client, made)
+        made.async_client = AsyncEmbeddingClient(made.async_client, made)
         return cast("Embeddings", made)
 
     return make(name, build)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,7 @@ class _Reader:
         join = join_of(word)
         items = [item for item in value if join_of(item) != "and"] if isinstance(value, list) else [value]
         # [a, "or", b] and [{"field": ..., "logic": "or"}, b] leave open which conditions the word is about
-        is_open = len(items) > 1 and any(isinstance(item, str) or _has_word(item) for item in items)
+        is_open = len(items) > 1 and any(_is_word(item) or _has_word(item) for item in items)
         if join is None or is_open:
             return self._drop(value, "how its conditions are joined is not clear; allowed: and, or, not")
         below = negated != (join == "not")
@@ -169,6 +170,11 @@ def _field_key(entries: Any) -> str | None:
     ):
         return None
     return next((name for name in _FIELD if isinstance(entries.get(name), str)), None)
+
+
+def _is_word(item: Any) -> bool:
+    """Tell whether an entry of a list is a word that may join the others, and no condition such as "year > 2010"."""
+    return isinstance(item, str) and not re.search(r"[<>=≤≥\d]", item)
 
 
 def _has_word(item: Any) -> bool:

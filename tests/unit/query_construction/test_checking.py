@@ -379,7 +379,8 @@ def nested(depth: int) -> Any:
     ("answer", "told"),
     [
         ({"filter": "year > 2010"}, "'year > 2010': it is no form of a filter"),
-        ({"filter": ["year > 2010", {"year": 2011}]}, "'year > 2010'"),
+        ({"filter": ["year > 2010", {"year": 2011}]}, "'year > 2010': it is no form of a filter"),
+        ({"filter": [{"year": 2010}, "^", {"year": 2011}]}, "joined is not clear"),
         ({"filter": 7}, "'7': it is no form of a filter"),
         ({"filter": nested(40)}, "nested deeper"),
         ({"filter": None, "limit": -4}, "limit -4"),
