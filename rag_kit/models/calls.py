@@ -134,7 +134,7 @@ async def _ask_twice(call: ModelCall, messages: list[Any], bind: Method | None) 
     """Send a request; if the reply is cut off at its bound, ask once more with twice the bound.
 
     A reply that repeats itself would only get longer: it is asked for again with a penalty on repetition, if the model
-    takes one.
+    takes one, and in a form that ends.
     """
     bound = call.bound
     runnable = call.runnable(bind, bound)
@@ -151,7 +151,7 @@ async def _ask_twice(call: ModelCall, messages: list[Any], bind: Method | None) 
     if call.sent_bound != bound or call.watch.started or finish_of(message) != "length":
         return reply
     if ends_in_loop(written_text(reply), counting=bind is not None):
-        call.repeats = True
+        call.repeats = call.is_ending = True
         again = await ask(call, call.runnable(bind, bound), messages) if call.has_penalty else reply
         return reply if isinstance(again, Exception) else again
     return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)

@@ -105,12 +105,13 @@ class ModelCall:
     ``config`` says which prompt ran. The rest is about the model that is asked now, of several that stand by for each
     other: ``retries_left``; ``sent_bound``, the bound on the reply in the last request, None where the model's class
     takes none; ``failure``, the error of the last request; ``repeats``: a reply repeated itself, so that the next
-    requests penalize repetition.
+    requests penalize repetition; ``is_ending``: the next ones are asked in a form that ends (`ending.ending_schema`).
     """
 
     sent_bound: int | None
     failure: Exception | None
     repeats: bool
+    is_ending: bool
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class ModelCall:
         self.inner_model, self.endpoint, self._route = route.model, endpoint_of(route.model), route
         self.retries_left = route.retries + (0 if route.next_after else self._max_retries)
         self.sent_bound = self.failure = None
-        self.repeats = False
+        self.repeats = self.is_ending = False
 
     @property
     def has_penalty(self) -> bool:

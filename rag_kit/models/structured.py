@@ -36,6 +36,7 @@ from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .calls import ask_fitted, ask_within
+from .ending import ending_schema
 from .failures import Failure, classify
 from .json_text import values_before_loop
 from .model_call import CallLimits, Method, ModelCall
@@ -52,6 +53,7 @@ RAISE: Final = object()
 
 METHODS = ("json_schema", "function_calling", "json_mode", "text")
 _MAX_REPLY = 20_000
+_TOKENS_PER_CHAR = 2  # of Chinese, where the model's vocabulary has little of it
 
 
 class Ladder:
@@ -93,7 +95,7 @@ class Ladder:
             # providers want the word JSON, and plain text the form, in the prompt
             with_form = method in ("json_mode", "text")
             sent = await self._with_instructions(messages) if with_form else messages
-            bind = None if is_text else partial(_bind_method, method, self.target)
+            bind = None if is_text else partial(self._bind, method)
             reply = await ask_within(call, sent, bind)
             if reply is None:
                 continue  # the model does not have this method
@@ -114,6 +116,12 @@ class Ladder:
             was_unfit = True
         raise AssertionError("plain text is always possible")
 
+    def _bind(self, method: str, model: Any, arguments: Mapping[str, Any]) -> Runnable[Any, Any] | None:
+        """Bind the model to a method; after a reply that did not end or fit, in a form that ends."""
+        tokens = min(self.call.max_reply, self.call.bound)
+        chars = tokens // _TOKENS_PER_CHAR if self.call.is_ending else None
+        return _bind_method(method, self.target, chars, model, arguments)
+
     async def _repair(self, text: str, problem: UnreadableError, bind: Method | None) -> Any:
         """Show the model its answer and what is wrong with it, once, by the same method."""
         if not text.strip():
@@ -122,7 +130,11 @@ class Ladder:
         explained = _describe_in_chinese(str(problem)) if call.language == "zh" else str(problem)
         values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": explained}
         messages = await render_kit_prompt("repair_json", call.language, values)
+        call.is_ending = True
         reply = await ask_within(call, messages, bind)
+        if isinstance(reply, Exception) and classify(reply) is Failure.REFUSED:
+            call.is_ending = False  # the endpoint knows no bounds in a schema
+            reply = await ask_within(call, messages, bind)
         value = self._read(reply, lines=bind is None)
         if isinstance(value, UnreadableError):
             raise ModelOutputError(
@@ -140,7 +152,12 @@ class Ladder:
             problem = UnreadableError(self.call.without_secrets(reply), refused=refused)
         else:
             try:
-                return read_reply(reply, self.target, lines=lines)
+                value = read_reply(reply, self.target, lines=lines)
+                if self.call.repeats:
+                    write_note(
+                        f"{self.title}: the model repeated itself; it was asked again for a shorter reply"
+                    )
+                return value
             except UnreadableError as error:
                 problem = error
         if problem.refused:
@@ -193,9 +210,12 @@ def _describe_in_chinese(problem: str) -> str:
 
 
 def _bind_method(
-    method: str, target: Target, model: Any, arguments: Mapping[str, Any]
+    method: str, target: Target, chars: int | None, model: Any, arguments: Mapping[str, Any]
 ) -> Runnable[Any, Any] | None:
-    """Bind the model to a method and further arguments; None if it lacks the method."""
+    """Bind the model to a method and further arguments; None if it lacks the method.
+
+    The schema is bounded, where that is possible, so that the reply ends after about ``chars`` characters.
+    """
     if not isinstance(model, BaseChatModel) or (
         type(model).with_structured_output is BaseChatModel.with_structured_output
         and type(model).bind_tools is BaseChatModel.bind_tools
@@ -206,8 +226,11 @@ def _bind_method(
     if method == "json_schema" and hasattr(model, "root_client"):
         # Given a class, the OpenAI client parses the reply and drops its text if that fails; given a schema it returns
         # the text, which can be repaired.
-        strict = strict_schema(target.json_schema)
-        schema = strict or copy.deepcopy(target.json_schema)
+        wanted = (
+            target.json_schema if chars is None else ending_schema(target.json_schema, chars, target.model)
+        )
+        strict = strict_schema(wanted)
+        schema = strict or copy.deepcopy(wanted)
         if "strict" in inspect.signature(model.with_structured_output).parameters:
             options["strict"] = strict is not None
     try:

@@ -153,6 +153,34 @@ def test_an_object_that_does_not_fit_is_repaired_by_the_same_method(
     assert result.calls == 2 + len(refuse)
 
 
+def _sent_fields(chat: Any) -> Any:
+    """Return the fields of the JSON schema that a request has."""
+    return chat.body["response_format"]["json_schema"]["schema"]["properties"]
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_repair_is_asked_for_in_a_form_that_ends(call: Any, is_refused: bool) -> None:
+    """The first request has a form that all providers take; the repair bounds it, unless the endpoint refuses that."""
+    refused = [error(400, "maxLength is not supported")] if is_refused else []
+    with OpenAIServer([text('{"queries": ["a", "b'), *refused, GOOD]) as server:
+        result = call(server)
+    assert (result.value, result.method, result.repaired) == (Queries(**GOOD), "json_schema", True)
+    first, bounded = _sent_fields(server.chats[0])["queries"], _sent_fields(server.chats[1])["queries"]
+    assert first["items"] == {"type": "string"} and not {"minItems", "maxItems"} & first.keys()
+    assert bounded["minItems"] == 1 and bounded["maxItems"] * bounded["items"]["maxLength"] <= 4_096 // 2
+    if is_refused:
+        assert _sent_fields(server.chats[2])["queries"] == first
+
+
+def test_a_score_of_the_repair_is_one_of_the_tenths(call: Any) -> None:
+    """A grammar made of a schema knows no largest number, but it knows the words of a list."""
+    good = {"relevant": True, "score": 0.7, "reason": "It says so."}
+    with OpenAIServer([text('{"relevant": true, "score": 7, "reason": ""}'), good]) as server:
+        assert call(server, Grade).value.score == 0.7
+    scores = [_sent_fields(chat)["score"].get("enum") for chat in server.chats]
+    assert scores == [None, [number / 10 for number in range(11)]]
+
+
 def test_prose_sends_only_this_call_to_text(call: Any) -> None:
     """A bad answer is asked for again in text; the next call begins at the top."""
     with OpenAIServer(["I like cats.", GOOD, GOOD]) as server:
@@ -473,13 +501,14 @@ LOOP = '{"queries": ["a", "b", ' + '"b", ' * 60
 
 
 def test_a_reply_that_repeats_itself_is_asked_for_again_with_a_penalty(call: Any) -> None:
-    """The same method and bound; the second reply is whole, so that there is nothing to note."""
+    """The same method and bound, in a form that ends, which is noted: it may have no room for all."""
     with OpenAIServer([truncated(LOOP), GOOD]) as server, use_notes() as notes:
         result = call(server)
     assert (result.value, result.method, result.calls) == (Queries(**GOOD), "json_schema", 2)
     assert [chat.body.get("frequency_penalty") for chat in server.chats] == [None, 1.0]
     assert server.chats[0].body["max_tokens"] == server.chats[1].body["max_tokens"]
-    assert notes.texts == []
+    assert "maxItems" in _sent_fields(server.chats[1])["queries"]
+    assert notes.texts == ["Queries: the model repeated itself; it was asked again for a shorter reply"]
 
 
 @pytest.mark.parametrize("refuse", [set(), {"json_schema"}, {"json_schema", "tools", "json_object"}])
