@@ -6,7 +6,7 @@ Nothing is fetched: links and images are attributes that are dropped or printed,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ _BLOCK = frozenset(
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html li main menu nav ol p pre search section summary table "
     "tbody td tfoot th thead tr ul caption legend".split()
 )
-_PARTS = frozenset("caption dd dt legend li summary tbody td tfoot th thead tr".split())  # of blocks  # noqa: SIM905
 _CODE = ("code", "kbd", "samp", "tt")
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)
@@ -35,7 +34,9 @@ _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
 _TABLE = Path(__file__).with_name("list_styles.txt").read_text(encoding="utf-8")
 # style of numbers -> its names in attributes and in style sheets
 _LIST_STYLES = {style: names.split() for style, names in (line.split(":") for line in _TABLE.splitlines())}
-_MAX_DEPTH = 250  # elements within each other, of which each needs calls within calls
+_MAX_DEPTH = (
+    500  # elements within each other; each needs calls within calls, and the parser stops at some depth
+)
 _MAX_NAME = 60  # characters of a name in a table that has tables in its cells
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 # where a block in a line begins or ends, which is written between form feeds
@@ -46,63 +47,21 @@ _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 _Row = tuple[Any, list[tuple[str, int, int]], list[str]]
 
 
-class _Shallow:
-    """A target of lxml's parser that builds a tree which is not too deep, and leaves hidden elements out.
-
-    Below a depth, a block ends all open elements, as if their end tags had been forgotten. The parser itself stops at
-    some depth, and functions that go down the tree need a call for each level.
-    """
-
-    def __init__(self) -> None:
-        from lxml import etree, html
-
-        self._builder = etree.TreeBuilder(parser=html.HTMLParser())  # whose elements are those of HTML
-        self._are_open: list[bool] = []  # of the parser's open elements, whether the builder has them open
-        self._open: list[tuple[int, str]] = []  # index there, and tag, of each that the builder has open
-        self._hidden_at = 0  # depth of the open element that is hidden, from 1; 0 for none
-        self.close = self._builder.close
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if not self._hidden_at and tag not in ("head", "title") and _is_hidden(tag, attributes):
-            self._hidden_at = len(self._are_open) + 1
-        if not self._hidden_at:
-            depth = len(self._open)
-            if depth > 2 * _MAX_DEPTH or (depth > _MAX_DEPTH and tag in _BLOCK - _PARTS):
-                while len(self._open) > 2:  # all but html and body
-                    index, open_tag = self._open.pop()
-                    self._are_open[index] = False
-                    self._builder.end(open_tag)
-            self._open.append((len(self._are_open), tag))
-            self._builder.start(tag, dict(attributes))
-        self._are_open.append(not self._hidden_at)
-
-    def end(self, tag: str) -> None:
-        if self._are_open.pop():
-            self._open.pop()
-            self._builder.end(tag)
-        if len(self._are_open) < self._hidden_at:  # it was the hidden one
-            self._hidden_at = 0
-
-    def data(self, text: str) -> None:
-        if not self._hidden_at:
-            self._builder.data(text)
-
-
 def parse_html(text: str) -> Any:
-    """Parse an HTML text, however untidy; raises `Unreadable` if there is no element in it."""
+    """Parse an HTML text, however untidy; raises `Unreadable` if it has no element, or elements nested too deeply."""
     from lxml import etree, html
 
     data = text.encode("utf-8", "replace")
     options = {"no_network": True, "remove_comments": True, "remove_pis": True, "huge_tree": True}
     try:
         tree = html.document_fromstring(data, parser=html.HTMLParser(encoding="utf-8", **options))
-        if tree.xpath(f"boolean({'/*' * 2 * _MAX_DEPTH})"):  # /*/*/*...: some element is so deep
-            write_note(f"form of what is nested over {2 * _MAX_DEPTH} deep{LEFT_OUT}its text is read")
-            tree = etree.fromstring(data, etree.HTMLParser(encoding="utf-8", target=_Shallow(), **options))
-        return tree
     except (etree.ParserError, etree.XMLSyntaxError, AssertionError) as error:
         reason = f"no HTML element could be found ({error})"
         raise Unreadable(reason, "Check that the file is HTML") from error
+    if tree.xpath(f"boolean({'/*' * (_MAX_DEPTH + 1)})"):  # /*/*/*...: some element is so deep
+        reason = f"its elements are nested over {_MAX_DEPTH} deep (are end tags missing?)"
+        raise Unreadable(reason, "Open it in a browser and save its text")
+    return tree
 
 
 def html_title(tree: Any) -> str:
@@ -150,12 +109,8 @@ def _tidy_lines(text: str) -> str:
 
 
 def _is_skipped(node: Any) -> bool:
-    return not isinstance(node.tag, str) or _is_hidden(node.tag, node.attrib)
-
-
-def _is_hidden(tag: str, attributes: Mapping[str, str]) -> bool:
-    style = attributes.get("style")
-    return tag in _SKIP or "hidden" in attributes or bool(style and _HIDDEN.search(style))
+    style = node.get("style")
+    return node.tag in _SKIP or "hidden" in node.attrib or bool(style and _HIDDEN.search(style))
 
 
 def _blocks_of(node: Any) -> Iterator[str]:
