@@ -27,7 +27,7 @@ from rag_kit.indexing.readers.formats import (
 )
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_wanted
-from rag_kit.indexing.readers.parts import Context, Unreadable, open_regular
+from rag_kit.indexing.readers.parts import Context, Part, Unreadable, open_regular
 from rag_kit.indexing.readers.process import ReaderProcess
 
 Box: TypeAlias = tuple[float, float, float, float]
@@ -121,7 +121,8 @@ class Reader(AbstractContextManager["Reader"]):
             if user_reader:
                 documents = user_documents(user_reader, real)
             else:
-                documents = self._convert(real, format_name, Context(limits, ocr, self.keep is not None))
+                parts = self._convert(real, format_name, Context(limits, ocr, self.keep is not None))
+                documents = [Document(part.text, metadata=part.metadata) for part in parts]
         return _with_source(documents, path, real, base, format_name)
 
     def _default_limits(self, ocr: bool) -> ReadLimits:
@@ -150,10 +151,10 @@ class Reader(AbstractContextManager["Reader"]):
             real = _resolved(path, self.root)
             open_regular(real, limits.max_bytes).close()
             [answer] = self._convert(real, "pdf", Context(limits, ocr, quote=quote, page=page))
-        place = json.loads(answer.page_content)
+        place = json.loads(answer.text)
         return (place["page"], [tuple(box) for box in place["boxes"]]) if place else None
 
-    def _convert(self, path: Path, format_name: str, context: Context) -> list[Document]:
+    def _convert(self, path: Path, format_name: str, context: Context) -> list[Part]:
         """Convert a file in the reader process, or in a new one if that has ended, read enough, or has other limits."""
         with self._lock:
             if self._closed:

@@ -1,28 +1,52 @@
-"""The parent's side of a reader process: start, ask, kill."""
+"""The reader process, and the parent's side of it: start, ask, kill.
+
+The process takes one file at a time from standard input, and writes its parts as JSON lines. Protocol, one JSON object
+a line. In: ``{"path", "format"}`` and the fields of a `Context`. Out, for each request: any number of ``{"text",
+"metadata"}``, some with a ``picture``, and at the end ``{"done": true, "notes": [...]}`` or ``{"unreadable": reason,
+"advice": advice}``. Nothing that is executed crosses the pipe. After ``max_seconds`` of a file the kernel's alarm ends
+the process.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
-from base64 import b64decode
-from collections.abc import Callable
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
 
-from langchain_core.documents import Document
-
-from rag_kit.concurrency.notes import write_note
-from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, OverLimit, Unreadable
+from rag_kit.concurrency.notes import Notes, use_notes, write_note
+from rag_kit.indexing.readers.formats import KINDS, QUOTES, check_content
+from rag_kit.indexing.readers.limits import ReadLimits, follow_parent, forbid_network, limit_memory
+from rag_kit.indexing.readers.parts import (
+    LEFT_OUT,
+    SAVE_AGAIN,
+    Context,
+    OverLimit,
+    Part,
+    Unreadable,
+    open_regular,
+    reason_of,
+)
 
 _KEPT_VARIABLES = "PATH LANG LANGUAGE TZ TMPDIR TEMP TMP HOME LD_LIBRARY_PATH SYSTEMROOT".split()  # noqa: SIM905
 _PICTURES = 150 * 2**20  # bytes of all pictures of a file, in base64
 _SLACK = 2**20  # bytes for metadata and notes
 _ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surrogate pair)
+_RECURSION = 5_000  # calls within each other; parsers of nested files need more than Python's 1,000
+_MAX_ALARM = 1e6  # seconds
+_MAX_NOTES = 100  # on one file
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class ReaderProcess:
@@ -34,7 +58,7 @@ class ReaderProcess:
         self.owner = os.getpid()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in kill()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "rag_kit.indexing.readers.child", str(limits.max_memory)],
+            [sys.executable, "-P", "-m", __name__, str(limits.max_memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -54,10 +78,10 @@ class ReaderProcess:
 
     def convert(
         self, path: str, format_name: str, context: Context, keep: Callable[[bytes], str] | None = None
-    ) -> list[Document]:
-        """Convert one file to documents; raises `Unreadable`, whatever happens to the child.
+    ) -> list[Part]:
+        """Convert one file to its parts; raises `Unreadable`, whatever happens to the child.
 
-        ``keep`` stores the bytes of a picture and returns its name, which the metadata of its document get. The child
+        ``keep`` stores the bytes of a picture and returns its name, which the metadata of its part get. The child
         is killed when it sends too much, or when the wait is interrupted.
         """
         self.files += 1
@@ -65,7 +89,7 @@ class ReaderProcess:
         request = {"path": path, "format": format_name, **asdict(context)}
         del request["folder"]  # the child takes that of the path
         assert self._process.stdin is not None and self._process.stdout is not None
-        documents: list[Document] = []
+        parts: list[Part] = []
         allowed = limits.max_characters * _ESCAPED + _SLACK + (_PICTURES if context.pictures else 0)
         try:
             self._process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
@@ -75,12 +99,12 @@ class ReaderProcess:
                 if "done" in message:
                     for note in message["notes"]:
                         write_note(note)
-                    return documents
+                    return parts
                 if "unreadable" in message:
                     raise Unreadable(message["unreadable"], message["advice"])
-                documents.append(Document(message["text"], metadata=message["metadata"]))
+                parts.append(Part(message["text"], message["metadata"]))
                 if "picture" in message and keep is not None:
-                    documents[-1].metadata["picture"] = keep(b64decode(message["picture"]))
+                    parts[-1].metadata["picture"] = keep(b64decode(message["picture"]))
                 allowed -= len(line)
         except BrokenPipeError:
             line = b""
@@ -133,3 +157,91 @@ def child_environment() -> dict[str, str]:
     variables["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     switches = ("PYTHONUTF8", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     return variables | dict.fromkeys(switches, "1")
+
+
+def convert(path: str | Path, format_name: str, context: Context) -> Iterator[Part]:
+    """Yield all parts of a file that have a text or a picture; raises `Unreadable` where none has, or it is broken."""
+    max_bytes = context.limits.max_bytes
+    with open_regular(path, max_bytes) as file:
+        data = file.read(max_bytes + 1)
+    context.check(len(data), "bytes", "max_bytes")  # it may have grown since it was opened
+    check_content(data, format_name)
+    module, _, name = (QUOTES if context.quote else KINDS[format_name].reader).partition(":")
+    reader_module = importlib.import_module(f"rag_kit.indexing.readers.{module}")
+    converter: Callable[[bytes, Context], Iterator[Part]] = getattr(reader_module, name)
+    characters, is_empty = 0, True
+    for part in converter(data, context):
+        part.text = _clean(part.text)
+        if part.text.strip() or part.picture:
+            characters += len(part.text)
+            context.check(characters, "characters of text", "max_characters")
+            for key, value in list(part.metadata.items()):
+                if value == "":
+                    del part.metadata[key]
+                elif isinstance(value, str):
+                    part.metadata[key] = _clean(value)
+            is_empty = False
+            yield part
+    if is_empty:
+        raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
+
+
+def _clean(text: str) -> str:
+    """Replace characters that no store takes: lone surrogates, and control characters but tabs and line ends."""
+    return _CONTROLS.sub(" ", _SURROGATES.sub("\ufffd", text))
+
+
+def _serve(request: dict[str, Any], out: IO[str]) -> None:
+    """Convert the file of a request: write a line of JSON for each part, and a last one for how it ended."""
+    limits, notes = ReadLimits(**request.pop("limits")), Notes()
+    signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))  # the alarm ends this process
+    last: dict[str, Any]
+    try:
+        with use_notes(notes):
+            path, format_name = request.pop("path"), request.pop("format")
+            context = Context(limits, folder=os.path.dirname(path), **request)
+            for part in convert(path, format_name, context):
+                picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
+                message = {"text": part.text, "metadata": part.metadata, **picture}
+                print(json.dumps(message), file=out, flush=True)
+        given = [_clean(note) for note in notes.texts[:_MAX_NOTES]]
+        if len(notes.texts) > _MAX_NOTES:
+            given.append(f"and {len(notes.texts) - _MAX_NOTES} more notes")
+        last = {"done": True, "notes": given}
+    except Unreadable as error:
+        # the first thing that was left out may be why there is no text
+        left_out = [note for note in notes.texts if LEFT_OUT in note]
+        last = {"unreadable": "; ".join([error.reason, *left_out[:1]]), "advice": error.advice}
+    except MemoryError:
+        raise  # it may have lost more than the one allocation: a new process takes the next file
+    except Exception as error:  # noqa: BLE001 - a converter's own failure is a report, not a crash
+        reason, advice = reason_of(error), f"It may be damaged: {SAVE_AGAIN}"
+        last = {"unreadable": f"it could not be converted ({reason})", "advice": advice}
+    signal.setitimer(signal.ITIMER_REAL, 0)  # no alarm
+    print(json.dumps(last), file=out, flush=True)
+
+
+def main() -> int:
+    """Serve requests until standard input ends."""
+    # The pipes get other file numbers, and 1 becomes standard error: prints of libraries must not get between the lines
+    out = os.fdopen(os.dup(1), "w", encoding="ascii")
+    requests = os.fdopen(os.dup(0), "r", encoding="ascii")
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    sys.setrecursionlimit(_RECURSION)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # a parent may have it ignored
+    follow_parent()
+    limit_memory(int(sys.argv[1]))
+    forbid_network()
+    try:
+        for line in requests:
+            _serve(json.loads(line), out)
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)  # the other side is gone: nothing can be reported any more
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -22,10 +22,10 @@ from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.readers import figures, pdf
-from rag_kit.indexing.readers.child import convert
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import Context
 from rag_kit.indexing.readers.pdf_lines import Line, Sheet
+from rag_kit.indexing.readers.process import convert
 from rag_kit.prompts import load_prompt
 
 pytest.importorskip("rapidocr", reason="rapidocr, of the extra `ocr`, is not installed")
