@@ -187,29 +187,13 @@ def _extent(positions: Sequence[float]) -> float:
 
 
 def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Yield stretches of lines that may be a table: one font size, one column, short cells.
-
-    A stretch ends with its last line that has several cells, is beside the line before, or goes on from a cell above.
-    """
+    """Yield stretches of lines that may be a table: one font size, one column, short cells, of which two are beside."""
     for column in split_runs(lines, _is_same_column):
         for is_short, group in groupby(column, _has_short_cells):
             stretch = list(group)
-            end = 0  # of the table: the number of its lines so far
-            above: list[Word] = []  # cells of the lines before
-            step = row_step([_read_cells(line) for line in stretch])
-            for number, (before, line) in enumerate(pairwise([stretch[0], *stretch]), 1):
-                level = (each for each in (before, *stretch[end : number - 1]) if _is_level(each, line))
-                # below rows of a table, a line at the height of one further up may be a cell of its row
-                is_beside = line is not before and any(
-                    each is before or (end and each.right < line.left) for each in level
-                )
-                cells = _read_cells(line)
-                is_rest = end == number - 1 > 0 and begun_above(cells[0], above, step) is not None
-                if is_beside or is_rest or len(cells) > 1:
-                    end = number
-                above += cells
-            if is_short and end:
-                yield stretch[:end]
+            are_beside = any(_is_level(line, after) for line, after in pairwise(stretch))
+            if is_short and (are_beside or any(len(_read_cells(line)) > 1 for line in stretch)):
+                yield stretch
 
 
 def _is_same_column(line: Line, after: Line) -> bool:
