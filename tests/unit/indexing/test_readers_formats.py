@@ -254,8 +254,8 @@ _BOX_BESIDE_A_PICTURE = (
 def test_docx_shows_what_word_shows_or_a_note_names_it(text_of, content, text, noted):
     """Boxes to tick, choices and text boxes; what refers to nothing costs only itself."""
     with use_notes() as notes:
-        text = text_of("a.docx", make.docx(f"<w:p>{content}</w:p>"))
-    assert text == text
+        read = text_of("a.docx", make.docx(f"<w:p>{content}</w:p>"))
+    assert read == text
     assert len(notes.texts) == bool(noted) and all(note.startswith(noted) for note in notes.texts)
 
 
