@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise, product
-from statistics import fmean
 from typing import TypeAlias
 
 from rag_kit.indexing.readers.pdf_grids import CHINESE, join_texts
@@ -112,8 +111,9 @@ def _has_cell_between(cell: Word, above: Word, group: Row) -> bool:
 
 def _is_cut_off(cell: Word, above: Word, rules: Sequence[Rule]) -> bool:
     """Tell whether a level rule between two lines goes on beside them; one that does not is an underline."""
-    sides = cell.left - 0.5 * cell.size, max(cell.right, above.right) + 0.5 * cell.size
-    return any(is_ruled_off(above, cell, rules, (x, x)) for x in sides)
+    left, right = cell.left - 0.5 * cell.size, max(cell.right, above.right) + 0.5 * cell.size
+    between = [rule for rule in rules if cell.bottom + 0.5 * cell.size < rule.at < above.bottom]
+    return any(not rule.upright and rule.start <= x <= rule.end for rule in between for x in (left, right))
 
 
 def _groups(
@@ -155,30 +155,15 @@ def _joined_cells(cells: Sequence[Word], begun: Mapping[Word, Word]) -> list[Wor
     return sorted(row, key=lambda cell: cell.left)
 
 
-def is_ruled_off(word: Word, after: Word, rules: Sequence[Rule], column: Column) -> bool:
-    """Tell whether a level rule crosses the middle of a column between two rows, of which a word each is given."""
-    x, low, high = fmean(column), after.bottom + 0.5 * after.size, word.bottom
-    return any(not rule.upright and rule.start <= x <= rule.end and low < rule.at < high for rule in rules)
-
-
-def with_row_spans(table: list[list[str]], heights: Sequence[float], cuts: Sequence[int]) -> list[list[str]]:
-    """Repeat each name in the first column in every row that it spans.
-
-    ``heights`` are those of the rows on the page; ``cuts`` are the numbers of the rows that have a rule above them.
-    """
+def with_row_spans(table: list[list[str]], heights: Sequence[float]) -> list[list[str]]:
+    """Repeat each name in the first column in every row that it spans; ``heights`` are those of the rows on a page."""
     body = [n for n in range(1, len(table)) if any(table[n][1:])]  # rows with texts behind the first column
     names = [n for n in range(1, len(table)) if table[n][0]]  # rows with a name in it
     if not body or not names:
         return table
-    # rows between two rules, if there are rules and the first is right below the header
-    bands = list(pairwise([*cuts, len(table)])) if len(cuts) > 1 and cuts[0] == 1 else []
-    in_bands = (start <= name < end for name, (start, end) in zip(names, bands, strict=False))
-    if len(bands) == len(names) and all(in_bands):
-        groups = [[n for n in body if start <= n < end] for start, end in bands]
-    else:
-        begun, centred = _named_groups(table, body, names), _centred_groups(body, names, heights)
-        # of both ways to group, the one whose largest group is smaller
-        groups = min(filter(None, (begun, centred)), key=lambda found: max(map(len, found)), default=[])
+    begun, centred = _named_groups(table, body, names), _centred_groups(body, names, heights)
+    # of both ways to group, the one whose largest group is smaller
+    groups = min(filter(None, (begun, centred)), key=lambda found: max(map(len, found)), default=[])
     spread = {name: group for name, group in zip(names, groups, strict=False) if group}
     for name, group in spread.items():
         for n in group:

@@ -13,7 +13,6 @@ from rag_kit.indexing.readers.pdf_rows import (
     ALIGNED,
     Column,
     begun_above,
-    is_ruled_off,
     join_wrapped,
     row_step,
     with_row_spans,
@@ -257,9 +256,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     if len(joined) == len(table) > _FEW_ROWS and _has_second_header(table):
         joined = [list(map(join_distinct, zip(*table[:2], strict=True))), *table[2:]]
     rows = rows[len(table) - len(joined) :]  # one for the header, as in the joined table
-    firsts = [row[0] for row in rows]
-    cuts = [n for n in range(1, len(rows)) if is_ruled_off(firsts[n - 1], firsts[n], rules, columns[0])]
-    return with_row_spans(joined, [cell.bottom for cell in firsts], cuts)
+    return with_row_spans(joined, [row[0].bottom for row in rows])
 
 
 def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]:
