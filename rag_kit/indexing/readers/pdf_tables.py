@@ -60,9 +60,7 @@ def _late_lines_beside(lines: Sequence[Line]) -> list[Line]:
     """
     ordered: list[Line] = []
     for stack in split_runs(lines, _is_stacked):
-        is_column = len(stack) == 1 or all(len(_read_cells(line)) == 1 for line in stack)
-        goes_up = bool(ordered) and stack[0].bottom > ordered[-1].bottom + 0.4 * stack[0].size
-        is_late = goes_up and is_column and all(_row_end(ordered, line) for line in stack)
+        is_late = all(_row_end(ordered, line) for line in stack)
         for line in stack:
             ordered.insert(_row_end(ordered, line) if is_late else len(ordered), line)
     return ordered
