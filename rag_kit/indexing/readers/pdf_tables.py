@@ -43,8 +43,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
     page = list(lines)
     for grid in find_grids(rules):  # first the tables with ruled lines
         inside = [line for line in page if grid.holds(line)]
-        words = [word for line in inside for word in line.words]
-        if table := grid.cell_texts(words) if words else []:
+        if table := grid.cell_texts([word for line in inside for word in line.words]):
             page = _replace_by_table(page, inside, markdown_table(join_header(table)))
     for stretch in _table_stretches(_late_lines_beside(page)):  # then those by the positions of words
         for rows in _row_groups(stretch):

@@ -480,19 +480,27 @@ def test_a_cell_of_several_lines_is_one_row(page_text, is_last, language, name_a
             (("Office",), ("Ulm",)),
             (("Chamber",), ("Linz",)),
         ],
+        [
+            (("Loss of data",), ("Back up each night to", "another site"), ("Head of IT", "services")),
+            (
+                ("Fire in the plant",),
+                ("Drill twice a year with", "the brigade"),
+                ("Safety officer", "of site"),
+            ),
+            (("Strike of staff",), ("Talk to the unions", "early and often"), ("Head of people", "team")),
+        ],
     ],
-    ids=["several columns", "names"],
+    ids=["several columns", "names", "end of the table"],
 )
 def test_cells_of_several_lines_in_several_columns_are_rows(page_text, rows):
     """Drawn cell by cell, also below a name that goes on with a capital."""
-    lines, top = cells([("Term", "Text")], (60.0, 220.0), 700.0, 0), 682.0
+    names, places = ("Term", "Text", "By")[: len(rows[0])], (60.0, 220.0, 400.0)[: len(rows[0])]
+    lines, top = cells([names], places, 700.0, 0), 682.0
     for row in rows:
-        for x, pieces in zip((60.0, 220.0), row, strict=True):
+        for x, pieces in zip(places, row, strict=True):
             lines += cells([(piece,) for piece in pieces], (x,), top, 12)
         top -= 12 * max(map(len, row)) + 6
-    assert page_text(lines) == make.table(
-        ("Term", "Text"), *([" ".join(cell) for cell in row] for row in rows)
-    )
+    assert page_text(lines) == make.table(names, *([" ".join(cell) for cell in row] for row in rows))
 
 
 _PROJECTS = [
