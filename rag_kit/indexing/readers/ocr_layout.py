@@ -210,19 +210,21 @@ def _find_rules(picture: Picture, angle: float, type_height: float, points: floa
     page_height = picture.shape[0] * points
 
     for upright in (False, True):
-        # width and height of the boxes of pixels by which gaps are bridged, strokes found and pieces joined
-        bridge, stroke, join = ((1, 7), (1, shortest), (3, 9)) if upright else ((7, 1), (shortest, 1), (9, 3))
-        closed = cv2.morphologyEx(ink, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, bridge))
-        strokes = cv2.morphologyEx(closed, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_RECT, stroke))
+        lying = np.ascontiguousarray(ink.T) if upright else ink  # in which the rules looked for are level
+        closed = cv2.morphologyEx(lying, cv2.MORPH_CLOSE, np.ones((1, 7), np.uint8))  # bridges gaps
+        strokes = cv2.morphologyEx(closed, cv2.MORPH_OPEN, np.ones((1, shortest), np.uint8))
         # strokes grow by 4 pixels at each end, to join pieces that noise has cut; below, these are taken off again
-        strokes = cv2.dilate(strokes, cv2.getStructuringElement(cv2.MORPH_RECT, join))
+        strokes = cv2.dilate(strokes, np.ones((3, 9), np.uint8))
         _, _, stats, _ = cv2.connectedComponentsWithStats(strokes)
-        for left, top, width, height, _ in stats[1:].tolist():  # the first component is the background
-            if (width if upright else height) > max(12, 0.5 * type_height):  # too thick for a rule
+        for left, top, length, thickness, _ in stats[1:].tolist():  # the first component is the background
+            if thickness > max(12, 0.5 * type_height):  # too thick for a rule
                 continue
+            at, start, end = (
+                (top + thickness // 2) * points,
+                (left + 4) * points,
+                (left + length - 4) * points,
+            )
             if upright:
-                start, end = page_height - (top + height - 4) * points, page_height - (top + 4) * points
-                yield Rule(True, (left + width // 2) * points, start, end)
+                yield Rule(True, at, page_height - end, page_height - start)
             else:
-                start, end = (left + 4) * points, (left + width - 4) * points
-                yield Rule(False, page_height - (top + height // 2) * points, start, end)
+                yield Rule(False, page_height - at, start, end)
