@@ -207,12 +207,11 @@ def _has_short_cells(line: Line) -> bool:
     return bool(cells) and all(len(cell.text) <= _MAX_CELL for cell in cells)
 
 
-def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
+def _row_groups(stretch: list[Line]) -> Iterator[list[list[Line]]]:
     """Group lines into rows, and rows into tables, cut at wide gaps; rows of one cell at a table's ends are dropped."""
     ordered = sorted(stretch, key=lambda line: -line.bottom)
     rows = split_runs(ordered, lambda line, after: line.bottom - after.bottom < 0.4 * after.size)
     tables = split_runs(rows, lambda row, after: row[0].bottom - after[0].bottom < 3.2 * after[0].size)
-    trimmed = []
     for table in tables:
         cells = [[cell for line in row for cell in _read_cells(line)] for row in table]
         wide = [number for number, row in enumerate(cells) if len(row) > 1]
@@ -221,8 +220,7 @@ def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
             step = row_step(cells)
             while end < len(table) and begun_above(cells[end][0], list(chain(*cells[wide[0] : end])), step):
                 end += 1
-            trimmed.append(table[wide[0] : end])
-    return trimmed
+            yield table[wide[0] : end]
 
 
 def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
