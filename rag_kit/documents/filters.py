@@ -14,14 +14,20 @@ meaning of every operator that Chroma has is Chroma's:
 
 from __future__ import annotations
 
+import json
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import FilterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Filter = Mapping[str, Any]
 Predicate = Callable[[Mapping[str, Any]], bool]
@@ -38,6 +44,7 @@ _OPERANDS: dict[str, tuple[Any, str]] = {
 }
 _MAX_DEPTH = 16
 _MAX_VALUES = 1000
+_MASKS = 16  # filters that are remembered: each takes a byte a row
 
 # A translated condition, or True or False if it always or never holds.
 Clause = Any
@@ -84,6 +91,38 @@ def matches(where: Filter | None, metadata: Mapping[str, Any]) -> bool:
         False
     """
     return compile_filter(where)(metadata)
+
+
+class FilterMasks:
+    """Masks of the rows whose metadata pass a filter, remembered for the last filters. Thread-safe; rows never change.
+
+    Example:
+        >>> masks = FilterMasks([{"year": 2019}, {"year": 2021, "lang": "en"}, {"lang": "en"}])
+        >>> masks.mask({"year": {"$gte": 2020}}).tolist()
+        [False, True, False]
+    """
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._rows = rows
+        self._masks: dict[str, NDArray[np.bool_]] = {}
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> Any:
+        return FilterMasks, (self._rows,)
+
+    def mask(self, where: Filter | None) -> NDArray[np.bool_]:
+        """Return one boolean for each row: whether it passes the filter. The array is not to be changed."""
+        import numpy as np
+
+        passes, key = compile_filter(where), json.dumps(where, sort_keys=True, default=repr)
+        with self._lock:
+            mask = self._masks.pop(key, None)
+            if mask is None:
+                mask = np.fromiter(map(passes, self._rows), np.bool_, len(self._rows))
+            self._masks[key] = mask  # as the last one
+            if len(self._masks) > _MASKS:
+                del self._masks[next(iter(self._masks))]  # the first, which was used longest ago
+            return mask
 
 
 def combine_filters(*filters: Filter | None) -> Filter | None:
@@ -225,7 +264,7 @@ def join_clauses(word: str, parts: Sequence[Clause], join: Join) -> Clause:
 
 
 def _predicate(key: str, operator: str, operand: Any, negated: bool) -> Predicate:
-    test = value_test(operator, operand)
+    test = _value_test(operator, operand)
     return lambda metadata: test(metadata.get(key)) is not negated
 
 
@@ -234,14 +273,13 @@ def _join_predicates(word: str, parts: list[Predicate]) -> Predicate:
     return lambda metadata: all_or_any(part(metadata) for part in parts)
 
 
-def equality_key(value: Any) -> Any:
+def _equality_key(value: Any) -> Any:
     """Return a hashable key that is equal exactly where filters say equal (booleans are not numbers)."""
-    if isinstance(value, bool):
-        return ("bool", value)
-    return value if isinstance(value, (str, int, float)) else MISSING
+    plain = plain_scalar(value)
+    return ("bool", plain) if isinstance(plain, bool) else plain
 
 
-def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
+def _value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
     """Make a function that tells whether a value (``None``: missing) passes a condition, as `translate` states it."""
     if operator == "$exists":
         return lambda value: (value is not None) is operand
@@ -255,10 +293,10 @@ def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
             return isinstance(plain, types) and not isinstance(plain, bool) and bool(compare(plain, operand))
 
         return passes_order
-    keys = {equality_key(item) for item in (operand if operator == "$in" else [operand])}
+    keys = set(map(_equality_key, operand if operator == "$in" else [operand]))
 
     def is_among(value: Any) -> bool:
-        return equality_key(plain_scalar(value)) in keys
+        return _equality_key(value) in keys
 
     if operator == "$contains":
         return lambda value: isinstance(value, LISTS) and any(map(is_among, value))

@@ -10,8 +10,8 @@ from langchain_core.embeddings import Embeddings
 from pydantic import PrivateAttr
 
 from rag_kit.documents import Filter, copy_document
-from rag_kit.documents.columns import MetadataColumns
 from rag_kit.documents.fields import read_fields
+from rag_kit.documents.filters import FilterMasks
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import TIE, best_with_ties
@@ -52,7 +52,7 @@ class ExactVectorRetriever(ByVectorRetriever):
     documents: list[Document]
     embeddings: Embeddings
     _matrix: Any = PrivateAttr()
-    _columns: Any = PrivateAttr()
+    _masks: Any = PrivateAttr()
     _rows: dict[str, int] = PrivateAttr(default_factory=dict)
 
     @classmethod
@@ -85,7 +85,7 @@ class ExactVectorRetriever(ByVectorRetriever):
         options: Any = settings
         retriever = cls(documents=list(documents), embeddings=embeddings, **options)
         retriever._matrix = unit(np.array(vectors, dtype=np.float32, order="C"))
-        retriever._columns = MetadataColumns([document.metadata for document in retriever.documents])
+        retriever._masks = FilterMasks([document.metadata for document in retriever.documents])
         return retriever
 
     def vectors_of(self, documents: Sequence[Document]) -> np.ndarray:
@@ -122,7 +122,7 @@ class ExactVectorRetriever(ByVectorRetriever):
         return self._find(query, checked, call.k, call.filter, self.name or "dense")
 
     def _find(self, query: str, vector: Any, k: int, filter: Filter | None, name: str) -> list[Document]:
-        mask = self._columns.mask(filter) if filter else None
+        mask = self._masks.mask(filter) if filter else None
         hits = nearest_rows(self._matrix, vector, k, mask)
         scored = [(copy_document(self.documents[row]), score) for row, score in hits]
         return add_first_stage(scored, "dense", name, query)

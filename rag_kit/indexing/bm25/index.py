@@ -164,7 +164,7 @@ class BM25Index(InvertedIndex):
                 view.graphs[max_df] = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
             position_of = view.place_of
             weights = {position_of[key]: weight for key, weight in seeds.items() if key in position_of}
-        allowed = None if passes_of(filter) is None else view.mask(filter or {})
+        allowed = None if passes_of(filter) is None else view.masks.mask(filter)
         visits = view.graphs[max_df].visits(weights, k, damping, allowed)
         documents = view.documents(visit.document for visit in visits)
         return [(doc, visit.mass, visit.terms) for doc, visit in zip(documents, visits, strict=True)]

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from rag_kit.documents import Filter, compile_filter
-from rag_kit.documents.columns import MetadataColumns
+from rag_kit.documents.filters import FilterMasks
 from rag_kit.documents.identity import copy_value
 from rag_kit.indexing.bm25.postings import Floats, Postings, Weights
 from rag_kit.indexing.bm25.term_graph import TermGraph
@@ -103,12 +103,9 @@ class BM25View:
                     break
 
     @cached_property
-    def _fields(self) -> MetadataColumns:
-        return MetadataColumns([row.metadata for row in self.rows])
-
-    def mask(self, where: Filter) -> NDArray[np.bool_]:
-        """Return which documents pass a filter, shape (documents,)."""
-        return self._fields.mask(where)
+    def masks(self) -> FilterMasks:
+        """Which documents pass a filter, shape (documents,)."""
+        return FilterMasks([row.metadata for row in self.rows])
 
     def search(self, terms: Terms, k: int, passes: Passes | None = None) -> Hits:
         """Return copies of the k best documents for the terms of a query, with their scores; see :meth:`top`."""

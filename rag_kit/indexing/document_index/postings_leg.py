@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_kit.documents import Filter, compile_filter
+from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError, IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.inverted import InvertedIndex
@@ -29,7 +28,6 @@ _WAITING = (
     "sparse: what was written since its file was, waits for a writer with the encoder (sparse_encoder=...)"
 )
 Mask = NDArray[np.bool_]
-_MASKS = 16  # filters that are remembered: each takes a byte a row
 I = TypeVar("I", bound=InvertedIndex)  # noqa: E741
 
 
@@ -86,7 +84,6 @@ class KeywordLeg(PostingsLeg[BM25Index]):
         super()._forget()
         # positions in the index by row number, of a generation
         self._positions = NO_GENERATION, np.empty(0, np.int64)
-        self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
 
     def _read(self, path: Path) -> BM25Index:
         return BM25Index.load(path)
@@ -99,38 +96,20 @@ class KeywordLeg(PostingsLeg[BM25Index]):
         return KeywordView(self.current(connection, state), state.derived)
 
     def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
-        """Return a mask of the rows that pass a filter, by row number; arbitrary where there is no row."""
-        key = state.uid + json.dumps(where, sort_keys=True, default=repr)
-        with self._lock:
-            since, mask = self._masks.pop(key, (NO_GENERATION, None))  # put back below, as the last one
-            if mask is None or since > state.generation:  # new, or an older store was put in its place
-                mask = self._new_mask(connection, state, where)
-            elif since < state.generation:
-                # bring the mask of an earlier search up to date
-                query = "SELECT n, metadata FROM chunks WHERE generation > ?"
-                changed = connection.execute(query, (since,)).fetchall()
-                last = max((n for n, _ in changed), default=0)
-                mask = np.append(mask, np.zeros(max(0, last + 1 - len(mask)), bool))
-                passes = compile_filter(where)
-                for n, metadata in changed:
-                    mask[n] = passes(json.loads(metadata))
-            self._masks[key] = state.generation, mask
-            if len(self._masks) > _MASKS:
-                del self._masks[next(iter(self._masks))]  # the first, which was used longest ago
-            return mask
+        """Return a mask of the rows that pass a filter, by row number; numbers without a row do not pass.
 
-    def _new_mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
-        """Make the mask of a filter, by row number, from the metadata in memory, which are in another order."""
-        view = self.current(connection, state).current()
-        generation, positions = self._positions
-        if generation != state.generation:
-            numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
-            # by row number the position in memory; numbers without a row have the position behind the last
-            positions = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
-            positions[list(numbers.values())] = [view.place_of.get(key, -1) for key in numbers]
-            self._positions = state.generation, positions
-        passes_by_position = np.append(view.mask(where), False)  # the last is for numbers without a row
-        return passes_by_position[positions]
+        It is made of the metadata in memory, which are in another order.
+        """
+        with self._lock:
+            view = self.current(connection, state).current()
+            generation, positions = self._positions
+            if generation != state.generation:
+                numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
+                # by row number the position in memory; numbers without a row have the position behind the last
+                positions = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
+                positions[list(numbers.values())] = [view.place_of.get(key, -1) for key in numbers]
+                self._positions = state.generation, positions
+        return np.append(view.masks.mask(where), False)[positions]  # the last is for numbers without a row
 
 
 class TrigramLeg(KeywordLeg):

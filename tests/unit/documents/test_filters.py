@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from rag_kit.documents import combine_filters, compile_filter, matches, validate_filter
 from rag_kit.documents.filter_translations import to_chroma
+from rag_kit.documents.filters import FilterMasks
 from rag_kit.errors import FilterError
 
 
@@ -135,3 +137,18 @@ def test_to_chroma_forms() -> None:
     assert to_chroma({"a": {"$contains": 1}}) == both
     impossible = to_chroma({"a": {"$in": []}})
     assert impossible is not None and "$and" in impossible
+
+
+def test_masks_equal_matches() -> None:
+    """A mask says of each row what ``matches`` says, also of a remembered filter, and after more than are kept."""
+    rows: list[dict[str, Any]] = [{"a": 1}, {"a": True}, {"a": "1"}, {"a": [1]}, {"a": None}, {}]
+    masks = FilterMasks(rows)
+    filters = [{"a": value} for value in (1, 1.0, True, "1")] + [{"a": {"$gt": n}} for n in range(-9, 9)]
+    for where in (None, {}, *filters, *reversed(filters)):
+        expected = [matches(where, row) for row in rows]
+        assert (
+            masks.mask(where).tolist() == expected == pickle.loads(pickle.dumps(masks)).mask(where).tolist()
+        )
+    assert FilterMasks([]).mask({"a": 1}).tolist() == []
+    with pytest.raises(FilterError, match=r"Unknown operator '\$near'"):
+        masks.mask({"a": {"$near": 1}})
