@@ -14,7 +14,6 @@ meaning of every operator that Chroma has is Chroma's:
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +113,7 @@ class FilterMasks:
         """Return one boolean for each row: whether it passes the filter. The array is not to be changed."""
         import numpy as np
 
-        passes, key = compile_filter(where), json.dumps(where, sort_keys=True, default=repr)
+        passes, key = compile_filter(where), repr(where)
         with self._lock:
             mask = self._masks.pop(key, None)
             if mask is None:
