@@ -66,8 +66,6 @@ class WritableIndex(ReadableIndex):
         documents: Sequence[Document] | Sequence[Family],
         *,
         ids: Sequence[str] | None = None,
-        scope: str | Sequence[str] | None = None,
-        prune: bool = False,
     ) -> WriteReport:
         """Make the index hold exactly these documents of their sources.
 
@@ -76,18 +74,11 @@ class WritableIndex(ReadableIndex):
         Args:
             documents: The complete documents, or families, of each source.
             ids: As for `upsert`.
-            scope: Sources, or folders of sources, that the documents must lie in; ``None`` for anything.
-            prune: Also remove the sources in the scope of which no document is given.
         """
-        batch, scopes = _batch(documents, ids), [scope] if isinstance(scope, str) else scope
-        sources = {row.source for row in [*batch.rows, *batch.parents]}
-        if outside := sorted(source for source in sources if not source or not in_scope(source, scopes)):
-            raise InvalidInputError(
-                f"sync needs metadata['source'] within scope={scopes!r} in every document; one has {outside[0]!r}."
-            )
-        batch.whole = sources
-        if prune:
-            batch.removed_sources = [s for s in self.sources() if s not in sources and in_scope(s, scopes)]
+        batch = _batch(documents, ids)
+        batch.whole = {row.source for row in [*batch.rows, *batch.parents]}
+        if "" in batch.whole:
+            raise InvalidInputError("sync needs metadata['source'] in every document; one has none.")
         return self.write(batch)
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -228,18 +219,6 @@ class WritableIndex(ReadableIndex):
             DocumentIndexError: It cannot be written; the store holds it all the same, and the next writer saves it.
         """
         self._store.flush()
-
-
-def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
-    """Tell whether a source is one of the scopes or lies in one.
-
-    Example:
-        >>> [in_scope("/docs/a.md", [scope]) for scope in ("/docs", "/docs/", "/doc", "/docs/a.md", "/")]
-        [True, True, False, True, True]
-    """
-    if scopes is None:
-        return True
-    return any(source == scope or source.startswith(scope.rstrip("/") + "/") for scope in scopes)
 
 
 def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:

@@ -16,7 +16,6 @@ from rag_kit._redact import redact
 from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.store import RemoteLocation
-from rag_kit.indexing.document_index.writable import in_scope
 from rag_kit.indexing.files import SourceFile, iter_files, printable_path
 from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings
@@ -39,6 +38,16 @@ class Listing:
 def identity(path: Path) -> str:
     """Return a file's identity in the index; bytes in its name that are no UTF-8 become ``\\xNN``."""
     return printable_path(Path(os.path.realpath(path)).as_posix())
+
+
+def in_scope(source: str, scopes: Sequence[str]) -> bool:
+    """Tell whether a source is one of the scopes or lies in one.
+
+    Example:
+        >>> [in_scope("/docs/a.md", [scope]) for scope in ("/docs", "/docs/", "/doc", "/docs/a.md", "/")]
+        [True, True, False, True, True]
+    """
+    return any(source == scope or source.startswith(scope.rstrip("/") + "/") for scope in scopes)
 
 
 def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:

@@ -85,17 +85,13 @@ def test_replaced_and_deleted_texts_are_in_no_leg(folder: Path, model: WordEmbed
         assert index.verify().ok
 
 
-def test_sync_replaces_sources_and_prunes_in_scope(tmp_path: Path) -> None:
-    """sync removes what a source no longer has; prune takes absent sources, but only below the scope."""
+def test_sync_replaces_sources(tmp_path: Path) -> None:
+    """sync removes what a source no longer has."""
     with DocumentIndex.create(tmp_path / "index") as index:
-        for source in ("/docs/a.md", "/docs/b.md", "/docsx/c.md"):
+        for source in ("/docs/a.md", "/docs/b.md"):
             index.upsert(documents(source)[:3])
-        report = index.sync(documents("/docs/a.md")[:2], scope="/docs")
-        assert len(report.removed) == 1 and len(report.unchanged) == 2
-        report = index.sync(documents("/docs/a.md")[:2], scope="/docs", prune=True)
-        assert len(report.removed) == 3 and index.sources() == ["/docs/a.md", "/docsx/c.md"]
-        with pytest.raises(InvalidInputError, match="scope"):
-            index.sync(documents("/elsewhere"), scope="/docs")
+        report = index.sync(documents("/docs/a.md")[:2])
+        assert len(report.removed) == 1 and len(report.unchanged) == 2 and len(index.ids("/docs/b.md")) == 3
         twins = [Document("twin", metadata={"source": "/docs/t.md"})] * 2
         assert len(set(index.upsert(twins).added)) == 2 and len(index.upsert(twins).unchanged) == 2
 

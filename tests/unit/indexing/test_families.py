@@ -127,9 +127,6 @@ def test_sync_removes_what_a_source_no_longer_has(index: DocumentIndex) -> None:
     assert _named(index, "bee1") == [] and index.get(["bee"]) == []
     index.sync([Document("plain", metadata={"source": "/bee.md"})])
     assert index.get(["fly"]) == [] and len(index.ids("/bee.md")) == 1
-    index.sync(cut(numbered("fly", source="/docs/fly.md")))
-    index.sync(cut(numbered("gnat", source="/docs/gnat.md")), scope="/docs", prune=True)
-    assert index.get(["fly"]) == [] and index.get(["ant", "gnat"])[1].id == "gnat"
     with pytest.raises(InvalidInputError, match="source"):
         index.sync(cut(numbered("x")))
 

@@ -107,7 +107,7 @@ def test_plain_searches_and_files_leave_the_tree_alone(tmp_path):
         assert len(RaptorTree.read(index).nodes) == size and index.verify().ok
         assert found(RaptorRetriever(index=index), "orbit of the moon")
         docs = index.get(index.passage_ids())
-        index.sync([doc for doc in docs if doc.metadata["source"] != docs[0].metadata["source"]], prune=True)
+        index.delete_sources([docs[0].metadata["source"]])
         assert len(RaptorTree.read(index).nodes) == size
 
 
