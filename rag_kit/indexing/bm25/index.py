@@ -27,7 +27,7 @@ from rag_kit.indexing.bm25.postings import (
     bm25_weights,
     count_terms,
 )
-from rag_kit.indexing.bm25.spelling import correct, note_corrections
+from rag_kit.indexing.bm25.spelling import correct
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, passes_of
 from rag_kit.text import default_analyzer
@@ -173,11 +173,7 @@ class BM25Index(InvertedIndex):
         self, query: str, terms: Mapping[str, float], view: BM25View, passes: Passes | None
     ) -> Mapping[str, float]:
         """Replace terms that no document of the view has by the nearest, with a note, if the analyzer allows it."""
-        if not getattr(self.analyzer, "typos", False):
-            return terms
-        terms, corrections = correct(terms, view.frequency, partial(view.find_known, passes=passes))
-        note_corrections(query, corrections, self.analyzer)
-        return terms
+        return correct(query, terms, self.analyzer, view.frequency, partial(view.find_known, passes=passes))
 
     def query_terms(self, query: str) -> Sequence[str]:
         """Return the terms of a query by the analyzer's ``query_terms``, or by the analyzer itself if it has none.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from rag_kit.concurrency.notes import write_note
 
@@ -15,15 +14,6 @@ _SHORTEST = 4  # letters; shorter words have too many neighbours
 _MOST = 32  # words of a query that are corrected
 _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LONGEST_TEXT = 100_000  # characters of a document that are looked through for a word as it is written there
-
-
-class SpellingCorrection(NamedTuple):
-    """A term that no document has, the nearest one that some have, and the text of one of them."""
-
-    term: str
-    nearest: str
-    text: str
-
 
 #: From terms to those among them that documents have, the most frequent first, each with the text of one document.
 FindKnown = Callable[[Iterable[str]], Iterator[tuple[str, str]]]
@@ -45,39 +35,37 @@ def edits(word: str) -> set[str]:
 
 
 def correct(
-    weights: Mapping[str, float], is_known: Callable[[str], object], find_known: FindKnown
-) -> tuple[Mapping[str, float], list[SpellingCorrection]]:
-    """Replace each misspelt term by the nearest known one, with less weight; also return the corrections.
+    query: str,
+    weights: Mapping[str, float],
+    analyzer: Callable[[str], list[str]],
+    is_known: Callable[[str], object],
+    find_known: FindKnown,
+) -> Mapping[str, float]:
+    """Replace each misspelt term of a query by the nearest known one, with less weight and a note in whole words.
 
-    Terms of four Latin letters or more are corrected, by the most frequent term one edit away: of each 100 mistypings
-    about 80 are one edit (Damerau, "A technique for computer detection and correction of spelling errors", 1964).
-    Identifiers, numbers and other scripts are searched as typed. `find_known` gives only what the caller may see.
+    An analyzer without ``typos`` has its terms searched as typed. Terms of four Latin letters or more are corrected, by
+    the most frequent term one edit away: of each 100 mistypings about 80 are one edit (Damerau, "A technique for
+    computer detection and correction of spelling errors", 1964). Identifiers, numbers and other scripts are searched
+    as typed. `find_known` gives only what the caller may see.
     """
+    if not getattr(analyzer, "typos", False):
+        return weights
     words = (term for term in weights if len(term) >= _SHORTEST and term.isascii() and term.isalpha())
     unknown = [term for term in words if not is_known(term)]
-    corrections: dict[str, SpellingCorrection] = {}
+    nearest: dict[str, str] = {}
     for term in unknown[:_MOST]:
-        for nearest, text in find_known(edits(term)):  # the first is the most frequent one
-            corrections[term] = SpellingCorrection(term, nearest, text)
+        for known, text in find_known(edits(term)):  # the first is the most frequent one
+            nearest[term] = known
+            searched, typed = _word_for(known, text, analyzer), _word_for(term, query, analyzer)
+            write_note(f"searched {searched!r} for {typed!r}")
             break
-    if not corrections:
-        return weights, []
+    if not nearest:
+        return weights
     corrected: defaultdict[str, float] = defaultdict(float)
     for term, weight in weights.items():
-        if term in corrections:
-            corrected[corrections[term].nearest] += weight * WEIGHT  # may be a term of the query, too
-        else:
-            corrected[term] += weight
-    return corrected, list(corrections.values())
-
-
-def note_corrections(
-    query: str, corrections: Iterable[SpellingCorrection], analyzer: Callable[[str], list[str]]
-) -> None:
-    """Write a note for each correction, in whole words: the query's for the term, a document's for the nearest one."""
-    for term, nearest, text in corrections:
-        searched, typed = _word_for(nearest, text, analyzer), _word_for(term, query, analyzer)
-        write_note(f"searched {searched!r} for {typed!r}")
+        # the nearest one may be a term of the query, too
+        corrected[nearest.get(term, term)] += weight * WEIGHT if term in nearest else weight
+    return corrected
 
 
 def _word_for(term: str, text: str, analyzer: Callable[[str], list[str]]) -> str:

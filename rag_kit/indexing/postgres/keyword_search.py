@@ -20,7 +20,7 @@ from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, check_k
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
-from rag_kit.indexing.bm25.spelling import correct, note_corrections
+from rag_kit.indexing.bm25.spelling import correct
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Hits, Terms
 from rag_kit.indexing.document_index.rows import documents_of_ids, read_documents
@@ -215,9 +215,7 @@ class PostgresKeywordView(KeywordView):
                     for key in list(filter_rows(tables.native, numbers, where).values())[:1]:  # one, if any
                         yield term, read_documents(connection, [key])[key].page_content
 
-            weights, corrections = correct(weights, known.__contains__, find_known)
-        note_corrections(query, corrections, self.analyzer)
-        return weights
+            return correct(query, weights, self.analyzer, tables.postings(weights).__contains__, find_known)
 
     def _best(
         self, terms: Terms, k: int, where: Filter | None, ids_only: bool
