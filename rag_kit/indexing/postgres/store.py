@@ -165,6 +165,7 @@ class PostgresStore(Store):
                 max_size=_MAX_CONNECTIONS,
                 timeout=_TIMEOUT,
                 open=False,
+                check=ConnectionPool.check_connection,
                 kwargs=dict(_CONNECT),
             )
             pool.open()
@@ -197,28 +198,21 @@ class PostgresStore(Store):
             raise InvalidInputError(_SKIPS_POLICIES.format(self.location))
 
     def _begin(self, statement: sql.Composed) -> psycopg.Connection[Any]:
-        """Take a connection from the pool and begin a transaction; if the server has dropped it, take another one."""
-        while True:
-            try:
-                native = self._pool.getconn(timeout=_PROBE_AFTER)
-            except PoolTimeout:
-                self._probe().close()  # if the server is down, this raises at once and says so
-                native = self._pool.getconn()
-            try:
-                answer = native.execute(statement)
-                while answer.nextset():  # go to the last result, that of `self._bound`
-                    pass
-                self._refuse_tenants(answer)
-                return native
-            except psycopg.OperationalError:
-                is_dropped = native.closed
-                self._give_back(native)
-                if not is_dropped:
-                    raise
-                self._probe().close()  # raises if the server is down; else the loop takes another connection
-            except BaseException:
-                self._give_back(native)
-                raise
+        """Take a connection from the pool, which has checked that the server keeps it, and begin a transaction."""
+        try:
+            native = self._pool.getconn(timeout=_PROBE_AFTER)
+        except PoolTimeout:
+            self._probe().close()  # if the server is down, this raises at once and says so
+            native = self._pool.getconn()
+        try:
+            answer = native.execute(statement)
+            while answer.nextset():  # go to the last result, that of `self._bound`
+                pass
+            self._refuse_tenants(answer)
+            return native
+        except BaseException:
+            self._give_back(native)
+            raise
 
     def _give_back(self, native: psycopg.Connection[Any]) -> None:
         """Return a connection to the pool, out of whatever transaction it is in."""
