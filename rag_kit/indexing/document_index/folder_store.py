@@ -27,7 +27,7 @@ from rag_kit.indexing.document_index.state import VERSION, Connection, IndexStat
 from rag_kit.indexing.document_index.store import Access, Leg, Store
 from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
-from rag_kit.indexing.document_index.views import KeywordView, PostingsView
+from rag_kit.indexing.document_index.views import PostingsView
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -178,11 +178,11 @@ class FolderStore(Store):
         return [self.keyword, self.vectors, *(self._optional[name] for name in state.legs)]
 
     def leg_view(self, name: str) -> PostingsView:
-        """Return a view of the trigram or sparse index, whose data are in memory: a search does not read the store."""
+        """Return a view of a leg over postings, whose data are in memory: a search does not read the store."""
         with self.reading() as connection:
             state = self.state(connection)
             self.check_leg(name, state)
-            return self._optional[name].view(connection, state)
+            return self._optional.get(name, self.keyword).view(connection, state)
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
@@ -291,11 +291,6 @@ class FolderStore(Store):
         if bad := self.damage(connection):
             raise sqlite3.DatabaseError(bad)
         return f"rebuilt the indexes within {index_folder.STORE}"
-
-    def keyword_view(self) -> KeywordView:
-        """Return the keyword leg in the present state."""
-        with self.reading() as connection:
-            return self.keyword.view(connection, self.state(connection))
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
         """Return a function that tells by a row's number whether the row passes a filter."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -149,7 +149,7 @@ class ReadableIndex:
 
     def keyword_view(self) -> KeywordView:
         """Return the keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
-        return self._store.keyword_view()
+        return cast("KeywordView", self._store.leg_view("keyword"))
 
     @property
     def legs(self) -> list[str]:

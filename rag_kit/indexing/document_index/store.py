@@ -22,7 +22,7 @@ from rag_kit.indexing.document_index.state import (
     upsert_statement,
 )
 from rag_kit.indexing.document_index.vectors import Vectors
-from rag_kit.indexing.document_index.views import KeywordView, PostingsView
+from rag_kit.indexing.document_index.views import PostingsView
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
@@ -138,16 +138,12 @@ class Store(ABC):
         """Return all legs that an index has in a state."""
 
     @abstractmethod
-    def keyword_view(self) -> KeywordView:
-        """Return the keyword leg in the present state."""
-
-    @abstractmethod
     def leg_view(self, name: str) -> PostingsView:
-        """Return the trigram or sparse leg in the present state; InvalidInputError where the index has none."""
+        """Return a leg over postings in the present state; InvalidInputError where the index has none."""
 
     def check_leg(self, name: str, state: IndexState) -> None:
         """Raise InvalidInputError where an index lacks a leg."""
-        if name not in state.legs:
+        if name not in ("keyword", *state.legs):
             raise InvalidInputError(
                 # the name alone: a retriever may note this, and notes leave with answers
                 f"The index {self.location.name!r} has no {name} leg. Add it: DocumentIndex.open(..., mode='w', legs="

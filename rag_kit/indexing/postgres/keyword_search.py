@@ -195,17 +195,13 @@ class PostgresKeywordView(KeywordView):
         """Restrict a filter to passages; raise an error if the postings are outdated, or the leg was removed."""
         state = self._store.state()
         check_version(state)
-        if self._leg != self._store.keyword.label:
-            self._store.check_leg(self._leg, state)
+        self._store.check_leg(self._leg, state)
         return passage_filter(filter, state.derived)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
         """Return the weights with misspelt terms (in no document) replaced by terms of documents that pass a filter."""
-        if not getattr(self.analyzer, "typos", False):
-            return weights
         with self._store.reading() as connection:
             tables = TermTables(connection, self._leg)
-            known = tables.postings(weights)
 
             def find_known(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
                 """Yield the terms that a passing document has, most frequent first, each with one document's text."""

@@ -264,14 +264,11 @@ class PostgresStore(Store):
         connection.execute("DELETE FROM removed")
         connection.execute(upsert_statement("meta", "key", "value"), ("floor", json.dumps(state.generation)))
 
-    def keyword_view(self) -> KeywordView:
-        """Return the keyword leg, which reads the newest state at each call."""
-        return PostgresKeywordView(self, self.keyword.label, self.keyword.analyzer)
-
     def leg_view(self, name: str) -> KeywordView:
-        """Return the trigram leg, which reads the newest state at each call."""
+        """Return a leg over terms, which reads the newest state at each call."""
         self.check_leg(name, self.state())
-        return PostgresKeywordView(self, name, self._trigram.analyzer)
+        leg = self._trigram if name == self._trigram.label else self.keyword
+        return PostgresKeywordView(self, name, leg.analyzer)
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
         """Return a function that tells by a row's number whether the row passes a filter."""
