@@ -23,6 +23,7 @@ class FileLeg(ABC):
     label: ClassVar[str]
     kind: ClassVar[str]  # how the names of its files begin
     tables: ClassVar[tuple[str, str]]  # whose generations say what changed, and what was removed
+    made_by: ClassVar[str] = ""  # field of the state that names the model or encoder, if there is one
 
     def _is_empty(self, state: IndexState) -> bool:
         """Tell whether an index has nothing for the leg to derive."""
@@ -39,7 +40,9 @@ class FileLeg(ABC):
 
     def _prefix(self, state: IndexState) -> str:
         """Return the beginning of its files' names, which files of another index or model do not share."""
-        return f"{self.kind}-{state.uid[:8]}-"
+        model = str(getattr(state, self.made_by)) if self.made_by else ""
+        key = f"{hashlib.sha256(model.encode()).hexdigest()[:8]}-" if model else ""
+        return f"{self.kind}-{state.uid[:8]}-{key}"
 
     @abstractmethod
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
@@ -198,8 +201,3 @@ class LoadedLeg(FileLeg, Generic[T]):
             self._loaded = self._follow(loaded, connection, since, state)
             self._version = wanted
             return self._loaded
-
-
-def model_key(model: str | None) -> str:
-    """Return the part of a file's name that names a model, or an encoder."""
-    return hashlib.sha256(str(model).encode()).hexdigest()[:8]

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,10 @@ from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError, IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.inverted import InvertedIndex
-from rag_kit.indexing.document_index.file_leg import LoadedLeg, model_key
+from rag_kit.indexing.bm25.view import BM25View
+from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.rows import read_changed_documents, text_hash
-from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
+from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState
 from rag_kit.indexing.document_index.views import KeywordView, SparseView
 from rag_kit.indexing.searched import searched_text
 from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex
@@ -82,8 +84,8 @@ class KeywordLeg(PostingsLeg[BM25Index]):
 
     def _forget(self) -> None:
         super()._forget()
-        # positions in the index by row number, of a generation
-        self._positions = NO_GENERATION, np.empty(0, np.int64)
+        # by row number the positions in a state of the index; numbers without a row have the one behind the last
+        self._positions = WeakKeyDictionary[BM25View, NDArray[np.int64]]()
 
     def _read(self, path: Path) -> BM25Index:
         return BM25Index.load(path)
@@ -102,13 +104,12 @@ class KeywordLeg(PostingsLeg[BM25Index]):
         """
         with self._lock:
             view = self.current(connection, state).current()
-            generation, positions = self._positions
-            if generation != state.generation:
+            positions = self._positions.get(view)
+            if positions is None:
                 numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
-                # by row number the position in memory; numbers without a row have the position behind the last
                 positions = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
                 positions[list(numbers.values())] = [view.place_of.get(key, -1) for key in numbers]
-                self._positions = state.generation, positions
+                self._positions[view] = positions
         return np.append(view.masks.mask(where), False)[positions]  # the last is for numbers without a row
 
 
@@ -125,14 +126,12 @@ class SparseLeg(PostingsLeg[SparseIndex]):
     """Sparse vectors of an encoder. Without it, what is in the file is kept, and what was written since waits."""
 
     label = kind = "sparse"
+    made_by = "sparse_encoder"
 
     def __init__(self, folder: Path, encoder: SparseEncoder | None) -> None:
         self._name = None if encoder is None else encoder_name(encoder)
         self._encoder = encoder or _refuse_to_encode
         super().__init__(folder)
-
-    def _prefix(self, state: IndexState) -> str:
-        return f"{super()._prefix(state)}{model_key(state.sparse_encoder)}-"
 
     def _read(self, path: Path) -> SparseIndex:
         return SparseIndex.load(path, encoder=self._encoder)

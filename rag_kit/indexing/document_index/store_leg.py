@@ -22,7 +22,7 @@ from rag_kit._redact import error_text
 from rag_kit.documents import Filter
 from rag_kit.documents.filter_translations import made_by
 from rag_kit.errors import DocumentIndexError, InvalidInputError
-from rag_kit.indexing.document_index.file_leg import FileLeg, model_key
+from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import (
@@ -149,6 +149,7 @@ class StoreLeg(FileLeg):
 
     label, kind = "vectors", "store"
     tables = ("vectors", "removed")
+    made_by = "embedding"
 
     def __init__(self, folder: Path, keyword: KeywordLeg, store: ConnectedStore | None) -> None:
         super().__init__(folder)
@@ -157,9 +158,6 @@ class StoreLeg(FileLeg):
     def _forget(self) -> None:
         self._checked_file: Path | None = None  # the file for which rows were looked up
         self._sample_found = False  # whether one of them was found
-
-    def _prefix(self, state: IndexState) -> str:
-        return f"{super()._prefix(state)}{model_key(state.embedding)}-"
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None

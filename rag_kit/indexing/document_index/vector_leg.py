@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index import vectors
-from rag_kit.indexing.document_index.file_leg import LoadedLeg, Version, model_key
+from rag_kit.indexing.document_index.file_leg import LoadedLeg, Version
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
@@ -40,14 +40,12 @@ class VectorLeg(LoadedLeg[VectorView]):
 
     label = kind = "vectors"
     tables = ("vectors", "removed")
+    made_by = "embedding"
     takes_newer = True  # it is mapped, and what is in memory is scored row by row
 
     def __init__(self, folder: Path, keyword: KeywordLeg) -> None:
         super().__init__(folder)
         self._keyword = keyword
-
-    def _prefix(self, state: IndexState) -> str:
-        return f"{super()._prefix(state)}{model_key(state.embedding)}-"
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None

@@ -266,9 +266,10 @@ class PostgresStore(Store):
 
     def leg_view(self, name: str) -> KeywordView:
         """Return a leg over terms, which reads the newest state at each call."""
+        if name == self.keyword.label:
+            return PostgresKeywordView(self, name, self.keyword.analyzer)
         self.check_leg(name, self.state())
-        leg = self._trigram if name == self._trigram.label else self.keyword
-        return PostgresKeywordView(self, name, leg.analyzer)
+        return PostgresKeywordView(self, name, self._trigram.analyzer)
 
     def passes(self, connection: Connection, state: IndexState, where: Filter) -> Callable[[int], bool]:
         """Return a function that tells by a row's number whether the row passes a filter."""
