@@ -32,7 +32,7 @@ class StoredRow(NamedTuple):
     metadata: str  # as canonical JSON
     hash: bytes  # `text_hash` of the text
     parent: str = ""  # of a child: the id of its document
-    place: str = ""  # of a child: start, end, and the spans that hold it, as JSON
+    place: str = ""  # of a child: start, end, and a list of the span that holds it, if any, as JSON
 
 
 _RowWithChildren: TypeAlias = tuple[StoredRow, list[StoredRow]]
@@ -150,8 +150,8 @@ def read_changed_documents(connection: Connection, since: int) -> list[Document]
     return [document(*row) for row in connection.execute(query, (since,))]
 
 
-class Ancestor(NamedTuple):
-    """A span of the document, by its offsets in the text, in which a child lies."""
+class ParentSpan(NamedTuple):
+    """A span of the document, by its offsets in the text, that is returned for the children in it."""
 
     start: int
     end: int  # excluded
@@ -166,8 +166,7 @@ class Child:
     text: str  # what is indexed
     start: int | None = None  # offset in the document's text; None for a text that stands nowhere in it
     end: int | None = None  # excluded
-    # spans of the document that hold it, largest first, their `leaves` counted on writing; empty for the whole document
-    path: tuple[Ancestor, ...] = ()
+    span: ParentSpan | None = None  # its `leaves` are counted on writing; None for the whole document
     metadata: Mapping[str, Any] = field(default_factory=dict)  # more; the document's is added on writing
 
 
@@ -186,7 +185,7 @@ class ChildPlace(NamedTuple):
     ordinal: int  # from 0
     start: int | None  # offset in the document's text; None for what stands nowhere in it
     end: int | None  # excluded
-    path: tuple[Ancestor, ...]  # spans of the document that hold it, largest first
+    span: ParentSpan | None  # None for the whole document
     size: int  # how many children the document has
 
 
@@ -216,7 +215,7 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
     for key in ("start", "end"):
         inherited.pop(key, None)
     # how many children lie in each span
-    leaves = Counter((span.start, span.end) for child in family.children for span in set(child.path))
+    leaves = Counter((child.span.start, child.span.end) for child in family.children if child.span)
     occurrences: Counter[str] = Counter()  # by text
     for ordinal, child in enumerate(family.children):
         start, end = child.start, child.end
@@ -231,8 +230,8 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
         key = chunk_id(f"child\0{parent.id}", child.text, occurrences[child.text])
         occurrences[child.text] += 1
         row = make_row(f"A child of {parent.id!r}", key, parent.source, ordinal, child.text, metadata)
-        path = [[span.start, span.end, leaves[span.start, span.end], span.heading] for span in child.path]
-        yield row._replace(parent=parent.id, place=json.dumps([start, end, path]))
+        spans = [span._replace(leaves=leaves[span.start, span.end]) for span in [child.span] if span]
+        yield row._replace(parent=parent.id, place=json.dumps([start, end, spans]))
 
 
 def offset_in_source(metadata: dict[str, Any], length: int) -> int:
@@ -254,9 +253,9 @@ class FamilyView:
         query = f"SELECT {columns} FROM chunks c WHERE parent != '' AND id IN ({{}})"
         places = {}
         for key, parent, ordinal, place, size in select_in(self._connection, query, ids):
-            start, end, path = json.loads(place)
-            spans = tuple(Ancestor(*span) for span in path)
-            places[key] = ChildPlace(parent, ordinal, start, end, spans, size)
+            start, end, spans = json.loads(place)  # at most one span
+            span = ParentSpan(*spans[0]) if spans else None
+            places[key] = ChildPlace(parent, ordinal, start, end, span, size)
         return places
 
     def rows(self, ids: Sequence[str]) -> set[str]:

@@ -148,7 +148,7 @@ class Representer:
             if kind.name == "children":
                 children += [
                     Child(part.text, part.start, part.end, metadata={**part.metadata, **label})
-                    for part in split_family(parent, [kind.count]).children
+                    for part in split_family(parent, kind.count).children
                 ]
             elif kind.is_searched_alone:
                 # a text that equals the document too: without it the document would rank behind longer ones

@@ -1,62 +1,62 @@
-"""A document as a tree of spans, large ones to return and small ones to search; or as its sentences."""
+"""A document as spans, large ones to return and small ones in them to search; or as its sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.rows import Ancestor, Child, Family
+from rag_kit.indexing.document_index.rows import Child, Family, ParentSpan
 from rag_kit.indexing.splitting.api import SplitPart, Splitter, spans_of
 from rag_kit.indexing.splitting.packing import check_sizes, split_spans
 from rag_kit.indexing.splitting.structure import heading_lookup, is_markdown
 from rag_kit.text import sentences
 
 
-def check_levels(sizes: Sequence[int], overlap: int = 0) -> None:
-    """Raise InvalidInputError for sizes of levels, parents first, that are too small or do not become smaller."""
-    check_sizes(sizes[-1], overlap)
-    for size in sizes[:-1]:
-        check_sizes(size, 0)
-    if any(large <= small for large, small in pairwise(sizes)):
-        raise InvalidInputError(
-            f"Sizes {list(sizes)} were given (parents, then the child); each must be smaller than the one before."
-        )
+def check_family_sizes(parent_size: int | None, child_size: int, overlap: int = 0) -> None:
+    """Raise InvalidInputError for sizes that are too small, or children as large as parents (``None``: documents)."""
+    check_sizes(child_size, overlap)
+    if parent_size is not None:
+        check_sizes(parent_size, 0)
+        if parent_size <= child_size:
+            raise InvalidInputError(
+                f"Parents of {parent_size} characters and children of {child_size} were given; children are smaller."
+            )
 
 
-def split_family(document: Document, cuts: Sequence[Splitter | int], overlap: int = 0) -> Family:
-    """Cut a document into large spans, and these into smaller ones, down to the children that are searched.
+def split_family(
+    document: Document, child: Splitter | int, parent: Splitter | int | None = None, *, overlap: int = 0
+) -> Family:
+    """Cut a document into parents, if ``parent`` is given, and these into the children that are searched.
 
-    ``cuts`` has the most characters of a span, or a splitter, for each level, the children's last. A parent that is
-    not found in the document's text is left out. ``overlap`` is the most characters that a child repeats of the one
-    before, in whole sentences. A child's ``path`` has the larger spans around it. A blank text has no children.
+    ``child`` and ``parent`` are the most characters of one, or a splitter. A parent that is not found in the document's
+    text is left out. ``overlap`` is the most characters that a child repeats of the one before, in whole sentences. A
+    blank text has no children.
 
     Example:
         >>> from langchain_core.documents import Document
         >>> text = "The lake is deep. It is cold. " * 4
-        >>> family = split_family(Document(text.strip()), [60, 30])
-        >>> [(child.start, child.end, child.path[0].end) for child in family.children]
+        >>> family = split_family(Document(text.strip()), 30, 60)
+        >>> [(child.start, child.end, child.span.end) for child in family.children]
         [(0, 29, 59), (30, 59, 59), (60, 89, 119), (90, 119, 119)]
     """
-    heading_at = heading_lookup(document)
-    *parent_cuts, child_cut = cuts
-    # the spans of a level, each with the larger ones around it (its path), start and end
-    spans: list[tuple[tuple[Ancestor, ...], int, int]] = [((), 0, len(document.page_content))]
-    for cut in parent_cuts:
-        larger, spans = spans, []
-        for path, start, end in larger:
-            for part in _split_span(document, cut, start, end, 0):
-                if part.start is not None and part.end is not None:  # else a splitter has rewritten the text
-                    ancestor = Ancestor(part.start, part.end, 0, **heading_at(part.start))
-                    spans.append(((*path, ancestor), part.start, part.end))
+    heading_at, size = heading_lookup(document), len(document.page_content)
+    spans: list[ParentSpan | None] = [None]
+    if parent is not None:
+        parts = _split_span(document, parent, 0, size, 0)
+        spans = [
+            ParentSpan(part.start, part.end, 0, **heading_at(part.start))
+            for part in parts
+            if part.start is not None and part.end is not None  # else a splitter has rewritten the text
+        ]
     children = []
-    for path, start, end in spans:
-        for part in _split_span(document, child_cut, start, end, overlap):
+    for span in spans:
+        start, end = (span.start, span.end) if span else (0, size)
+        for part in _split_span(document, child, start, end, overlap):
             if part.text.strip():
                 metadata = {**heading_at(part.start), **part.metadata}
-                children.append(Child(part.text, part.start, part.end, path, metadata))
+                children.append(Child(part.text, part.start, part.end, span, metadata))
     return Family(document, children)
 
 

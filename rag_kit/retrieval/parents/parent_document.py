@@ -12,7 +12,7 @@ from pydantic import StrictInt, field_validator, model_validator
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView
 from rag_kit.indexing.splitting.api import Splitter, check_splitter
-from rag_kit.indexing.splitting.hierarchy import check_levels, split_family
+from rag_kit.indexing.splitting.hierarchy import check_family_sizes, split_family
 from rag_kit.indexing.splitting.named import check_name, named_splitter
 from rag_kit.retrieval.parents.base import FamilyRetriever, Match, Passage, Passes, parents_metadata, span_of
 
@@ -69,16 +69,12 @@ class ParentDocumentRetriever(FamilyRetriever):
     def _arguments_fit(self) -> Self:
         if self.parent_splitter is not None and self.parent_size is not None:
             raise InvalidInputError("Give parent_size or parent_splitter, not both.")
-        check_levels([*self._parent_sizes, self.child_size], self.child_overlap)
+        check_family_sizes(self.parent_size, self.child_size, self.child_overlap)
         return self
 
-    @property
-    def _parent_sizes(self) -> list[int]:
-        return [] if self.parent_size is None else [self.parent_size]
-
     @cached_property
-    def _cuts(self) -> list[Splitter | int]:
-        """Return how documents are cut, level by level; splitters given by name are made."""
+    def _cuts(self) -> tuple[Splitter | int, Splitter | int | None]:
+        """Return how documents are cut into children, and into parents; splitters given by name are made."""
         parent, child, embeddings = self.parent_splitter, self.child_splitter, self.index.embeddings
         if isinstance(parent, str):
             parent = named_splitter(parent, chunk_overlap=0, embeddings=embeddings)
@@ -86,10 +82,10 @@ class ParentDocumentRetriever(FamilyRetriever):
             child = named_splitter(
                 child, chunk_size=self.child_size, chunk_overlap=self.child_overlap, embeddings=embeddings
             )
-        return [*([parent] if parent else self._parent_sizes), child or self.child_size]
+        return child or self.child_size, parent or self.parent_size
 
     def _family(self, document: Document) -> Family:
-        return split_family(document, self._cuts, self.child_overlap)
+        return split_family(document, *self._cuts, overlap=self.child_overlap)
 
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
@@ -99,7 +95,7 @@ class ParentDocumentRetriever(FamilyRetriever):
         for match in matches:
             place = match.place
             # by parent, and by the span of it that is returned; a match outside of any parent is alone
-            key = (place.parent, *place.path[:1]) if place else match.rank
+            key = (place.parent, place.span) if place else match.rank
             groups.setdefault(key, []).append(match)
         if passes is not None:
             metadata = parents_metadata(view, matches)
@@ -117,8 +113,8 @@ def _passes(match: Match, metadata: Mapping[str, dict[str, Any]], passes: Passes
     if place.parent not in metadata:
         return False
     fields = {**metadata[place.parent], PARENT_KEY: place.parent}
-    if place.path and place.path[0].heading:
-        fields["heading"] = place.path[0].heading
+    if place.span and place.span.heading:
+        fields["heading"] = place.span.heading
     return passes(fields)
 
 
@@ -128,7 +124,6 @@ def _passage(matches: list[Match], documents: Mapping[str, Document]) -> Passage
     if place is None:
         return Passage(matches, score, matches[0].document)
     document, child_count = documents[place.parent], place.size
-    if place.path:
-        span = place.path[0]
+    if span := place.span:
         document, child_count = span_of(document, span.start, span.end, span.heading), span.leaves
     return Passage(matches, score, document, {"matched": len(matches), "of": child_count})
