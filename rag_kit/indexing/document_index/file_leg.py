@@ -60,7 +60,7 @@ class FileLeg(ABC):
         with self._lock:
             for path in self._files(state):
                 try:
-                    path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+                    path.unlink(missing_ok=True)
                 except OSError as error:
                     raise DocumentIndexError(f"{path} cannot be removed; remove it ({error}).") from error
             self._forget()

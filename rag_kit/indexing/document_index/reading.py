@@ -148,7 +148,7 @@ class ReadableIndex:
         return self.keyword_view().search(query, k, filter)
 
     def keyword_view(self) -> KeywordView:
-        """Return the keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
+        """Return the keyword leg to read from: its terms, search with a weight for each, documents that share them."""
         return cast("KeywordView", self._store.leg_view("keyword"))
 
     @property

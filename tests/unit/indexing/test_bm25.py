@@ -18,7 +18,6 @@ from langchain_core.documents import Document
 from rag_kit.documents import add_note
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
-from rag_kit.indexing.bm25.view import BM25View
 from rag_kit.indexing.sparse.index import SparseIndex
 from rag_kit.retrieval import BM25Retriever, SparseRetriever, TrigramRetriever
 
@@ -281,16 +280,6 @@ def test_writers_in_parallel_lose_nothing() -> None:
     assert all(found(index, f"{name}7") == [f"x {name}7"] for name in "abcd")
 
 
-def test_view_keeps_its_state() -> None:
-    """A search that holds a view is not disturbed by later writes."""
-    index = make(["a", "b"])
-    view: BM25View = index.current()
-    index.add([Document("a a a")], ids=["z"])
-    index.delete(["0"])
-    index.prepare()
-    assert view.top({"a": 1}, 5)[0].tolist() == [0]
-
-
 # Weighted terms, and the bound of a score
 
 
@@ -350,16 +339,6 @@ def test_the_maximum_by_hand() -> None:
     assert index.maximum("") == 0 == BM25Index().maximum("fox")
     index.add([Document("red fox", id="again")])
     assert index.maximum("fox") < fox
-
-
-@pytest.mark.parametrize("variant", ["lucene", "okapi"])
-def test_repeats_come_near_to_the_maximum(variant: str) -> None:
-    """However often a document repeats the query's terms, it stays below."""
-    index = BM25Index.from_texts(
-        ["red fox", "a dog", "a bird", "a tree", "fox " * 5000], variant=variant, b=0.0
-    )
-    [(_, flooded)] = index.search("fox", k=1)
-    assert flooded == pytest.approx(index.maximum("fox"), rel=1e-3)
 
 
 # Arguments that are refused
