@@ -74,7 +74,7 @@ class SparseRetriever(MemoryIndexRetriever):
             "encode", lambda _: self.index.encode_query(query), lambda _: self.index.aencode_query(query)
         )
         hits = self.index.search_vector(vector, call.k, call.filter)
-        return add_first_stage(hits, "sparse", self.get_name(), query, max_score=self.index.maximum(vector))
+        return add_first_stage(hits, "sparse", self.get_name(), query, max_score=hits.maximum)
 
 
 class TrigramRetriever(MemoryIndexRetriever):

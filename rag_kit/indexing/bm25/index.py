@@ -97,8 +97,10 @@ class BM25Index(InvertedIndex):
 
         Returns:
             ``(document, score)`` by falling score, all above 0, so maybe fewer than ``k``; ties in insertion order. The
-            list's attribute ``maximum`` is what no score for the query can exceed. A word that no document has is
-            searched by the nearest word that some have, with a note (``rag_kit.concurrency.notes``).
+            list's attribute ``maximum`` is what no score for the query can exceed; a term that no document has counts
+            there as rarest, so the best score divided by it tells how much of the question the index can match. A word
+            that no document has is searched by the nearest word that some have, with a note
+            (``rag_kit.concurrency.notes``).
 
         Raises:
             InvalidInputError: ``k`` below 1, or the query is not a string.
@@ -191,16 +193,6 @@ class BM25Index(InvertedIndex):
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
         return self.current().scores(Counter(self.query_terms(query)))
-
-    def maximum(self, query: str | Mapping[str, float]) -> float:
-        """Return a bound of all scores for a query or weighted terms: the sum of the most that each term can add.
-
-        A term that no document holds counts as rarest, so that the best score divided by this tells how much of the
-        question the index can match. 0 for a query without terms.
-        """
-        if isinstance(query, Mapping):
-            return self.current().maximum(check.check_weights(query))
-        return self.current().maximum(Counter(self.query_terms(query)))
 
     # Storing
 

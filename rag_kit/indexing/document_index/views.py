@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -39,22 +39,20 @@ class PostingsView:
     def __contains__(self, key: object) -> bool:
         return key in self._index
 
-    def search_weighted(
-        self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None, *, ids_only: bool = False
-    ) -> Hits:
+    def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """Return the best documents for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
-        return self._hits(check_weights(terms), k, self._passages(filter), ids_only)
+        return self._hits(check_weights(terms), k, self._passages(filter))
 
-    def _hits(self, weights: Mapping[str, float], k: int, where: Filter | None, ids_only: bool) -> Hits:
+    def _hits(self, weights: Terms, k: int, where: Filter | None, ids_only: bool = False) -> Hits:
         """Return the best documents for checked terms, and the bound of their scores."""
         hits = Hits(self._best(weights, k, where, ids_only))
-        hits.maximum = self.maximum(weights) if hits else 0.0
+        hits.maximum = self._maximum(weights) if hits else 0.0
         return hits
 
-    def maximum(self, query: Any) -> float:
-        """Return a number that no score for the query, or for weighted terms, exceeds."""
-        return self._index.maximum(query)
+    def _maximum(self, terms: Terms) -> float:
+        """Return a number that no score for weighted terms exceeds."""
+        return self._index.current().maximum(terms)
 
     def _passages(self, filter: Filter | None) -> Filter | None:
         """Return a filter that also leaves out what was made of passages."""
@@ -71,15 +69,11 @@ class PostingsView:
             if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
                 break
             fetch *= 4  # the last one fetched ties with the k-th best, so there may be further ties
-        # sort by score in steps of TIE, then by id; in arrays, for k may be as large as the corpus
         ids = [view.rows[position].key for position in positions.tolist()]
-        by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
-        steps = np.rint(scores.astype(np.float64) / TIE)[by_id]
-        best = by_id[np.argsort(-steps, kind="stable")][:k]
-        if ids_only:
-            documents = documents_of_ids(ids[i] for i in best.tolist())
-        else:
-            documents = view.documents(positions[best].tolist())
+        steps = np.rint(scores.astype(np.float64) / TIE).tolist()
+        best = sorted(range(len(ids)), key=lambda hit: (-steps[hit], ids[hit]))[:k]
+        by_id = [ids[hit] for hit in best]
+        documents = documents_of_ids(by_id) if ids_only else view.documents(positions[best].tolist())
         return list(zip(documents, scores[best].tolist(), strict=True))
 
 
@@ -94,30 +88,15 @@ class KeywordView(PostingsView):
         super().__init__(index, derived)
         self.analyzer, self.query_terms = index.analyzer, index.query_terms
 
-    def search(
-        self,
-        query: str | Mapping[str, float],
-        k: int = 4,
-        filter: Filter | None = None,
-        *,
-        ids_only: bool = False,
-    ) -> Hits:
-        """Return the best documents for a query or weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
-        if isinstance(query, Mapping):
-            return self.search_weighted(query, k, filter, ids_only=ids_only)
+    def search(self, query: str, k: int = 4, filter: Filter | None = None, *, ids_only: bool = False) -> Hits:
+        """Return the best documents for a query, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
         where = self._passages(filter)
         weights = Counter(self.query_terms(check_query(query)))
         return self._hits(self._spell(query, weights, where), k, where, ids_only)
 
     def spread(
-        self,
-        seeds: Mapping[str, float],
-        k: int = 4,
-        filter: Filter | None = None,
-        *,
-        damping: float = 0.5,
-        max_df: int = 100,
+        self, seeds: Mapping[str, float], k: int, filter: Filter | None, *, damping: float, max_df: int
     ) -> list[tuple[Document, float, list[str]]]:
         """Return the documents that share rare terms with ``seeds``, weights by id (see ``BM25Index.spread``)."""
         return self._index.spread(seeds, k, self._passages(filter), damping=damping, max_df=max_df)

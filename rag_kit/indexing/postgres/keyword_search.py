@@ -186,10 +186,10 @@ class PostgresKeywordView(KeywordView):
         with self._store.reading() as connection:
             return isinstance(key, str) and bool(read_documents(connection, [key]))
 
-    def search(self, query: str | Mapping[str, float], k: int = 4, *options: Any, **more: Any) -> Hits:
+    def search(self, query: str, *options: Any, **more: Any) -> Hits:
         """Search as in a folder; spelling, scores and their bound read the postings of a term once."""
         with self._store.reading():
-            return super().search(query, k, *options, **more)
+            return super().search(query, *options, **more)
 
     def _passages(self, filter: Filter | None) -> Filter | None:
         """Restrict a filter to passages; raise an error if the postings are outdated, or the leg was removed."""
@@ -228,13 +228,7 @@ class PostgresKeywordView(KeywordView):
         return [(documents[key], score) for key, score in hits]
 
     def spread(
-        self,
-        seeds: Mapping[str, float],
-        k: int = 4,
-        filter: Filter | None = None,
-        *,
-        damping: float = 0.5,
-        max_df: int = 100,
+        self, seeds: Mapping[str, float], k: int, filter: Filter | None, *, damping: float, max_df: int
     ) -> list[tuple[Document, float, list[str]]]:
         """Find documents that share rare terms with the seeds, by a random walk as in ``BM25Index.spread``.
 
@@ -264,16 +258,13 @@ class PostgresKeywordView(KeywordView):
             found = read_documents(connection, keys)
         return [(found[key], visit.mass, visit.terms) for key, visit in zip(keys, visits, strict=True)]
 
-    def maximum(self, query: str | Mapping[str, float]) -> float:
-        """Return a number that no score for a query, or for weighted terms, exceeds; unknown terms count as rarest."""
-        weights = query if isinstance(query, Mapping) else Counter(self.query_terms(query))
+    def _maximum(self, terms: Terms) -> float:
+        """Return a number that no score for weighted terms exceeds; unknown terms count as rarest."""
         with self._store.reading() as connection:
             tables = TermTables(connection, self._leg)
-            total, postings = tables.counts(), tables.postings(weights)
-        if not total.documents:
-            return 0.0
+            total, postings = tables.counts(), tables.postings(terms)
         frequencies = {term: len(of_term.counts) for term, of_term in postings.items()}
-        return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in weights.items())
+        return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in terms.items())
 
 
 def _postings_of(rows_of_term: Mapping[str, Numbers], numbers: Numbers) -> Postings:

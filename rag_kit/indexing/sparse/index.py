@@ -184,10 +184,6 @@ class SparseIndex(InvertedIndex):
         weights = np.array(list(counts.values())) * _idf(len(view), frequencies)
         return dict(zip(counts, (weights / math.hypot(*weights)).tolist(), strict=True))
 
-    def maximum(self, vector: Weights) -> float:
-        """Return a score that no document exceeds: that of one with the highest weight of every term."""
-        return self.current().maximum(check_vector(vector))
-
     # Storing
 
     def _header(self) -> dict[str, Any]:

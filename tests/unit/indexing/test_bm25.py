@@ -291,8 +291,9 @@ def test_weight_one_is_the_plain_search(texts: list[str], query: str, variant: s
     weights = {term: query.split().count(term) for term in query.split()}
     wanted = {doc.id: pytest.approx(score, rel=1e-5) for doc, score in index.search(query, 30)}
     assert {doc.id: score for doc, score in index.search_weighted(weights, 30)} == wanted
-    assert index.maximum(weights) == pytest.approx(index.maximum(query))
-    assert all(score <= index.maximum(query) * (1 + 1e-5) for _, score in index.search(query, 30))
+    hits = index.search(query, 30)
+    assert index.search_weighted(weights, 30).maximum == pytest.approx(hits.maximum)
+    assert all(score <= hits.maximum * (1 + 1e-5) for _, score in hits)
 
 
 @settings(max_examples=80, deadline=None)
@@ -306,11 +307,12 @@ def test_scores_are_weighted_sums(texts: list[str], weights: dict[str, float]) -
     sums = np.zeros(len(texts))
     for term, weight in weights.items():
         sums += index.scores(term).astype(float) * weight
-    hits = [(int(doc.id or ""), score) for doc, score in index.search_weighted(weights, 30)]
+    found = index.search_weighted(weights, 30)
+    hits = [(int(doc.id or ""), score) for doc, score in found]
     assert all(score > 0 and score == pytest.approx(sums[n], rel=1e-4) for n, score in hits)
     assert {n for n, _ in hits} == set(np.flatnonzero(sums > 1e-30))
     assert hits == sorted(hits, key=lambda hit: (-hit[1], hit[0]))
-    assert all(score <= index.maximum(weights) * (1 + 1e-5) for _, score in hits)
+    assert all(score <= found.maximum * (1 + 1e-5) for _, score in hits)
 
 
 @pytest.mark.parametrize(
@@ -334,11 +336,11 @@ def test_the_maximum_by_hand() -> None:
     """The sum of the idf of the query's terms, repeats counted, unknown ones as rarest; it follows writes."""
     index = BM25Index.from_texts(["red fox", "red dog", "blue bird", "green bird sings"])
     red, fox, unknown = math.log1p(2.5 / 2.5), math.log1p(3.5 / 1.5), math.log1p(4.5 / 0.5)
-    assert index.maximum("red fox") == pytest.approx(red + fox)
-    assert index.maximum("fox fox zebra") == pytest.approx(2 * fox + unknown)
-    assert index.maximum("") == 0 == BM25Index().maximum("fox")
+    assert index.search("red fox").maximum == pytest.approx(red + fox)
+    assert index.search("fox fox zebra").maximum == pytest.approx(2 * fox + unknown)
+    assert index.search("").maximum == 0 == BM25Index().search("fox").maximum
     index.add([Document("red fox", id="again")])
-    assert index.maximum("fox") < fox
+    assert index.search("fox").maximum < fox
 
 
 # Arguments that are refused
@@ -398,7 +400,6 @@ def test_other_arguments() -> None:
         *(lambda k=k: index.search("cat", k=k) for k in (0, -1, 1.5, True, None)),
         lambda: index.search_weighted({"cat": 1}, 0),
         lambda: index.scores(b"cat"),
-        lambda: index.maximum(None),
         *(lambda ids=ids: index.delete(ids) for ids in ("cat", [1])),
         *(lambda ids=ids: index.get(ids) for ids in ("cat", None)),
     ):

@@ -296,7 +296,8 @@ def test_queries_lose_question_words_and_identifiers_are_found_by_their_parts(tm
             assert [doc.id for doc, _ in index.search_keyword(query, 5)] == [found]
         view = index.keyword_view()
         assert view.query_terms("Which valve?") == ["valv"]
-        assert view.maximum("How do I open a valve?") == view.maximum("open valve")
+        asked = "How do I open a valve?", "open valve"
+        assert len({index.search_keyword(query).maximum for query in asked}) == 1
 
 
 @pytest.mark.folder

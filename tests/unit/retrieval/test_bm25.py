@@ -39,7 +39,7 @@ def test_provenance_is_that_of_with_provenance(retriever: BM25Retriever) -> None
             stage="bm25",
             retriever="BM25Retriever",
             query="sleeping cats",
-            max_score=retriever.index.maximum("sleeping cats"),
+            max_score=retriever.index.search("sleeping cats").maximum,
         )
         assert doc.metadata["rag_kit"] == same.metadata["rag_kit"]
         assert type(found["score"]) is float

@@ -359,7 +359,6 @@ def test_a_view_searches_with_weights(index: DocumentIndex) -> None:
     assert view.analyzer("thinning") == ["thin"]
     assert [doc.id for doc, _ in view.search_weighted({"warfarin": 1, "tea": 9}, 1)] == ["d"]
     assert [doc.id for doc, _ in view.search_weighted({"tea": 1, "aspirin": 1}, 4, {"name": "a"})] == ["a"]
-    assert view.maximum({"aspirin": 2}) == pytest.approx(2 * view.maximum("aspirin"))
     index.upsert(corpus(z="oak", y="oak"))
     assert [doc.id for doc, _ in index.keyword_view().search_weighted({"oak": 1})] == ["y", "z"]
     for terms, k in (({"tea": -1}, 1), ({"tea": 1}, 0)):
