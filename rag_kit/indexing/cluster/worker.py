@@ -91,7 +91,7 @@ def embed(run: str, texts: list[str]) -> Any:
         parts = _parts_of_run(run)
         assert parts.embeddings is not None
         with parts.model_lock:
-            return check_vectors(embed_documents(parts.embeddings, texts), len(texts), None)
+            return check_vectors(embed_documents(parts.embeddings, texts), len(texts))
     except RagKitError as error:
         return error
 

@@ -76,7 +76,7 @@ def embed_ahead(
         texts, ends_group = batch
         if not texts:
             return {}, ends_group
-        vectors = check_vectors(embed_documents(embeddings, list(texts.values())), len(texts), None)
+        vectors = check_vectors(embed_documents(embeddings, list(texts.values())), len(texts))
         return dict(zip(texts, vectors, strict=True)), ends_group
 
     width = requests_of(embeddings, max_concurrency)
@@ -84,7 +84,7 @@ def embed_ahead(
     with closing(map_ahead(embed_batch, _batches_of(groups), max_concurrency=width)) as embedded:
         for vectors, ends_group in embedded:
             for first in list(vectors.values())[:1]:  # all vectors of a batch have one length
-                dimension = check_vectors([first], 1, dimension).shape[1]
+                dimension = check_length(len(first), dimension)
             group.update((key, vector.tobytes()) for key, vector in vectors.items())
             if ends_group:
                 yield group
@@ -105,9 +105,7 @@ def _batches_of(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[dict[by
         yield from ((dict(texts), number == len(batches)) for number, texts in enumerate(batches, 1))
 
 
-def check_vectors(
-    answer: Sequence[Sequence[float]] | Sequence[Vectors] | Vectors, count: int, dimension: int | None
-) -> Vectors:
+def check_vectors(answer: Sequence[Sequence[float]] | Vectors, count: int) -> Vectors:
     """Check what a model answered and return it as an array of shape (count, dimension)."""
     try:
         array = np.asarray(answer, dtype="<f4")
@@ -117,14 +115,19 @@ def check_vectors(
         raise ModelOutputError(
             f"The embedding model gave an array of shape {array.shape} for {count} texts; one vector each is needed."
         )
-    if dimension is not None and array.shape[1] != dimension:
-        raise ModelOutputError(
-            f"The embedding model gave vectors of length {array.shape[1]}; those in the index have {dimension}. "
-            "Has the model changed under its name? Build another index in another folder."
-        )
     if not np.isfinite(array).all():
         raise ModelOutputError("The embedding model gave vectors that hold infinities or no numbers.")
     return array
+
+
+def check_length(length: int, dimension: int | None) -> int:
+    """Return the length of a model's vectors; raise ModelOutputError if those in the index have another."""
+    if dimension is not None and length != dimension:
+        raise ModelOutputError(
+            f"The embedding model gave vectors of length {length}; those in the index have {dimension}. "
+            "Has the model changed under its name? Build another index in another folder."
+        )
+    return length
 
 
 def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import check_ids
-from rag_kit.indexing.document_index.embedding import Filling, check_model, check_vectors, embed_ahead
+from rag_kit.indexing.document_index.embedding import Filling, check_length, check_model, embed_ahead
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Family, StoredRow, family_rows, make_rows, text_hash
 from rag_kit.indexing.document_index.state import IndexState, select_in
@@ -151,9 +151,8 @@ class WritableIndex(ReadableIndex):
             report = apply_batch(self._store, connection, state, batch, vectors)
             report.embedded = embedded
             if made:
-                size = len(next(iter(made.values()))) // 4  # float32 has 4 bytes
-                check_vectors([[0.0] * size], 1, state.dimension)  # raises if the index has another dimension
-                self._store.set_meta(dimension=size)
+                length = len(next(iter(made.values()))) // 4  # float32 has 4 bytes
+                self._store.set_meta(dimension=check_length(length, state.dimension))
         return report
 
     def transaction(self) -> AbstractContextManager[Any]:
