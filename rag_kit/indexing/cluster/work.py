@@ -19,7 +19,6 @@ from rag_kit.errors import ConfigurationError, RagKitError, ReadError
 from rag_kit.indexing.cluster import worker
 from rag_kit.indexing.document_index.writing import SourceRecord
 from rag_kit.indexing.files import SourceFile
-from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.models.embedding import embedding_name
 
 _REGISTER_ATTEMPTS = 5
@@ -166,17 +165,14 @@ class ClusterConverter:
         while (outcome := self._cluster.result(future)) is None:  # a worker died with it
             deaths += int(future.exception().allowed_failures) + 1  # after so many Dask gives up
             if deaths >= _MAX_FILE_DEATHS:
-                cause = Unreadable(
-                    f"the worker that read it died {deaths} times",
-                    "Mend its reader, or give workers more memory",
+                raise ReadError(
+                    f"the worker that read it died {deaths} times. Mend its reader, or give workers more memory."
                 )
-                raise ReadError(f"{file.file}: {cause.message}") from cause
             for other in self._futures:
                 self._cluster.wait(other)  # so that the file is alone on the workers
             future = self._cluster.submit(worker.convert, file)
-        if isinstance(outcome[0], Exception):  # else it is chunks, record and notes
-            error, error_cause = outcome
-            raise error from error_cause
+        if isinstance(outcome, Exception):
+            raise outcome
         return outcome  # type: ignore[no-any-return]
 
 

@@ -72,17 +72,17 @@ class WorkerParts(WorkerPlugin):  # type: ignore[misc]
 
 
 def convert(run: str, file: SourceFile) -> Any:
-    """Convert a file; return chunks, record and notes (see `Converter.convert`), or, if it fails, error and cause."""
+    """Convert a file; return chunks, record and notes (see `Converter.convert`), or the error if it fails."""
     if not os.path.exists(file.path):
         return ReadError(
-            f"{file.file}: the worker at {get_worker().address} does not see it at {file.path}. Files must lie in a "
-            "file system that all machines share; or it was removed meanwhile."
-        ), None
+            f"the worker at {get_worker().address} does not see it at {file.path}. Files must lie in a file system "
+            "that all machines share; or it was removed meanwhile."
+        )
     try:
         with _parts_of_run(run).converter() as converter:
             return converter.convert(file)
     except RagKitError as error:
-        return error, error.__cause__ if isinstance(error, ReadError) else None
+        return error
 
 
 def embed(run: str, texts: list[str]) -> Any:

@@ -54,14 +54,17 @@ def file_hash(path: Path) -> str:
 
 
 @contextmanager
-def as_read_errors(file: SourceFile) -> Iterator[None]:
-    """Turn `Unreadable` and OSError of the block into ReadError with the file's name."""
+def as_read_errors() -> Iterator[None]:
+    """Turn errors of the block into ReadError that says why; whoever reports it names the file."""
     try:
         yield
     except Unreadable as error:
-        raise ReadError(f"{file.file}: {error.message}") from error
+        raise ReadError(error.message) from error
+    except ReadError as error:  # a reader's own, which names the path
+        cause = error.__cause__
+        raise ReadError(cause.message if isinstance(cause, Unreadable) else str(error)) from error
     except OSError as error:
-        raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
+        raise ReadError(f"it cannot be read ({error.strerror or error}).") from error
 
 
 class Converter:
@@ -90,7 +93,8 @@ class Converter:
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
         """Return a file's chunks, a record of it (without its ``source``), and the notes that readers wrote.
 
-        Raises ReadError for a file that cannot be read, has no text or too many chunks, or keeps changing.
+        Raises ReadError, without the file's name, for one that cannot be read, has no text or too many chunks, or
+        keeps changing.
         """
         with use_notes() as notes:
             documents, record = self._read(file)
@@ -106,21 +110,21 @@ class Converter:
         try:
             chunks = list(islice(iter_chunks(documents, self._settings.cut), max_chunks + 1))
         except InvalidInputError as error:
-            raise ReadError(f"{file.file}: {error}") from error
+            raise ReadError(str(error)) from error
         if len(chunks) > max_chunks:
             raise ReadError(
-                f"{file.file}: it is cut into over {max_chunks} chunks, the limit (max_chunks). "
-                "Take a larger chunk_size, cut the file up, or raise the limit."
+                f"it is cut into over {max_chunks} chunks, the limit (max_chunks). Take a larger chunk_size, cut the "
+                "file up, or raise the limit."
             )
         if not any(chunk.page_content.strip() for chunk in chunks):
-            raise ReadError(f"{file.file}: no text found in it.")
+            raise ReadError("no text found in it.")
         return chunks, replace(record, fingerprint=self._duplicate_key(file, documents)), notes.texts
 
     def _read(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
         """Read the documents of a file, again if it changes meanwhile, and make a record of it."""
         path = Path(file.path)
         for _ in range(_TRIES):
-            with as_read_errors(file):
+            with as_read_errors():
                 seen_ns, state = time.time_ns(), file_state(path)
                 self._reader.check(path, file.root)  # refuses a file that is too large, before it is hashed
                 digest = file_hash(path)
@@ -129,8 +133,7 @@ class Converter:
                     settings = self._settings.key
                     return documents, SourceRecord("", state.size, state.mtime_ns, seen_ns, digest, settings)
         raise ReadError(
-            f"{file.file}: it is being written to (it changed {_TRIES} times while it was read). "
-            "Ingest it again later."
+            f"it is being written to (it changed {_TRIES} times while it was read). Ingest it again later."
         )
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:

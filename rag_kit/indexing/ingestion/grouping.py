@@ -22,7 +22,6 @@ from rag_kit.indexing.files import SourceFile
 from rag_kit.indexing.ingestion.converting import Converter, as_read_errors, file_hash, file_state
 from rag_kit.indexing.ingestion.report import IngestReport, Progress
 from rag_kit.indexing.ingestion.settings import IngestOptions
-from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.text import detect_language
 
@@ -100,11 +99,9 @@ class Grouping:
             yield
         except ReadError as error:
             if self.options.strict:
-                raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
-            cause = error.__cause__
-            reason = cause.message if isinstance(cause, Unreadable) else str(error).removeprefix(f"{file}: ")
+                raise ReadError(f"{file}: {error} Nothing was changed, for strict was asked for.") from error
             earlier = " (its earlier version stays in the index)" if source in self.records else ""
-            self.report.failed.append((file, f"{reason}{earlier}"))
+            self.report.failed.append((file, f"{error}{earlier}"))
             self.progress.count()
 
     def _is_unchanged(self, group: Group, source: str) -> bool:
@@ -147,7 +144,7 @@ class Grouping:
                 return
             rows = make_rows(chunks, source=source)
         except InvalidInputError as error:
-            raise ReadError(f"{file.file}: {error}") from error
+            raise ReadError(str(error)) from error
         group.whole.append(source)
         group.records.append(record)
         group.rows += rows
@@ -201,9 +198,9 @@ class Grouping:
             if not is_valid:
                 gone.add(record.source)
         for source in sorted(gone & read):
-            with self._report_failure(source, file := self.files[source].file):  # which catches the error
+            with self._report_failure(source, self.files[source].file):  # which catches the error
                 raise ReadError(
-                    f"{file}: another process has just corrected it by hand or removed its original; ingest it again."
+                    "another process has just corrected it by hand or removed its original; ingest it again."
                 )
         batch.rows = [row for row in batch.rows if row.source not in gone]
         batch.parents = [row for row in batch.parents if row.source not in gone]
@@ -220,7 +217,7 @@ class Grouping:
 
     def _unchanged_record(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
         """Return a file's record if it is unchanged, with the new time if that has changed; else ``None``."""
-        with as_read_errors(file):
+        with as_read_errors():
             seen_ns, state = time.time_ns(), file_state(file.path)
             is_time_safe = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
             if is_time_safe and (state.size, state.mtime_ns) == (record.size, record.mtime_ns):
