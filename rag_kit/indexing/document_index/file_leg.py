@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from rag_kit.indexing.document_index.folder import remove_parts, repair_advice
 from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 _ROWS_PER_CHANGE = 100  # a file is left as it is while at most one row in so many has changed since
 
 
@@ -24,6 +26,9 @@ class FileLeg(ABC):
     kind: ClassVar[str]  # how the names of its files begin
     tables: ClassVar[tuple[str, str]]  # whose generations say what changed, and what was removed
     made_by: ClassVar[str] = ""  # field of the state that names the model or encoder, if there is one
+    waits_for: str = (
+        ""  # what was not given to this process; until a writer has it, the leg stays as it was saved
+    )
 
     def _is_empty(self, state: IndexState) -> bool:
         """Tell whether an index has nothing for the leg to derive."""
@@ -95,6 +100,10 @@ class FileLeg(ABC):
         """Write a file of the present generation unless few rows have changed; return the newest file's generation."""
         if self._is_empty(state):
             return state.generation
+        if self.waits_for:
+            if not self._is_recent(connection, state):
+                logger.warning("The index in %s: %s: %s", self._folder, self.label, self.waiting)
+            return self._saved_generation(state)
         with self._lock:
             if not self._is_recent(connection, state):
                 self._save(connection, state, self._file(state, state.generation))
@@ -103,13 +112,18 @@ class FileLeg(ABC):
         return saved
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
-        """Remove the file, build it anew and say so; return ``""`` if the index has no data for it."""
-        if self._is_empty(state):
+        """Remove the file, build it anew and say so; return ``""`` if the index has no data for it, or it waits."""
+        if self._is_empty(state) or self.waits_for:
             return ""
         with self._lock:
             self.remove(state)
             self.apply(connection, state)
         return f"rebuilt the file of {self.label}"
+
+    @property
+    def waiting(self) -> str:
+        """The note that the leg waits."""
+        return f"what was written since it was saved waits for a writer with {self.waits_for}"
 
     def check_saved(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Report a lost file as a problem, and one with many changes pending as a note."""

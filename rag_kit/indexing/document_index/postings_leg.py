@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,11 +23,6 @@ from rag_kit.indexing.searched import searched_text
 from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex
 from rag_kit.text.ngrams import CharacterNgrams
 
-logger = logging.getLogger(__name__)
-
-_WAITING = (
-    "sparse: what was written since its file was, waits for a writer with the encoder (sparse_encoder=...)"
-)
 Mask = NDArray[np.bool_]
 I = TypeVar("I", bound=InvertedIndex)  # noqa: E741
 
@@ -131,6 +125,7 @@ class SparseLeg(PostingsLeg[SparseIndex]):
     def __init__(self, folder: Path, encoder: SparseEncoder | None) -> None:
         self._name = None if encoder is None else encoder_name(encoder)
         self._encoder = encoder or _refuse_to_encode
+        self.waits_for = "the encoder (sparse_encoder=...)" if encoder is None else ""
         super().__init__(folder)
 
     def _read(self, path: Path) -> SparseIndex:
@@ -143,22 +138,10 @@ class SparseLeg(PostingsLeg[SparseIndex]):
         # readers would have to encode whatever is not in the file
         return self._saved_generation(state) == state.generation
 
-    def apply(self, connection: Connection, state: IndexState) -> int:
-        """Write the file, if this writer has the encoder; return the generation of the newest file in any case."""
-        if self._name is not None:
-            return super().apply(connection, state)
-        if not self._is_recent(connection, state):
-            logger.warning("The index in %s: %s", self._folder, _WAITING)
-        return self._saved_generation(state)
-
-    def rebuild(self, connection: Connection, state: IndexState) -> str:
-        """Build the file anew and say so; without the encoder do nothing, and return ``""``."""
-        return "" if self._name is None else super().rebuild(connection, state)
-
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Compare the file with the store; without the encoder, only note that newer texts are not in the file."""
-        if self._name is None and not self._is_recent(connection, state):
-            report.notes.append(_WAITING)
+        if self.waits_for and not self._is_recent(connection, state):
+            report.notes.append(f"{self.label}: {self.waiting}")
         else:
             super().verify(connection, state, report)
 

@@ -154,6 +154,7 @@ class StoreLeg(FileLeg):
     def __init__(self, folder: Path, keyword: KeywordLeg, store: ConnectedStore | None) -> None:
         super().__init__(folder)
         self._keyword, self._store = keyword, store
+        self.waits_for = "the vector store (vector_store=...)" if store is None else ""
 
     def _forget(self) -> None:
         self._checked_file: Path | None = None  # the file for which rows were looked up
@@ -199,8 +200,6 @@ class StoreLeg(FileLeg):
 
     def apply(self, connection: Connection, state: IndexState) -> int:
         """Write changed vectors to the store, if it was given; return the generation up to which it has them."""
-        if self._store is None and state.embedding is not None:
-            return self._saved_generation(state)
         if self._store and self._usable_generation(connection, state, self._store) == NO_GENERATION:
             self.remove(state)  # the store is not as the file says: fill it anew
         return super().apply(connection, state)
@@ -222,9 +221,7 @@ class StoreLeg(FileLeg):
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
         """Fill the store anew with all vectors of the index."""
-        if self._store is None or not super().rebuild(connection, state):
-            return ""
-        return f"filled {self._store.name} anew"
+        return super().rebuild(connection, state) and f"filled {state.vector_store} anew"
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Report rows that the store does not find by their own vectors: it may count rows that it cannot find."""
