@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from rag_kit.indexing.bm25.postings import VARIANTS, Formula
 
 DEFAULT_K1 = 0.9
 DEFAULT_B = 0.5
-_MAX_WEIGHT = 1e30  # a weight times a score stays a finite float32
+_MAX_WEIGHT = 1e15  # sums of the products of 10**8 such weights stay finite in float32
 
 
 def formula_of(k1: Any, b: Any, variant: Any) -> Formula:
@@ -91,15 +91,29 @@ def check_k(k: Any) -> int:
 
 
 def check_weights(terms: Any) -> dict[str, float]:
-    """Return the terms with weights above 0; raise InvalidInputError unless all are finite numbers of 0 or more."""
+    """Return terms with weights above 0; raise InvalidInputError for anything but a dict of allowed weights.
+
+    Terms are strings or whole numbers, each once: 7 and "7" are the same.
+
+    Example:
+        >>> check_weights({"cat": 0.5, 7: 2, "dog": 0})
+        {'cat': 0.5, '7': 2.0}
+    """
     if not isinstance(terms, Mapping):
-        raise InvalidInputError(f"terms is {type(terms).__name__}; give a dict from index term to weight.")
+        raise InvalidInputError(f"Weights are {type(terms).__name__}; give a dict from term to weight.")
+    checked: dict[str, float] = {}
     for term, weight in terms.items():
-        if not isinstance(term, str) or not _is_number(weight) or not 0 <= weight <= _MAX_WEIGHT:
+        if not _is_number(weight) or not 0 <= weight <= _MAX_WEIGHT:
             raise InvalidInputError(
-                f"The weight of {term!r} is {weight!r}; give strings with finite numbers from 0 to {_MAX_WEIGHT:g}."
+                f"The weight of {term!r} is {weight!r}; give numbers from 0 to {_MAX_WEIGHT:g}."
             )
-    return {term: float(weight) for term, weight in terms.items() if weight > 0}
+        if isinstance(term, bool) or not isinstance(term, str | Integral) or str(term) in checked:
+            raise InvalidInputError(
+                f"The term {term!r} has a weight; give strings or whole numbers, each once."
+            )
+        if np.float32(weight) > 0:  # a weight too small for float32 could only make hits of score 0
+            checked[str(term)] = float(weight)
+    return checked
 
 
 def _is_number(value: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +16,7 @@ from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
-from rag_kit.indexing.bm25.parameters import check_k, check_query
+from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
 from rag_kit.indexing.bm25.postings import PostingRun, Postings, weighted_terms
 from rag_kit.indexing.bm25.postings import Weights as Scores
 from rag_kit.indexing.bm25.view import Hits, passes_of
@@ -26,7 +25,6 @@ from rag_kit.text import default_analyzer
 Vector = dict[str, float]
 Weights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
 SparseEncoder = Callable[[list[str]], Sequence[Weights] | Awaitable[Sequence[Weights]]]
-_MAX_WEIGHT = 1e15  # sums of the products of 10**8 such weights stay finite in float32
 
 
 def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
@@ -45,35 +43,7 @@ def check_vectors(answer: Any, count: int) -> list[Vector]:
             f"The encoder returned {type(answer).__name__}; it must return a list with one dict of term -> weight "
             f"for each of {count} texts."
         )
-    return [check_vector(vector) for vector in answer]
-
-
-def check_vector(vector: Any) -> Vector:
-    """Return a vector with its terms as strings, without weights of 0; raise InvalidInputError if it is none.
-
-    Example:
-        >>> check_vector({"cat": 0.5, 7: 2, "dog": 0})
-        {'cat': 0.5, '7': 2.0}
-    """
-    if not isinstance(vector, Mapping):
-        raise InvalidInputError(f"A vector is {type(vector).__name__}; it must be a dict of term -> weight.")
-    checked: Vector = {}
-    for term, weight in vector.items():
-        if not _is_instance(Real, weight) or not 0 <= weight <= _MAX_WEIGHT:
-            raise InvalidInputError(
-                f"A vector has the weight {weight!r} for {term!r}; weights must be numbers from 0 to {_MAX_WEIGHT:g}."
-            )
-        if not _is_instance((str, Integral), term) or str(term) in checked:
-            raise InvalidInputError(
-                f"A vector has the term {term!r}; terms must be strings or whole numbers, each once."
-            )
-        if np.float32(weight) > 0:  # a weight too small for float32 could only make hits of score 0
-            checked[str(term)] = float(weight)
-    return checked
-
-
-def _is_instance(kind: Any, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+    return list(map(check_weights, answer))
 
 
 _BATCH = 64  # texts
@@ -163,7 +133,7 @@ class SparseIndex(InvertedIndex):
 
     def search_vector(self, vector: Weights, k: int = 4, filter: Filter | None = None) -> Hits:
         """Search as :meth:`search`, by a query's vector."""
-        return self.current().search(check_vector(vector), check_k(k), passes_of(filter))
+        return self.current().search(check_weights(vector), check_k(k), passes_of(filter))
 
     def encode_query(self, query: str) -> Vector:
         """Return the vector of a query: that of the query encoder, checked, or its TF-IDF."""

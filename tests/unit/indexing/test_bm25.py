@@ -316,7 +316,7 @@ def test_scores_are_weighted_sums(texts: list[str], weights: dict[str, float]) -
 
 
 @pytest.mark.parametrize(
-    "terms", ["x", ["x"], {"x": -1}, {"x": float("nan")}, {"x": "1"}, {1: 1.0}, {"x": True}],
+    "terms", ["x", ["x"], {"x": -1}, {"x": float("nan")}, {"x": "1"}, {1.5: 1.0}, {"x": True}],
 )  # fmt: skip
 def test_weights_that_are_refused(terms: Any) -> None:
     """Anything but a dict from terms to finite numbers of 0 or more is refused with what to give."""

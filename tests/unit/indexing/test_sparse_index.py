@@ -75,7 +75,7 @@ def test_the_largest_weights_are_ranked() -> None:
     found = index.search(" ".join(words))
     assert [document.page_content.count(" ") for document, _ in found] == [1999, 999]
     assert all(math.isfinite(score) for _, score in found)
-    with pytest.raises(InvalidInputError, match="weights must be numbers"):
+    with pytest.raises(InvalidInputError, match="give numbers"):
         index.search_vector({"1": 1e16})
 
 
@@ -105,7 +105,7 @@ def test_a_query_encoder_of_its_own() -> None:
 def test_vectors_that_are_refused(vector: Any) -> None:
     """Negative, infinite and other weights that are none are refused; nothing is added then."""
     index = SparseIndex(given_vectors([{"a": 1}, vector]))
-    with pytest.raises(InvalidInputError, match="A vector"):
+    with pytest.raises(InvalidInputError, match=r"give (numbers|strings|a dict)"):
         index.add([Document("0"), Document("1")])
     assert len(index) == 0
     with pytest.raises(InvalidInputError):
