@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
-from itertools import permutations, product
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import pairwise, permutations, product
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
@@ -29,33 +29,24 @@ _NAMES = (
     "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
     "|用人单位|劳动者"
 )
-_COMPARISONS = (
-    re.compile(
-        r"(?P<left>[^.;,]*?)\b(?P<degree>\w+er|(?:more|less|fewer)(?: \w+)?) than (?P<right>[^.;,()]+)",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<degree>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)"
-    ),
-    re.compile(
-        r"(?P<left>[^。；]+?)(?<!不)(?P<degree>[高低大小多少长短早晚优劣]于|不如|不及|超过)(?P<right>[^，。；\d]{2,16})"
-    ),
-)
-_SEQUENCES = [
+# two sides and what is between them; where "what" is no group, left is first or the cause, right second or the effect
+_RELATIONS = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"^\W*(?:before|prior to)\s(?P<second>[^,.;]+),(?P<first>[^.;]+)",
-        r"^\W*(?:after|once|because|since|as)\s(?P<first>[^,.;]+),(?P<second>[^.;]+)",
-        r"(?P<first>[^.;]+?)\b(?:before|prior to|and then)\s(?P<second>[^.;]+)",
-        r"(?P<first>[^.;]+?)\b(?:cause[sd]?|le(?:ads?|d) to|result(?:s|ed|ing) in)\s(?!by\b)(?P<second>[^.;]+)",
-        r"(?P<second>[^.;]+?)\b(?:due to|caused by|as a result of|because(?: of)?)\s(?P<first>[^.;]+)",
-        r"(?:因为|由于|因)(?P<first>[^，,。；]+)[，,](?P<second>[^。；]+)",
-        r"(?P<second>[^。；]+?)[，,]?(?:是因为|原因是|[系是][由因])(?P<first>[^。；]+)",
-        r"(?P<first>[^，。；]+?)(?:导致|引发|造成|引起)了?(?P<second>[^，。；]+)",
-        r"(?P<second>[^.;]+?)\b(?:after|once)\s(?P<first>[^.;]+)",
-        r"先(?P<first>[^。；]+?)[，,]?(?:再|然后|而后|接着|之?后)(?P<second>[^。；]+)",
-        r"(?P<second>[^，。；]+?)之?前[，,](?P<first>[^。；]+)",
-        r"(?P<first>[^，。；]+?)[之以]?后[，,]?(?P<second>[^。；]+)",
+        r"(?P<left>[^.;,]*?)\b(?P<what>\w+er|(?:more|less|fewer)(?: \w+)?) than (?P<right>[^.;,()]+)",
+        r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<what>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)",
+        r"(?P<left>[^。；]+?)(?<!不)(?P<what>[高低大小多少长短早晚优劣]于|不如|不及|超过)(?P<right>[^，。；\d]{2,16})",
+        r"^\W*(?:before|prior to)\s(?P<right>[^,.;]+),(?P<left>[^.;]+)",
+        r"^\W*(?:after|once|because|since|as)\s(?P<left>[^,.;]+),(?P<right>[^.;]+)",
+        r"(?P<left>[^.;]+?)\b(?:before|prior to|and then)\s(?P<right>[^.;]+)",
+        r"(?P<left>[^.;]+?)\b(?:cause[sd]?|le(?:ads?|d) to|result(?:s|ed|ing) in)\s(?!by\b)(?P<right>[^.;]+)",
+        r"(?P<right>[^.;]+?)\b(?:due to|caused by|as a result of|because(?: of)?|after|once)\s(?P<left>[^.;]+)",
+        r"(?:因为|由于|因)(?P<left>[^，,。；]+)[，,](?P<right>[^。；]+)",
+        r"(?P<right>[^。；]+?)[，,]?(?:是因为|原因是|[系是][由因])(?P<left>[^。；]+)",
+        r"(?P<left>[^，。；]+?)(?:导致|引发|造成|引起)了?(?P<right>[^，。；]+)",
+        r"先(?P<left>[^。；]+?)[，,]?(?:再|然后|而后|接着|之?后)(?P<right>[^。；]+)",
+        r"(?P<right>[^，。；]+?)之?前[，,](?P<left>[^。；]+)",
+        r"(?P<left>[^，。；]+?)[之以]?后[，,]?(?P<right>[^。；]+)",
     )
 ]
 _ROLES = word_set("to from by 给 向 从 由 被 到 往 至 对 请 让 要求 委托 邀请 授权 通知")
@@ -92,9 +83,7 @@ def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
         return "number"
     if _is_mislabelled(statement, passage.labels):
         return "name"
-    if _is_comparison_turned(statement, sentence) or _is_duty_of_another(statement, passage):
-        return "order"
-    return ""
+    return "order" if _is_duty_of_another(statement, passage) else ""
 
 
 def names_of_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Clause]]) -> bool:
@@ -129,71 +118,47 @@ def turns_order(statement: str, sentence: str) -> bool:
 
     It must be in the sentence's words: in a paraphrase, an order tells nothing.
     """
-    return _is_sequence_turned(statement, sentence) or _are_roles_swapped(statement, sentence)
-
-
-class _Changes(NamedTuple):
-    """Changes of values that a text states, from one reading of its values."""
-
-    steps: list[tuple[str, Value]]  # a value by which ("by"), or to which ("to"), something changes
-    ranges: list[tuple[Value, Value]]  # from one value to another one of its kind
-    old: list[Value]  # changed to another value
-    new: list[Value]  # what they were changed to
+    return _are_sides_turned(statement, sentence) or _are_roles_swapped(statement, sentence)
 
 
 def _is_change_turned(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a statement has a value before a change that the passage has only after it, or the reverse."""
-    stated = _changes(statement)
-    if not any(stated):  # most statements say nothing of a change: the passage is not read for one
+    """Tell whether a statement has a value on another side of a change than the passage, which has it there only."""
+    stated = _sides_of_change(statement)
+    if not stated:  # most statements say nothing of a change: the passage is not read for one
         return False
-    said = _changes(passage.plain())
-    for step, value in stated.steps:
-        steps = {other for other, one in said.steps if says(one, value)}
-        if steps and step not in steps:
+    said = _sides_of_change(passage.plain())
+    for side, value in stated:
+        sides = {other for other, one in said if says(one, value)}
+        if sides and side not in sides:
             return True
-    for start, end in stated.ranges:
-        if _has_range(said.ranges, end, start) and not _has_range(said.ranges, start, end):
-            return True
-    return any(_is_only(value, said.new, said.old) for value in stated.old) or any(
-        _is_only(value, said.old, said.new) for value in stated.new
-    )
+    return False
 
 
-def _changes(text: str) -> _Changes:
-    """Read the changes of values that a text states: how far, from and to which value, and the old and new values."""
-    changes = _Changes([], [], [], [])
+def _sides_of_change(text: str) -> list[tuple[str, Value]]:
+    """Return values with their sides of a change: "by" which, "from" which, or "to" which something changes."""
+    sides: list[tuple[str, Value]] = []
     may_change = _MAY_CHANGE.search(text) is not None
     previous: Value | None = None
     for value in find_values(text):
         if step := _STEP.search(text, max(0, value.begin - _STEP_WITHIN), value.begin):
-            changes.steps.append(("by" if step["by"] or step["by_han"] else "to", value))  # rose by 5%
+            sides.append(("by" if step["by"] or step["by_han"] else "to", value))  # rose by 5%
         is_of_kind = previous is not None and kind_of(previous) == kind_of(value)
-        if previous and is_of_kind and _is_range(text, previous, value):  # from 5 to 7
-            changes.ranges.append((previous, value))
         between = text[previous.end if previous else 0 : value.begin]
         first = max(0, value.begin - _CHANGE_WORDS)
-        if may_change and (_CHANGED.search(between) or _CHANGED_TO.search(text, first, value.begin)):
-            changes.new.append(value)  # the fee of 5 EUR was raised to 7 EUR
-            if previous and is_of_kind:
-                changes.old.append(previous)
+        # the fee of 5 EUR was raised to 7 EUR
+        is_changed = may_change and (_CHANGED.search(between) or _CHANGED_TO.search(text, first, value.begin))
+        if is_changed:
+            sides.append(("to", value))
+        if previous and is_of_kind and (is_changed or _is_range(text, previous, value)):
+            sides += [("from", previous), ("to", value)]
         previous = value
-    return changes
+    return sides
 
 
 def _is_range(text: str, start: Value, end: Value) -> bool:
     """Tell whether a text says "from" before one value, and "to" between it and the next one."""
     is_begun = _FROM.search(text, max(0, start.begin - _FROM_WITHIN), start.begin)
     return is_begun is not None and _TO.fullmatch(text, start.end, end.begin) is not None
-
-
-def _has_range(ranges: Sequence[tuple[Value, Value]], start: Value, end: Value) -> bool:
-    """Tell whether a range of the list says what a stated one does."""
-    return any(says(first, start) and says(last, end) for first, last in ranges)
-
-
-def _is_only(value: Value, these: Sequence[Value], others: Sequence[Value]) -> bool:
-    """Tell whether a value is among some values, and not among others."""
-    return any(says(one, value) for one in these) and not any(says(one, value) for one in others)
 
 
 def _has_other_sign(statement: str, passage: PassageSource) -> bool:
@@ -224,25 +189,34 @@ def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
     return False
 
 
-def _is_sequence_turned(statement: str, sentence: str) -> bool:
-    """Tell whether a statement exchanges first and second, or cause and effect, of a sentence."""
-    stated = _sequences(statement)
-    said = _sequences(sentence) if stated else []
-    for (first, second), (said_first, said_second) in product(stated[:1], said):
-        straight = len(first & said_first) + len(second & said_second)
-        crossed = len(first & said_second), len(second & said_first)
-        if all(crossed) and sum(crossed) > straight:
+class _Relation(NamedTuple):
+    """Two sides of a text by their content words, and the comparative between them, or "" for cause or order."""
+
+    left: set[str]
+    what: str
+    right: set[str]
+
+
+def _are_sides_turned(statement: str, sentence: str) -> bool:
+    """Tell whether a statement exchanges the sides of "longer than", or what is first or a cause in a sentence."""
+    stated = _relations(statement)
+    said = _relations(sentence) if stated else []
+    for one, other in product(stated, said):
+        to_left, to_right = (one.left & other.right) - other.left, (one.right & other.left) - other.right
+        # a comparison may name its left side sentences before: "and was therefore faster than the kettle"
+        is_crossed = to_right or (one.what and not one.right & other.right)
+        if one.what == other.what and to_left and is_crossed:
             return True
     return False
 
 
-def _sequences(text: str) -> list[tuple[set[str], set[str]]]:
-    """Return pairs from a text: the content words of the first event or cause, and those of the second or effect."""
-    return [
-        (content_keys(tokens(match["first"])), content_keys(tokens(match["second"])))
-        for pattern in _SEQUENCES
-        for match in pattern.finditer(text)
-    ]
+def _relations(text: str) -> list[_Relation]:
+    """Return the relations that a text states."""
+    relations = []
+    for match in (match for pattern in _RELATIONS for match in pattern.finditer(text)):
+        left, right = (content_keys(tokens(match[side])) for side in ("left", "right"))
+        relations.append(_Relation(left, match.groupdict().get("what", "").lower(), right))
+    return relations
 
 
 def _are_roles_swapped(statement: str, sentence: str) -> bool:
@@ -250,93 +224,39 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     stated_tokens, said_tokens = tokens(statement), tokens(sentence)
     names = {token.key for token in (*stated_tokens, *said_tokens) if token.name}
     stated, said = _roles(stated_tokens, names), _roles(said_tokens, names)
-    both = [word for word in stated if word in said]
-    if not any(token.key in _AND for token in (*stated_tokens, *said_tokens)):
-        agents, said_agents = _agents(stated_tokens), _agents(said_tokens)
-        is_plain = not VOICE & {token.key for token in (*stated_tokens, *said_tokens)}
-        one_sided = {name: verb for name, verb in (agents | said_agents).items() if name in names}
-        for one, other in permutations(names, 2):
-            if is_plain and _is_turned(one, other, stated_tokens, said_tokens):
-                return True
-            # "A was seen by B" is "B saw A"
-            verb = one_sided.get(one) or one_sided.get(other)
-            is_passive = verb is not None and (agents.keys() & {one, other}) != (
-                said_agents.keys() & {one, other}
-            )
-            if is_passive and _is_turned(one, other, stated_tokens, said_tokens[::-1], verb):
-                return True
-    for one, other in permutations(both, 2):
-        for role in stated[one] & said[other] - {""}:
-            if role not in said[one] and role not in stated[other]:
-                return True
-    return False
-
-
-def _agents(text: Sequence[Token]) -> dict[str, str]:
-    """Map who does what a passive tells, right behind "by" and maybe an article, to the word before "by"."""
-    words = [token.key for token in text if token.key not in _ARTICLES]
-    return {agent: verb for verb, by, agent in zip(words, words[1:], words[2:], strict=False) if by == "by"}
-
-
-def _is_turned(
-    one: str, other: str, stated: Sequence[Token], said: Sequence[Token], verb: str | None = None
-) -> bool:
-    """Tell whether `one` is before `other` in a statement and behind it in a sentence, with the same word between.
-
-    That is `verb`, if it is given.
-    """
-    between: list[set[str]] = []
-    for text, first, last in ((stated, one, other), (said, other, one)):
-        keys = [token.key for token in text]
-        if keys.count(first) != 1 or keys.count(last) != 1 or keys.index(first) > keys.index(last):
-            return False
-        inside = text[keys.index(first) + 1 : keys.index(last)]
-        words = (token for token in inside if token.content and not token.name and not token.value)
-        between.append({token.key for token in words})
-    common = between[0] & between[1]
-    return bool(common) if verb is None else verb in common
-
-
-def _roles(text: Sequence[Token], names: Set[str]) -> dict[str, set[str]]:
-    """Map each name and Chinese content word to the prepositions before it; "" where it has none."""
-    roles: dict[str, set[str]] = {}
-    before = ""
-    for token in text:
-        if token.content and not token.value and (token.key in names or not token.key.isascii()):
-            roles.setdefault(token.key, set()).add(before)
-        if token.key not in _ARTICLES:
-            before = token.key if token.key in _ROLES else ""
-    return roles
-
-
-class _Comparison(NamedTuple):
-    """ "Left is longer than right", each by its content words; `degree` is the comparative."""
-
-    left: set[str]
-    degree: str
-    right: set[str]
-
-
-def _is_comparison_turned(statement: str, sentence: str) -> bool:
-    """Tell whether a statement exchanges the two sides of a sentence's "longer than"."""
-    for stated, said in product(_comparisons(statement), _comparisons(sentence)):
-        left, right = stated.left - stated.right, stated.right - stated.left
-        was_right, was_left = said.right - said.left, said.left - said.right
-        is_crossed = right & was_left or not right & was_right
-        if stated.degree == said.degree and left & was_right and is_crossed:
+    for one, other in permutations(stated.keys() & said.keys(), 2):
+        if (stated[one] & said[other]) - said[one] - stated[other]:
             return True
     return False
 
 
-def _comparisons(text: str) -> list[_Comparison]:
-    """Return the comparisons of a text."""
-    return [
-        _Comparison(
-            content_keys(tokens(match["left"])), match["degree"].lower(), content_keys(tokens(match["right"]))
-        )
-        for pattern in _COMPARISONS
-        for match in pattern.finditer(text)
-    ]
+def _roles(text: Sequence[Token], names: Set[str]) -> dict[str, set[str]]:
+    """Map each name and Chinese content word to its roles: the preposition before it, and for names a side of verbs."""
+    words = [token for token in text if token.key not in _ARTICLES]
+    roles: dict[str, set[str]] = {}
+    for before, token in pairwise([Token(""), *words]):
+        if token.key in names or (token.content and not token.value and not token.key.isascii()):
+            roles.setdefault(token.key, set()).update({before.key} & _ROLES)
+    for name, role in _sides_of_verbs(words, names):
+        roles[name].add(role)
+    return roles
+
+
+def _sides_of_verbs(words: Sequence[Token], names: Set[str]) -> Iterator[tuple[str, str]]:
+    """Yield names with their side of each word that is no name; of one before "by" and a name, as if it were active.
+
+    None if "and" joins words, or another passive tells who acts.
+    """
+    keys = [token.key for token in words]
+    passive = next((n for n in range(len(words) - 2) if keys[n + 1] == "by" and keys[n + 2] in names), None)
+    if _AND.intersection(keys) or (passive is None and VOICE.intersection(keys)):
+        return
+    places = [(n, key) for n, key in enumerate(keys) if key in names]
+    for n, token in enumerate(words):
+        if token.content and not token.value and token.key not in names and passive in (None, n):
+            for place, name in places:
+                is_left = (place < n) != (passive == n)
+                yield name, f"{'left' if is_left else 'right'} of {token.key}"
 
 
 def _is_duty_of_another(statement: str, passage: PassageSource) -> bool:
