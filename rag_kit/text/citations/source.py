@@ -28,6 +28,13 @@ _POST = re.compile(
     r"(?P<given>[^\s，。；：|]{2,12})由(?P<to>[^，。；|]{2,8}?)(?:担任|出任|兼任|负责|主持|主办|承办|协办)"
     r"|(?P<who>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任|负责|主持)(?P<post>[^，。；|]{2,12})"
 )
+_PARTY = (
+    "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
+    "|用人单位|劳动者"
+)
+_DUTY = re.compile(
+    rf"(?<![向给对为与和同])(?P<party>{_PARTY})(?:[^，。；,;]{{0,6}}?(?:有权|无权|应当?|必须|不得|负责)(?P<action>[^，。；,;\n]{{3,40}}))?"
+)
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _YES_OR_NO = dict.fromkeys(["yes", "ja", "是", "有", "可", "可以", "能", "✓", "✔", "√", "☑"], True)
 _YES_OR_NO |= dict.fromkeys(
@@ -134,14 +141,13 @@ class PassageSource:
     @cached_property
     def labels(self) -> dict[str, set[str]]:
         """The texts of each label (a header, a post, "label: text"), label and text as `letters_of` writes them."""
-        labelled = [(cell.header, cell.text) for row in self.rows.values() for cell in row.cells]
-        labelled += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
-        labelled += posts(self.text)
+        pairs = [(cell.header, cell.text) for row in self.rows.values() for cell in row.cells]
+        pairs += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
+        pairs += labelled(self.text)
         texts: dict[str, set[str]] = {}
-        for label, text in labelled:
-            for name in re.split(r"[（(）)\s]+", label):
-                if name:
-                    texts.setdefault(letters_of(name).strip(), set()).add(letters_of(text).strip())
+        for label, text in pairs:
+            for name in filter(None, re.split(r"[（(）)\s]+", label)):
+                texts.setdefault(letters_of(name).strip(), set()).update({letters_of(text).strip()} - {""})
         return texts
 
     def plain(self, start: int = 0, end: int | None = None) -> str:
@@ -307,14 +313,15 @@ def _period_of(word: str) -> str:
     return _PERIODS.get(period[1], period[1]) if period else _PERIODS.get(word, "")
 
 
-def posts(text: str) -> list[tuple[str, str]]:
-    """Return each post that a text fills, with who holds it.
+def labelled(text: str) -> list[tuple[str, str]]:
+    """Return posts with who holds them, and parties of a contract with what they may or must do, or "".
 
     Example:
-        >>> posts("安全员由刘洋担任，张伟担任项目经理。")
-        [('安全员', '刘洋'), ('项目经理', '张伟')]
+        >>> labelled("安全员由刘洋担任，张伟担任项目经理。甲方应当支付租金。")
+        [('安全员', '刘洋'), ('项目经理', '张伟'), ('甲方', '支付租金')]
     """
-    return [(match["given"] or match["post"], match["to"] or match["who"]) for match in _POST.finditer(text)]
+    posts = [(match["given"] or match["post"], match["to"] or match["who"]) for match in _POST.finditer(text)]
+    return posts + [(match["party"], match["action"] or "") for match in _DUTY.finditer(text)]
 
 
 def letters_of(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.cutting import Clause, has_own_subject
 from rag_kit.text.citations.placing import kind_of, says
-from rag_kit.text.citations.source import PassageSource, letters_of, posts
+from rag_kit.text.citations.source import PassageSource, labelled, letters_of
 from rag_kit.text.citations.tokens import Token, content_keys, tokens
 from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import find_values
@@ -24,10 +24,6 @@ _CHANGED = re.compile(
 _CHANGED_TO = re.compile(
     r"\b(?:chang|amend|rais|increas|reduc|extend|lower|revis|adjust|cut|mov|postpon)\w*\b[^.;]{0,40}\bto\s$",
     re.IGNORECASE,
-)
-_NAMES = (
-    "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
-    "|用人单位|劳动者"
 )
 # two sides and what is between them; where "what" is no group, left is first or the cause, right second or the effect
 _RELATIONS = [
@@ -67,23 +63,19 @@ _FALLS = re.compile(
 )
 _STEP_WITHIN = 48  # characters before a value in which a verb of change is looked for
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
-_DUTY = re.compile(
-    rf"(?<![向给对为与和同])(?P<name>{_NAMES})[^，。；,;]{{0,6}}?(?:有权|无权|应当?|必须|不得|负责)(?P<action>[^，。；,;\n]{{3,40}})"
-)
 _CHANGE_WORDS = 60  # characters before a value in which English words that say it was changed are looked for
 
 
 def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
     """Return the reason why a statement exchanges things that the passage tells apart, or "".
 
-    "number": the values before and after a change; "name": the texts of two labels; "order": the sides of a comparison,
-    or who may or must do something.
+    "number": the values before and after a change; "name": the texts of two labels, who holds a post, or what parties may and must do.
     """
     if _is_change_turned(statement, passage) or _has_other_sign(statement, passage):
         return "number"
     if _is_mislabelled(statement, passage.labels):
         return "name"
-    return "order" if _is_duty_of_another(statement, passage) else ""
+    return ""
 
 
 def names_of_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Clause]]) -> bool:
@@ -176,11 +168,13 @@ def _has_other_sign(statement: str, passage: PassageSource) -> bool:
 
 def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
     """Tell whether a statement gives a label a text that the passage has only beside other labels."""
-    labelled = [(match["label"], match["text"]) for match in _IS.finditer(statement)] + posts(statement)
-    for stated_label, stated_text in labelled:
+    # values are compared elsewhere: a label may have its value in another form
+    said = (match for match in _IS.finditer(statement) if not find_values(match["text"]))
+    pairs = [(match["label"], match["text"]) for match in said] + labelled(statement)
+    for stated_label, stated_text in pairs:
         label, text = letters_of(stated_label).strip(), letters_of(stated_text).strip()
         own_texts = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
-        if not own_texts or not text or find_values(stated_text):
+        if own_texts is None or not text:
             continue
         if any(text in known or known in text for known in own_texts):
             continue
@@ -257,19 +251,3 @@ def _sides_of_verbs(words: Sequence[Token], names: Set[str]) -> Iterator[tuple[s
             for place, name in places:
                 is_left = (place < n) != (passive == n)
                 yield name, f"{'left' if is_left else 'right'} of {token.key}"
-
-
-def _is_duty_of_another(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a passage gives a right or duty that a statement gives to one party only to other parties."""
-    stated = _duties(statement)
-    said = _duties(passage.plain()) if stated else []
-    for name, action in stated:
-        bound = {party for party, duty in said if action in duty or duty in action}
-        if bound and name not in bound:
-            return True
-    return False
-
-
-def _duties(text: str) -> list[tuple[str, str]]:
-    """Return parties of a contract, each with something that it may, must or must not do."""
-    return [(match["name"], letters_of(match["action"]).strip()) for match in _DUTY.finditer(text)]
