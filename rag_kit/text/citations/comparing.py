@@ -192,40 +192,22 @@ def _opposite_or_negation(pair: Pair) -> str:
             return "opposite"
     if _widens(pair) or _includes_exception(pair):
         return "changed"
-    names = content_keys(pair.cells[0].text) if pair.cells else set[str]()
-    if any(_contradicts_cell(part, cell, names) for part, _ in pair.clauses for cell in pair.cells):
-        return "negation"
-    answers = any(_is_about(pair.stated, cell) and cell.holds is not None for cell in pair.cells)
-    if answers and not any(_denied(cell.text) for cell in pair.cells if cell.holds is None):
-        return ""  # the cell says yes or no to all that is stated, as "no" does under "Basic" of a plan
-    clauses = [(pair.stated, ())] if pair.cells or not pair.clauses else pair.clauses
-    for part, clause in clauses:
+    for part, clause in pair.clauses or [(pair.stated, ())]:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
         if is_of_clause and _changes_modal(part, clause):
             return "opposite"
-        said_there = clause if is_of_clause else pair.quoted
-        if reason := _reason_of_negation(part, said_there, pair.cells):
+        said = [cell.text for cell in pair.cells] or [clause if is_of_clause else pair.quoted]
+        about = [cell.text for cell in pair.cells if _is_about(part, cell)] or said
+        if reason := next(filter(None, (_reason_of_negation(part, text) for text in about)), ""):
             return reason
+        if _count_negations(part) > sum(map(_count_negations, said)):
+            return "paraphrase"  # words do not tell
     return ""
 
 
-def _contradicts_cell(part: Sequence[Token], cell: CellTokens, names: Set[str]) -> bool:
-    """Tell whether a part of a statement denies what a cell says of the column's header, or says what the cell denies.
-
-    "Commercial use is permitted" contradicts "not permitted" and "no" under the header "Commercial use". `names` has
-    the words by which the row is named.
-    """
-    if not _is_about(part, cell) or {token.key for token in part} & _DENYING:  # "exempt" denies as well
-        return False
-    if cell.holds is not None:  # of the header, or of what the row is named
-        about = {*_words_of_header(cell), *names}
-        return cell.holds == any(_has_form(word, about) for words in _denied(part) for word in words)
-    denied = {words[0] for words in _denied(cell.text)}
-    words = denied or content_keys(cell.text)
-    is_stated = any(_has_form(word, content_keys(part)) for word in words)
-    is_denied = any(_has_form(word, stated) for word in words for stated in _denied(part))
-    return is_stated and is_denied != bool(denied)
+def _count_negations(text: Sequence[Token]) -> int:
+    return sum(is_negation(token.key) for token in text)
 
 
 def _is_about(part: Sequence[Token], cell: CellTokens) -> bool:
@@ -239,13 +221,6 @@ def _has_form(word: str, others: Iterable[str]) -> bool:
     return any(
         word == other or (min(len(word), len(other)) > 1 and are_alike(word, other)) for other in others
     )
-
-
-def _denied_by_cell(cell: CellTokens) -> list[list[str]]:
-    """Return the words that a cell denies; "no" denies the column's header."""
-    if cell.holds is False:
-        return [_words_of_header(cell)]
-    return list(_denied(cell.text))
 
 
 def _words_of_header(cell: CellTokens) -> list[str]:
@@ -290,19 +265,14 @@ def _words_before_bounds(text: Sequence[Token]) -> set[str]:
     return {before.key for before, token in pairwise(text) if token.value and token.value.bound}
 
 
-def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], cells: Sequence[CellTokens]) -> str:
+def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
     """Return "negation" if one text denies a word that the other has and does not deny, else "".
 
-    A quote that is a row of a table is given with its cells: none denies a word of the next one.
-
-    "paraphrase" if words do not tell: the statement has more negations, or a word such as "exempt" denies as well.
+    "paraphrase" if words do not tell: a word such as "exempt" denies as well.
     """
-    in_stated = list(_denied(stated))
-    texts: list[Sequence[Token]] = [cell.text for cell in cells] or [quoted]
-    in_quoted = [words for text in texts for words in _denied(text)]
-    by_cells = [words for cell in cells for words in _denied_by_cell(cell)]
+    in_stated, in_quoted = list(_denied(stated)), list(_denied(quoted))
     for text, denied, other, denied_by_other in (
-        (stated, in_stated, quoted, by_cells or in_quoted),
+        (stated, in_stated, quoted, in_quoted),
         (quoted, in_quoted, stated, in_stated),
     ):
         keys, denied_there = content_keys(other), [word for words in denied_by_other for word in words]
@@ -316,9 +286,6 @@ def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], cells:
                 sides = {token.key for token in text}, {token.key for token in other}
                 is_open = (sides[0] | sides[1]) & _DENYING or (sides[0] ^ sides[1]) & _EXCEPTING
                 return "paraphrase" if is_open else "negation"
-    negations = sum(is_negation(token.key) for token in stated)
-    if negations > max(len(by_cells), sum(is_negation(token.key) for token in quoted)):
-        return "paraphrase"
     return ""
 
 

@@ -35,7 +35,6 @@ class CellTokens(NamedTuple):
 
     header: list[Token]
     text: list[Token]
-    holds: bool | None = None  # whether the header holds, of a cell that says no more than yes or no
 
 
 def sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:

@@ -106,17 +106,31 @@ class PassageSource:
         """The tokens of the cells of each row, by the row's start."""
         return {
             start: [
-                CellTokens(header, tokens(cell.text, cell.values), _holds(cell.text, header))
+                CellTokens(tokens(_NUMBER_SIGN.sub("", cell.header)), tokens(cell.text, cell.values))
                 for cell in row.cells
-                for header in [tokens(_NUMBER_SIGN.sub("", cell.header))]
             ]
             for start, row in self.rows.items()
         }
 
     def cells_of(self, number: int) -> list[CellTokens]:
-        """Return the cells of a table row, given its number among the spans, and its caption; none of a sentence."""
-        cells = self._cells.get(self.spans[number][0])
-        return [*cells, CellTokens([], list(self.captions[number]))] if cells else []
+        """Return what the cells of a table row and its caption say, each with its header; none of a sentence.
+
+        A cell with no more than yes or no says its header and the name of its row, after "not" where it denies them.
+        """
+        start, _ = self.spans[number]
+        if start not in self.rows:
+            return []
+        cells = self._cells[start]
+        said = [CellTokens([], list(self.captions[number]))]
+        for cell, source in zip(cells, self.rows[start].cells, strict=True):
+            text = cell.text
+            affirms = _YES_OR_NO.get(source.text.lower())
+            if affirms is not None:
+                denies_header = any(is_negation(token.key) for token in cell.header)
+                text = [token for token in (*cell.header, *cells[0].text) if token.content]
+                text = text if affirms != denies_header else [Token("not"), *text]
+            said.append(CellTokens(cell.header, text))
+        return said
 
     @cached_property
     def _parts(self) -> dict[int, list[list[Clause]]]:
@@ -299,12 +313,6 @@ class PassageSource:
             ranked.append(((*shared, -len(clause)), clause))
         _, best = max(ranked, key=lambda entry: entry[0])
         return best
-
-
-def _holds(text: str, header: Sequence[Token]) -> bool | None:
-    """Tell whether a cell that says no more than yes or no affirms its header, which "no" under "not allowed" does."""
-    answer = _YES_OR_NO.get(text.lower())
-    return answer if answer is None else answer != any(is_negation(token.key) for token in header)
 
 
 def _period_of(word: str) -> str:
