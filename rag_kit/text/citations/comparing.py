@@ -10,6 +10,7 @@ from itertools import dropwhile, islice, pairwise, product
 from rag_kit.text.citations.placing import CellTokens, kind_of, says
 from rag_kit.text.citations.source import PassageSource
 from rag_kit.text.citations.tokens import (
+    MODALS,
     Token,
     are_alike,
     are_equal,
@@ -39,7 +40,6 @@ _EXCEPTS, _BESIDES = (
     word_set("还 也 另 另外 also 仍"),
 )
 _EXCEPTED_WITHIN = 4  # tokens after "except" in which what is excepted is looked for
-_MODALS = word_set("may can must shall 可 可以 能够 有权 应 应当 须 必须 务必")
 _OF_EACH = word_set("everi 都 均 一律 每 每天 每日 每周")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
 _LIMITS = word_set(
@@ -211,22 +211,9 @@ def _count_negations(text: Sequence[Token]) -> int:
 
 
 def _is_about(part: Sequence[Token], cell: CellTokens) -> bool:
-    """Tell whether a part of a statement has the words of a cell's header."""
-    header, keys = _words_of_header(cell), content_keys(part)
-    return bool(header) and all(_has_form(word, keys) for word in header)
-
-
-def _has_form(word: str, others: Iterable[str]) -> bool:
-    """Tell whether a word is among others or has a form among them; 退票 is no form of the single character 票."""
-    return any(
-        word == other or (min(len(word), len(other)) > 1 and are_alike(word, other)) for other in others
-    )
-
-
-def _words_of_header(cell: CellTokens) -> list[str]:
-    """Return the content words of a cell's header, of 可退票 and 不可退票 the same one."""
-    words = (token.key for token in cell.header if token.content)
-    return [word for word in words if word not in _MODALS and not is_negation(word)]
+    """Tell whether a part of a statement has the words of a cell's header, in any form."""
+    keys = content_keys(part)
+    return bool(cell.header) and all(has_alike(token.key, keys) for token in cell.header)
 
 
 def _widens(pair: Pair) -> bool:
@@ -254,7 +241,7 @@ def _includes_exception(pair: Pair) -> bool:
 
 def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
     """Tell whether a part has only another modal verb than its clause, as "must" for "may"."""
-    stated, said = ({token.key for token in text} & _MODALS for text in (part, clause))
+    stated, said = ({token.key for token in text} & MODALS for text in (part, clause))
     if any(is_negation(token.key) or (token.value and token.value.bound) for token in (*part, *clause)):
         return False  # "may be at most 5 m" is "must not exceed 5 m"
     return bool(stated and said) and all(are_opposites(*pair) for pair in product(stated, said))

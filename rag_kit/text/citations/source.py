@@ -9,7 +9,7 @@ from itertools import chain
 
 from rag_kit.text.citations.cutting import Clause, clauses
 from rag_kit.text.citations.placing import CellTokens, ValuePlace, row_places, sentence_places
-from rag_kit.text.citations.tokens import Token, content_keys, is_negation, tokens
+from rag_kit.text.citations.tokens import MODALS, Token, content_keys, is_negation, tokens
 from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
@@ -113,7 +113,7 @@ class PassageSource:
         }
 
     def cells_of(self, number: int) -> list[CellTokens]:
-        """Return what the cells of a table row and its caption say, each with its header; none of a sentence.
+        """Return what the cells of a table row and its caption say, with the header's words; none of a sentence.
 
         A cell with no more than yes or no says its header and the name of its row, after "not" where it denies them.
         """
@@ -124,12 +124,12 @@ class PassageSource:
         said = [CellTokens([], list(self.captions[number]))]
         for cell, source in zip(cells, self.rows[start].cells, strict=True):
             text = cell.text
-            affirms = _YES_OR_NO.get(source.text.lower())
-            if affirms is not None:
-                denies_header = any(is_negation(token.key) for token in cell.header)
-                text = [token for token in (*cell.header, *cells[0].text) if token.content]
-                text = text if affirms != denies_header else [Token("not"), *text]
-            said.append(CellTokens(cell.header, text))
+            header = [token for token in cell.header if token.content and token.key not in MODALS]
+            named = [token for token in header if not is_negation(token.key)]
+            if (affirms := _YES_OR_NO.get(source.text.lower())) is not None:
+                text = [*named, *cells[0].text]
+                text = text if affirms == (len(named) == len(header)) else [Token("not"), *text]
+            said.append(CellTokens(named, text))
         return said
 
     @cached_property
