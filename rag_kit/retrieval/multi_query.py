@@ -12,7 +12,7 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Rewrites
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.rewriting import MAX_QUERY_CHARS, RewritingRetriever
-from rag_kit.text.comparisons import entity_queries, missing_queries
+from rag_kit.text.complexity import entity_queries, missing_queries
 
 # words of a comparison, cheap to look for before the question is analysed
 _COMPARISON = re.compile(

@@ -9,8 +9,7 @@ from itertools import combinations, islice
 from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import tokens
-from rag_kit.text.evidence.clauses import without_mark
-from rag_kit.text.evidence.questions import Question, analyse, terms
+from rag_kit.text.evidence.questions import Question, analyse, terms, without_mark
 from rag_kit.text.evidence.sentences import PassageText, SentenceCandidate, is_question, weight_of
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.reading import find_values

@@ -12,8 +12,7 @@ from rag_kit.text import content_words, fold, sentences
 from rag_kit.text.analysis import load_segmenter
 from rag_kit.text.asking import without_question_words
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.comparisons import entity_queries
-from rag_kit.text.complexity import points_back, question_kind
+from rag_kit.text.complexity import entity_queries, points_back, question_kind
 
 _MAX_KEYWORDS = 3
 _MAX_QUERY = 1000  # characters

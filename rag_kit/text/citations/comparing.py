@@ -192,16 +192,17 @@ def _opposite_or_negation(pair: Pair) -> str:
             return "opposite"
     if _widens(pair) or _includes_exception(pair):
         return "changed"
-    for part, clause in pair.clauses or [(pair.stated, ())]:
+    for part, clause in pair.clauses:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
         if is_of_clause and _changes_modal(part, clause):
             return "opposite"
-        said = [cell.text for cell in pair.cells] or [clause if is_of_clause else pair.quoted]
-        about = [cell.text for cell in pair.cells if _is_about(part, cell)] or said
-        if reason := next(filter(None, (_reason_of_negation(part, text) for text in about)), ""):
-            return reason
-        if _count_negations(part) > sum(map(_count_negations, said)):
+        texts: list[Sequence[Token]] = [cell.text for cell in pair.cells]
+        texts = texts or [clause if is_of_clause else pair.quoted]
+        for quoted in _said_in_row(part, pair.cells) or texts:
+            if reason := _reason_of_negation(part, quoted, bool(pair.cells)):
+                return reason
+        if _count_negations(part) > sum(map(_count_negations, texts)):
             return "paraphrase"  # words do not tell
     return ""
 
@@ -210,10 +211,26 @@ def _count_negations(text: Sequence[Token]) -> int:
     return sum(is_negation(token.key) for token in text)
 
 
-def _is_about(part: Sequence[Token], cell: CellTokens) -> bool:
-    """Tell whether a part of a statement has the words of a cell's header, in any form."""
+def _said_in_row(part: Sequence[Token], cells: Sequence[CellTokens]) -> list[Sequence[Token]]:
+    """Return the texts of a row that a part of a statement is compared with: of the cells whose headers it names.
+
+    Where these say no more than yes or no, what other cells deny counts, too.
+    """
     keys = content_keys(part)
-    return bool(cell.header) and all(has_alike(token.key, keys) for token in cell.header)
+    about = [
+        cell for cell in cells if cell.header and all(_has_form(token.key, keys) for token in cell.header)
+    ]
+    texts: list[Sequence[Token]] = [cell.text for cell in about]
+    if about and all(cell.answers for cell in about):
+        texts += [cell.text for cell in cells if not cell.answers and _count_negations(cell.text)]
+    return texts
+
+
+def _has_form(word: str, others: Iterable[str]) -> bool:
+    """Tell whether a word is among others or has a form among them; 退票 is no form of the single character 票."""
+    return any(
+        word == other or (min(len(word), len(other)) > 1 and are_alike(word, other)) for other in others
+    )
 
 
 def _widens(pair: Pair) -> bool:
@@ -252,7 +269,7 @@ def _words_before_bounds(text: Sequence[Token]) -> set[str]:
     return {before.key for before, token in pairwise(text) if token.value and token.value.bound}
 
 
-def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token]) -> str:
+def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], in_cell: bool) -> str:
     """Return "negation" if one text denies a word that the other has and does not deny, else "".
 
     "paraphrase" if words do not tell: a word such as "exempt" denies as well.
@@ -267,8 +284,10 @@ def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token]) -> str
         denied_count = Counter(words[0] for words in denied)
         for words in denied:
             is_always_denied = count[words[0]] == denied_count[words[0]]
+            # a cell names the thing alone, without its verb
+            is_said = any(_has_form(one, keys) for one in words) if in_cell else has_alike(words[0], keys)
             is_denied_there = any(has_alike(word, denied_there) for word in words)
-            if is_always_denied and has_alike(words[0], keys) and not is_denied_there:
+            if is_always_denied and is_said and not is_denied_there:
                 # "exempt from" is "do not have to"
                 sides = {token.key for token in text}, {token.key for token in other}
                 is_open = (sides[0] | sides[1]) & _DENYING or (sides[0] ^ sides[1]) & _EXCEPTING

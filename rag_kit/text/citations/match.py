@@ -76,7 +76,7 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
     joined = PassageSource("\n".join(quotes), "\n".join(source.context for source in sources))
     stated = with_keys_of(joined, tokens(statement))
     quoted = [token for sentence in joined.tokens for token in sentence]
-    reason, _ = compare_words(Pair(stated, quoted, PassageSource("")))
+    reason, _ = compare_words(Pair(stated, quoted, PassageSource(""), clauses=[(stated, ())]))
     if reason != "covered" or not all(quotes):
         return verdicts
     return [one._replace(reason=reason) if one.score >= _CONTRIBUTES else one for one in verdicts]

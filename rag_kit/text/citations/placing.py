@@ -35,6 +35,7 @@ class CellTokens(NamedTuple):
 
     header: list[Token]
     text: list[Token]
+    answers: bool = False  # says yes or no to its header
 
 
 def sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:

@@ -123,13 +123,15 @@ class PassageSource:
         cells = self._cells[start]
         said = [CellTokens([], list(self.captions[number]))]
         for cell, source in zip(cells, self.rows[start].cells, strict=True):
-            text = cell.text
-            header = [token for token in cell.header if token.content and token.key not in MODALS]
-            named = [token for token in header if not is_negation(token.key)]
-            if (affirms := _YES_OR_NO.get(source.text.lower())) is not None:
-                text = [*named, *cells[0].text]
-                text = text if affirms == (len(named) == len(header)) else [Token("not"), *text]
-            said.append(CellTokens(named, text))
+            named = [token for token in cell.header if token.content and token.key not in MODALS]
+            named = [token for token in named if not is_negation(token.key)]
+            affirms = _YES_OR_NO.get(source.text.lower())
+            if affirms is None:
+                said.append(CellTokens(named, cell.text))
+            else:
+                is_denied = affirms == any(is_negation(token.key) for token in cell.header)
+                denial = [Token("not")] if is_denied else []
+                said.append(CellTokens(named, [*denial, *named, *cells[0].text], answers=True))
         return said
 
     @cached_property

@@ -69,7 +69,8 @@ _CHANGE_WORDS = 60  # characters before a value in which English words that say 
 def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
     """Return the reason why a statement exchanges things that the passage tells apart, or "".
 
-    "number": the values before and after a change; "name": the texts of two labels, who holds a post, or what parties may and must do.
+    "number": the values before and after a change; "name": the texts of two labels, who holds a
+    post, or what parties may and must do.
     """
     if _is_change_turned(statement, passage) or _has_other_sign(statement, passage):
         return "number"

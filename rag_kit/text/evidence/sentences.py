@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rag_kit.documents.identity import version_text
-from rag_kit.text.evidence.clauses import HEADING, REFERENCE, clause_begun, clauses_named
-from rag_kit.text.evidence.questions import Question, offers, terms
+from rag_kit.text.evidence.questions import (
+    HEADING,
+    REFERENCE,
+    Question,
+    clause_begun,
+    clauses_named,
+    offers,
+    terms,
+)
 from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import sentences

@@ -18,9 +18,8 @@ from rag_kit.text.values.forms import (
     TRIGGERS,
 )
 from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
-from rag_kit.text.values.ranges import join
 from rag_kit.text.values.units import FoundUnit, Unit, dimensions_agree, rate_of, unit_at, unit_named
-from rag_kit.text.values.value import TIMES, Value, counted_by
+from rag_kit.text.values.value import TIMES, Value, counted_by, join
 
 MAX_VALUES = 2000  # read from one text
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}

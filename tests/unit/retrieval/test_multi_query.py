@@ -14,7 +14,7 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
 from rag_kit.retrieval import MultiQueryRetriever, StepBackRetriever, explain
-from rag_kit.text.comparisons import entity_queries
+from rag_kit.text.complexity import entity_queries
 
 QUESTION = "Why is the blower loud?"
 DOCS = corpus(
