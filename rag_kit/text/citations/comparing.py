@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, islice, pairwise, product
 
 from rag_kit.text.citations.placing import CellTokens, kind_of, says
-from rag_kit.text.citations.source import PassageSource
+from rag_kit.text.citations.source import PassageSource, Span
 from rag_kit.text.citations.tokens import (
     MODALS,
     Token,
@@ -54,12 +54,14 @@ class Pair:
     stated: list[Token]
     quoted: list[Token]
     source: PassageSource
-    sentence: Sequence[Token] = ()  # the best one of the span
-    clause: Sequence[Token] = ()  # of that sentence the best one, where the statement has a single clause
+    best: Span  # the best one of the quote
     # each clause of the statement, with the best clause of the sentence for it
     clauses: Sequence[tuple[Sequence[Token], Sequence[Token]]] = ()
-    cells: Sequence[CellTokens] = ()  # of the row of a table that is the span
-    part: Sequence[Token] = ()  # of the sentence between semicolons, that has most of the statement
+
+    @property
+    def clause(self) -> Sequence[Token]:
+        """The best clause of the sentence, where the statement has a single one."""
+        return self.clauses[0][1] if len(self.clauses) == 1 else ()
 
 
 def with_keys_of(source: PassageSource, stated: Sequence[Token]) -> list[Token]:
@@ -101,7 +103,7 @@ def compare_words(pair: Pair) -> tuple[str, float]:
     if not score:
         is_specific = len(content) > _FEW or any(token.name or token.value for token in content)
         return ("thin" if is_specific else "paraphrase"), score
-    opening = set() if pair.source.rows else set[str]().union(*pair.source.keys[:1])
+    opening = set() if pair.source.rows else set[str]().union(*(span.keys for span in pair.source.spans[:1]))
     unknown = [token for token in missing if token.value or token.key not in opening]
     if reason := _reason_of_unknown(unknown, pair) or _opposite_or_negation(pair):
         return reason, score
@@ -192,15 +194,16 @@ def _opposite_or_negation(pair: Pair) -> str:
             return "opposite"
     if _widens(pair) or _includes_exception(pair):
         return "changed"
+    cells = pair.best.said_by_cells()
     for part, clause in pair.clauses:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
         if is_of_clause and _changes_modal(part, clause):
             return "opposite"
-        texts: list[Sequence[Token]] = [cell.text for cell in pair.cells]
+        texts: list[Sequence[Token]] = [cell.text for cell in cells]
         texts = texts or [clause if is_of_clause else pair.quoted]
-        for quoted in _said_in_row(part, pair.cells) or texts:
-            if reason := _reason_of_negation(part, quoted, bool(pair.cells)):
+        for quoted in _said_in_row(part, cells) or texts:
+            if reason := _reason_of_negation(part, quoted, bool(cells)):
                 return reason
         if _count_negations(part) > sum(map(_count_negations, texts)):
             return "paraphrase"  # words do not tell
@@ -235,23 +238,23 @@ def _has_form(word: str, others: Iterable[str]) -> bool:
 
 def _widens(pair: Pair) -> bool:
     """Tell whether a statement has "all", "any" ..., and its sentence or the two after it "only", "except" ..."""
-    stated, sentence = {token.key for token in pair.stated}, {token.key for token in pair.sentence}
-    onward = dropwhile(lambda tokens_of: tokens_of is not pair.sentence, pair.source.tokens)  # begins with it
-    said = sentence.union(*({token.key for token in tokens_of} for tokens_of in islice(onward, 1, 3)))
+    stated, sentence = {token.key for token in pair.stated}, {token.key for token in pair.best.tokens}
+    onward = dropwhile(lambda span: span is not pair.best, pair.source.spans)  # begins with it
+    said = sentence.union(*({token.key for token in span.tokens} for span in islice(onward, 1, 3)))
     return bool((stated - said) & _OF_ALL) and bool((said - stated) & _LIMITS)
 
 
 def _includes_exception(pair: Pair) -> bool:
     """Tell whether a statement is about what its sentence excepts: 5号房有浴缸 beside 除5号房外，都有浴缸."""
     stated = content_keys(pair.stated)
-    for position, token in enumerate(pair.sentence):
+    for position, token in enumerate(pair.best.tokens):
         if token.key in ("except", "除", "除了") and not _EXCEPTS.intersection(t.key for t in pair.stated):
-            following = pair.sentence[position + 1 : position + 1 + _EXCEPTED_WITHIN]
+            following = pair.best.tokens[position + 1 : position + 1 + _EXCEPTED_WITHIN]
             excepted = [t.key for t in following if t.content][:1]
-            rest = [t.key for t in pair.sentence if t.content and t not in following]
+            rest = [t.key for t in pair.best.tokens if t.content and t not in following]
             has_rest = bool(stated.intersection(rest))
             if excepted and excepted[0] in stated and excepted[0] not in rest and has_rest:
-                keys = {t.key for t in pair.sentence}
+                keys = {t.key for t in pair.best.tokens}
                 return bool(keys & (_OF_ALL | _OF_EACH)) and not keys & _BESIDES
     return False
 

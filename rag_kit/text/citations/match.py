@@ -11,7 +11,7 @@ from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
 from rag_kit.text.citations.placing import Placement, place_values
-from rag_kit.text.citations.source import PassageSource, holds, letters_of
+from rag_kit.text.citations.source import PassageSource, Span, holds, letters_of
 from rag_kit.text.citations.swaps import names_of_another_part, swaps_roles, turns_order
 from rag_kit.text.citations.tokens import Token, are_alike, content_keys, has_alike, is_negation, tokens
 from rag_kit.text.language import HAN, fold, same_language, word_set
@@ -75,8 +75,8 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
     quotes = [source.plain(verdict.start, verdict.end) for source, verdict in pairs]
     joined = PassageSource("\n".join(quotes), "\n".join(source.context for source in sources))
     stated = with_keys_of(joined, tokens(statement))
-    quoted = [token for sentence in joined.tokens for token in sentence]
-    reason, _ = compare_words(Pair(stated, quoted, PassageSource(""), clauses=[(stated, ())]))
+    quoted = [token for span in joined.spans for token in span.tokens]
+    reason, _ = compare_words(Pair(stated, quoted, PassageSource(""), Span(0, 0, []), [(stated, ())]))
     if reason != "covered" or not all(quotes):
         return verdicts
     return [one._replace(reason=reason) if one.score >= _CONTRIBUTES else one for one in verdicts]
@@ -94,7 +94,7 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     verdicts = [_judge_by_quote(part, source) for part in parts]
     if whole.status == "supported":
         # outside of a table, a part by itself may lack the words that tell of what its value is
-        in_table = {verdict.start for verdict in verdicts} & source.rows.keys()
+        in_table = {row.start for row in source.rows}
         wrong = [
             verdict.reason
             for verdict in verdicts
@@ -127,17 +127,16 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     """Judge a statement by the best quote of one passage."""
     letters = letters_of(statement)
     if not source.spans or not letters.strip():
-        start, end = source.spans[0] if source.spans else (0, 0)
-        return Verdict(0.0, "thin", start, end)
+        return Verdict(0.0, "thin", 0, source.spans[0].end if source.spans else 0)
     lines = source.spans if statement.count("|") > 1 else ()
-    for start, end in lines:  # the header of a table is compared with no row
-        if letters_of(source.text[start:end]) == letters:
-            return Verdict(1.0, "verbatim", start, end)
+    for line in lines:  # the header of a table is compared with no row
+        if letters_of(source.text[line.start : line.end]) == letters:
+            return Verdict(1.0, "verbatim", line.start, line.end)
     stated = with_keys_of(source, tokens(statement))
-    best, quoted_sentences = source.best_sentences(stated)
-    (start, _), (_, end) = source.spans[quoted_sentences[0]], source.spans[quoted_sentences[-1]]
+    best, quoted_spans = source.best_spans(stated)
+    start, end = quoted_spans[0].start, quoted_spans[-1].end
     # the sentence only asks what the statement claims
-    asks = _leaves_open(source.plain(*source.spans[best])) and not _leaves_open(statement)
+    asks = _leaves_open(source.plain(best.start, best.end)) and not _leaves_open(statement)
     before = _before(source.text[start:end], statement)
     is_verbatim = (
         holds(letters_of(source.text[start:end]), letters) and not asks and not _ends_denying(before)
@@ -147,15 +146,10 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         return Verdict(1.0, "verbatim", start, end)
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
-    is_row = source.spans[best][0] in source.rows
     parts = [with_keys_of(source, part) for part in clauses(statement)]
-    quoted = [token for number in quoted_sentences for token in source.tokens[number]]
-    if is_row:
-        quoted += source.captions[best]
-    matched = [(part, () if is_row else source.best_clause(best, part)) for part in parts]
-    clause = matched[0][1] if len(matched) == 1 else ()
-    part = source.best_part(best, stated)
-    pair = Pair(stated, quoted, source, source.tokens[best], clause, matched, source.cells_of(best), part)
+    quoted = [token for span in quoted_spans for token in (*span.tokens, *span.caption)]
+    matched = [(part, best.best_clause(part)) for part in parts]
+    pair = Pair(stated, quoted, source, best, matched)
     reason, score = compare_words(pair)
     placement: Placement = "open"
     exchanged = ""
@@ -163,7 +157,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         placement = place_values(stated, source.places)
         quote = source.plain(start, end)
         exchanged = swaps_roles(statement, quote, source)
-        if not exchanged and names_of_another_part(stated, source.parts_of(best)):
+        if not exchanged and names_of_another_part(stated, best.parts):
             exchanged = "name"
         exchanged = exchanged or ("number" if placement == "wrong" else "")
         if not exchanged and reason == "covered" and turns_order(statement, quote):
@@ -172,7 +166,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         reason = exchanged
     elif is_verbatim:
         reason, score = "verbatim", 1.0
-    if not is_row and reason != "verbatim" and exchanged != "name":
+    if not best.row and reason != "verbatim" and exchanged != "name":
         reason = _compare_with_sentence(pair, reason, placement)
         if asks and reason in _NEEDS_CLAIM:
             reason = "paraphrase"
@@ -185,12 +179,12 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     If all words of the statement are covered but one was changed, the reason is that change. If too few are in the
     order of the sentence, the statement is no changed copy of it, and the reason is "paraphrase".
     """
-    sentence = pair.sentence
+    sentence, clause = pair.best.tokens, pair.clause
     referred, passage_words = _split_referred(pair)
     if reason == "covered":
         # values that surely are in their places were not moved
         harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
-        for part in (sentence, pair.part, pair.clause or sentence):
+        for part in (sentence, pair.best.best_part(pair.stated), clause or sentence):
             change = find_change(part, pair.stated, passage_words, referred)
             if change and change not in harmless:
                 reason = change
@@ -217,11 +211,11 @@ def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:
 
     After "it" or "the company" these are the words of the first sentence or of the clauses before.
     """
-    sentence, clause = pair.sentence, pair.clause
+    sentence, clause = pair.best.tokens, pair.clause
     referred = {*pair.source.context_keys}
     others = pair.source.all_keys - referred
     if sentence and sentence[0].key in _POINTING:
-        first_sentence = pair.source.keys[0]
+        first_sentence = pair.source.spans[0].keys
         referred |= first_sentence
         others -= first_sentence - content_keys(sentence)
     if clause and clause[0].key in _POINTING:

@@ -13,7 +13,7 @@ from rag_kit.text.citations.tokens import MODALS, Token, content_keys, is_negati
 from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
-from rag_kit.text.values.tables import TableRow, table_rows
+from rag_kit.text.values.tables import TableCell, table_rows
 from rag_kit.text.values.units import unit_named
 from rag_kit.text.values.value import Value, counted_by
 
@@ -57,6 +57,77 @@ _HAN_PERIOD = re.compile(r"每?个?([年季月周日天])度?(?:$|[费租薪工�
 _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 
 
+class Span:
+    """A sentence of a passage or a row of one of its tables, which the passage has at ``text[start:end]``.
+
+    Attributes:
+        parts: The clauses of each part between semicolons; of a row none, of a table's header an empty one.
+        row: The cells of a row; none of a sentence.
+        cells: Their tokens.
+        caption: What is above the table of a row: the sentence before it, the titles since the table before, and the
+            title of the passage.
+    """
+
+    def __init__(
+        self, start: int, end: int, parts: list[list[Clause]], row: Sequence[TableCell] = ()
+    ) -> None:
+        self.start, self.end, self.parts, self.row = start, end, parts, row
+        self.clauses = list(chain.from_iterable(parts))
+        self.cells = [
+            CellTokens(tokens(_NUMBER_SIGN.sub("", cell.header)), tokens(cell.text, cell.values))
+            for cell in row
+        ]
+        in_cells = (token for cell in self.cells for token in (*cell.header, *cell.text))
+        self.tokens = list(in_cells if row else chain.from_iterable(self.clauses))
+        self.keys = content_keys(self.tokens)
+        self.caption: Sequence[Token] = ()
+
+    def said_by_cells(self) -> list[CellTokens]:
+        """Return what the cells of a row and its caption say, each with the content words of its header.
+
+        A cell with no more than yes or no says its header and the name of its row, after "not" where it denies them.
+        """
+        said = [CellTokens([], list(self.caption))] if self.row else []
+        for cell, source in zip(self.cells, self.row, strict=True):
+            named = [token for token in cell.header if token.content and token.key not in MODALS]
+            named = [token for token in named if not is_negation(token.key)]
+            affirms = _YES_OR_NO.get(source.text.lower())
+            if affirms is None:
+                said.append(CellTokens(named, cell.text))
+            else:
+                is_denied = affirms == any(is_negation(token.key) for token in cell.header)
+                denial = [Token("not")] if is_denied else []
+                said.append(CellTokens(named, [*denial, *named, *self.cells[0].text], answers=True))
+        return said
+
+    def best_part(self, stated: Sequence[Token]) -> Sequence[Token]:
+        """Return the part of a sentence between semicolons that has most of a statement, or the whole sentence.
+
+        It is the whole sentence if no part has two thirds of the statement's words.
+        """
+        keys = content_keys(stated)
+        parts = [list(chain.from_iterable(clauses)) for clauses in self.parts]
+        best = max(parts, key=lambda part: len(keys & content_keys(part)), default=[])
+        return best if 3 * len(keys & content_keys(best)) >= 2 * len(keys) else self.tokens
+
+    def best_clause(self, stated: Sequence[Token]) -> Clause:
+        """Return the clause of a sentence that has most of a statement's values, then of its words; of a row none.
+
+        A clause may refer back, so the words of the clauses before it count as well. Of equals the shortest is
+        returned: it says the least besides.
+        """
+        stated_keys, stated_values = content_keys(stated), {token.key for token in stated if token.value}
+        keys_so_far: set[str] = set()
+        ranked: list[tuple[tuple[int, ...], Clause]] = []
+        for clause in self.clauses:
+            keys = content_keys(clause)
+            keys_so_far |= keys
+            shared = len(stated_values & keys), len(stated_keys & keys_so_far), len(stated_keys & keys)
+            ranked.append(((*shared, -len(clause)), clause))
+        _, best = max(ranked, key=lambda entry: entry[0], default=((), []))
+        return best
+
+
 class PassageSource:
     """A passage prepared for many statements.
 
@@ -74,90 +145,49 @@ class PassageSource:
         self.text = _STRUCK.sub(lambda struck: " " * len(struck[0]), text)
 
     @cached_property
-    def rows(self) -> dict[int, TableRow]:
-        """The rows of its tables by their start in the text."""
-        return {row.start: row for row in table_rows(self.text, self.context)}
+    def spans(self) -> list[Span]:
+        """Its table rows, and the sentences outside of these, in order."""
+        rows = [Span(row.start, row.end, [], row.cells) for row in table_rows(self.text, self.context)]
+        found = [*rows]
+        for sentence in sentences(self.text)[:_MAX_SENTENCES]:
+            if any(row.start <= sentence.start < row.end for row in rows):
+                continue
+            text = self.plain(sentence.start, sentence.end)
+            is_header = bool(rows) and text.count("|") > 1
+            parts: list[list[Clause]] = [[[]]] if is_header else [clauses(part) for part in _PART.split(text)]
+            found.append(Span(sentence.start, sentence.end, parts))
+        found.sort(key=lambda span: span.start)
+        self._add_captions(found)
+        return found
+
+    def _add_captions(self, spans: Sequence[Span]) -> None:
+        """Give each row what is above its table."""
+        title: Sequence[Token] = ()
+        # the sentences since the last table; whether one is a title
+        lines: list[tuple[Sequence[Token], bool]] = []
+        above: list[Token] | None = None  # what is above the present table
+        for span in spans:
+            if span.row:
+                if above is None:
+                    titles = [line for line, is_title in lines[:-1] if is_title]
+                    above = list(chain(title, *titles, *(line for line, _ in lines[-1:])))
+                    title = title or (lines[0][0] if len(lines) > 1 and lines[0][1] else ())
+                span.caption = above
+                continue
+            if above is not None:
+                above, lines = None, []
+            if span.tokens:  # a header has none
+                lines.append((span.tokens, not _ENDS_SENTENCE.search(self.text[span.start : span.end])))
 
     @cached_property
-    def spans(self) -> list[tuple[int, int]]:
-        """Start and end of its table rows, and of the sentences outside of these, in order."""
-        rows = [(row.start, row.end) for row in self.rows.values()]
-        outside = [
-            (sentence.start, sentence.end)
-            for sentence in sentences(self.text)[:_MAX_SENTENCES]
-            if not any(start <= sentence.start < end for start, end in rows)
-        ]
-        return sorted(rows + outside)
-
-    @cached_property
-    def tokens(self) -> list[list[Token]]:
-        """The tokens of each sentence or table row; a row has those of each cell's header, then of its text."""
-        rows = {
-            start: [token for cell in cells for token in (*cell.header, *cell.text)]
-            for start, cells in self._cells.items()
-        }
-        return [
-            rows[start] if start in rows else list(chain.from_iterable(self.clauses[start]))
-            for start, _ in self.spans
-        ]
-
-    @cached_property
-    def _cells(self) -> dict[int, list[CellTokens]]:
-        """The tokens of the cells of each row, by the row's start."""
-        return {
-            start: [
-                CellTokens(tokens(_NUMBER_SIGN.sub("", cell.header)), tokens(cell.text, cell.values))
-                for cell in row.cells
-            ]
-            for start, row in self.rows.items()
-        }
-
-    def cells_of(self, number: int) -> list[CellTokens]:
-        """Return what the cells of a table row and its caption say, with the header's words; none of a sentence.
-
-        A cell with no more than yes or no says its header and the name of its row, after "not" where it denies them.
-        """
-        start, _ = self.spans[number]
-        if start not in self.rows:
-            return []
-        cells = self._cells[start]
-        said = [CellTokens([], list(self.captions[number]))]
-        for cell, source in zip(cells, self.rows[start].cells, strict=True):
-            named = [token for token in cell.header if token.content and token.key not in MODALS]
-            named = [token for token in named if not is_negation(token.key)]
-            affirms = _YES_OR_NO.get(source.text.lower())
-            if affirms is None:
-                said.append(CellTokens(named, cell.text))
-            else:
-                is_denied = affirms == any(is_negation(token.key) for token in cell.header)
-                denial = [Token("not")] if is_denied else []
-                said.append(CellTokens(named, [*denial, *named, *cells[0].text], answers=True))
-        return said
-
-    @cached_property
-    def _parts(self) -> dict[int, list[list[Clause]]]:
-        """The clauses of each part of each sentence, by the sentence's start; an empty one for a table's header."""
-        parts: dict[int, list[list[Clause]]] = {}
-        for start, end in self.spans:
-            if start not in self.rows:
-                text = self.plain(start, end)
-                is_header = self.rows and text.count("|") > 1
-                parts[start] = [[[]]] if is_header else [clauses(part) for part in _PART.split(text)]
-        return parts
-
-    @cached_property
-    def clauses(self) -> dict[int, list[Clause]]:
-        """The clauses of each sentence, by its start."""
-        return {start: list(chain.from_iterable(parts)) for start, parts in self._parts.items()}
-
-    def parts_of(self, number: int) -> list[list[Clause]]:
-        """Return the clauses of each part of a sentence between its semicolons; none of a table row."""
-        return self._parts.get(self.spans[number][0], [])
+    def rows(self) -> list[Span]:
+        """The rows of its tables."""
+        return [span for span in self.spans if span.row]
 
     @cached_property
     def labels(self) -> dict[str, set[str]]:
         """The texts of each label (a header, a post, "label: text"), label and text as `letters_of` writes them."""
-        pairs = [(cell.header, cell.text) for row in self.rows.values() for cell in row.cells]
+        pairs = [(cell.header, cell.text) for row in self.rows for cell in row.row]
         pairs += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
         pairs += labelled(self.text)
         texts: dict[str, set[str]] = {}
@@ -171,20 +201,14 @@ class PassageSource:
         return _MARK.sub("", self.text[start:end])
 
     @cached_property
-    def keys(self) -> list[set[str]]:
-        """The content words of each sentence."""
-        return [content_keys(sentence) for sentence in self.tokens]
-
-    @cached_property
     def all_keys(self) -> frozenset[str]:
         """The content words of all sentences."""
-        return frozenset().union(*self.keys)
+        return frozenset().union(*(span.keys for span in self.spans))
 
     @cached_property
     def row_keys(self) -> frozenset[str]:
         """The content words of the cells of tables, without their headers."""
-        texts = (cell.text for cells in self._cells.values() for cell in cells)
-        return frozenset().union(*map(content_keys, texts))
+        return frozenset().union(*(content_keys(cell.text) for row in self.rows for cell in row.cells))
 
     @cached_property
     def context_tokens(self) -> list[Token]:
@@ -201,12 +225,12 @@ class PassageSource:
         """The values of the passage, its title and its headings, with the words beside each."""
         found: list[ValuePlace] = []
         before: frozenset[str] = frozenset()  # words of the sentence before
-        for number, (start, _) in enumerate(self.spans):
-            if start in self._cells:
-                found += row_places(self._cells[start])
+        for number, span in enumerate(self.spans):
+            if span.row:
+                found += row_places(span.cells)
             else:
-                found += sentence_places(self._parts[start], number, before)
-                before = frozenset(self.keys[number])
+                found += sentence_places(span.parts, number, before)
+                before = frozenset(span.keys)
         values = [token.value for token in self.context_tokens if token.value]
         found += [ValuePlace(value, frozenset(), earlier=self.all_keys) for value in values]
         return [place._replace(order=order) for order, place in enumerate(found)]
@@ -235,86 +259,28 @@ class PassageSource:
                 bare[counted_by(value, unit_named(period)).normal] = value.normal
         return bare
 
-    def best_sentences(self, stated: Sequence[Token]) -> tuple[int, range]:
-        """Return the number of the sentence that has most of a statement's words, and the range of those to quote.
+    def best_spans(self, stated: Sequence[Token]) -> tuple[Span, list[Span]]:
+        """Return the sentence or row that has most of a statement's words, and the spans to quote, in order.
 
-        The range holds that sentence, and a neighbour of it that has further words of the statement.
+        These are that one, and a sentence beside a sentence that has further words of the statement.
         """
         keys = content_keys(stated)
-        shared = [keys & words for words in self._keys_with_captions]
-        numbers = range(len(shared))
+        # a row has the words of its caption, too
+        shared = [keys & (span.keys | content_keys(span.caption)) for span in self.spans]
 
         def rank(n: int) -> tuple[int, int, int]:
             # words of the title may be in any sentence; of equals the one that is about as long as the statement
-            return len(shared[n] - self.context_keys), len(shared[n]), -abs(len(self.keys[n]) - len(keys))
+            length = len(self.spans[n].keys)
+            return len(shared[n] - self.context_keys), len(shared[n]), -abs(length - len(keys))
 
-        best = max(numbers, key=rank)
-        if self.spans[best][0] in self.rows:
-            return best, range(best, best + 1)
-        first = last = best
-        for n in (best - 1, best + 1):
-            if n in numbers and shared[n] - shared[best] and self.spans[n][0] not in self.rows:
-                first, last = min(first, n), max(last, n)
-        return best, range(first, last + 1)
-
-    @cached_property
-    def _keys_with_captions(self) -> list[set[str]]:
-        """The content words of each sentence, those of a row with the words of the sentence above its table."""
-        pairs = zip(self.keys, self.captions, strict=True)
-        return [keys | content_keys(caption) for keys, caption in pairs]
-
-    @cached_property
-    def captions(self) -> list[Sequence[Token]]:
-        """For each row the tokens of what is above its table, for each sentence no tokens.
-
-        Above a table are the sentence before it, the titles since the table before, and the title of the passage.
-        """
-        captions: list[Sequence[Token]] = []
-        title: Sequence[Token] = ()
-        # the sentences since the last table; whether one is a title
-        lines: list[tuple[Sequence[Token], bool]] = []
-        above: list[Token] | None = None  # what is above the present table
-        for (start, end), sentence in zip(self.spans, self.tokens, strict=True):
-            if start in self.rows:
-                if above is None:
-                    titles = [line for line, is_title in lines[:-1] if is_title]
-                    above = list(chain(title, *titles, *(line for line, _ in lines[-1:])))
-                    title = title or (lines[0][0] if len(lines) > 1 and lines[0][1] else ())
-                captions.append(above)
-                continue
-            captions.append(())
-            if above is not None:
-                above, lines = None, []
-            if sentence:  # a header has no tokens
-                lines.append((sentence, not _ENDS_SENTENCE.search(self.text[start:end])))
-        return captions
-
-    def best_part(self, number: int, stated: Sequence[Token]) -> Sequence[Token]:
-        """Return the part of a sentence between semicolons that has most of a statement, or the whole sentence.
-
-        It is the whole sentence if no part has two thirds of the statement's words.
-        """
-        keys = content_keys(stated)
-        parts = [list(chain.from_iterable(clauses)) for clauses in self.parts_of(number)]
-        best = max(parts, key=lambda part: len(keys & content_keys(part)), default=[])
-        return best if 3 * len(keys & content_keys(best)) >= 2 * len(keys) else self.tokens[number]
-
-    def best_clause(self, number: int, stated: Sequence[Token]) -> Clause:
-        """Return the clause of a sentence that has most of a statement's values, then of its words.
-
-        A clause may refer back, so the words of the clauses before it count as well. Of equals the shortest is
-        returned: it says the least besides.
-        """
-        stated_keys, stated_values = content_keys(stated), {token.key for token in stated if token.value}
-        keys_so_far: set[str] = set()
-        ranked: list[tuple[tuple[int, ...], Clause]] = []
-        for clause in self.clauses[self.spans[number][0]]:
-            keys = content_keys(clause)
-            keys_so_far |= keys
-            shared = len(stated_values & keys), len(stated_keys & keys_so_far), len(stated_keys & keys)
-            ranked.append(((*shared, -len(clause)), clause))
-        _, best = max(ranked, key=lambda entry: entry[0])
-        return best
+        best = max(range(len(shared)), key=rank)
+        quoted = [
+            span
+            for n, span in enumerate(self.spans)
+            if n == best
+            or (abs(n - best) == 1 and shared[n] - shared[best] and not span.row and not self.spans[best].row)
+        ]
+        return self.spans[best], quoted
 
 
 def _period_of(word: str) -> str:

@@ -156,7 +156,7 @@ def _is_range(text: str, start: Value, end: Value) -> bool:
 
 def _has_other_sign(statement: str, passage: PassageSource) -> bool:
     """Tell whether a statement has a rise by a value that has a minus in the passage, or a fall by one with a plus."""
-    cells = (cell for row in passage.rows.values() for cell in row.cells if cell.text.startswith("+"))
+    cells = (cell for row in passage.rows for cell in row.row if cell.text.startswith("+"))
     rising = {value.normal for cell in cells for value in cell.values}
     normals = {place.value.normal for place in passage.places}
     falling = {normal[1:] for normal in normals if normal.startswith("-") and normal[1:] not in normals}
