@@ -13,13 +13,20 @@ from rag_kit.text.citations.cutting import assertions, clauses
 from rag_kit.text.citations.placing import Placement, place_values
 from rag_kit.text.citations.source import PassageSource, Span, holds, letters_of
 from rag_kit.text.citations.swaps import names_of_another_part, swaps_roles, turns_order
-from rag_kit.text.citations.tokens import Token, are_alike, content_keys, has_alike, is_negation, tokens
+from rag_kit.text.citations.tokens import (
+    PRONOUNS,
+    Token,
+    are_alike,
+    content_keys,
+    has_alike,
+    is_negation,
+    tokens,
+)
 from rag_kit.text.language import HAN, fold, same_language, word_set
 
 # share of a statement's words from which a sentence, with its neighbours, says the whole of it
 _MOST_OF_ONE_SENTENCE = 0.75
-# reasons that a quote of too few sentences may give, and those that the order of several values may
-_OF_QUOTE, _OF_ORDER = ("number", "name", "paraphrase"), ("number", "order", "moved", "changed")
+_OF_QUOTE = ("number", "name", "paraphrase")  # reasons that a quote of too few sentences may give
 # Share of a statement's words that a sentence must have in their order, so that its reason counts: a difference is then
 # a change of what the sentence says, and below it another wording.
 _MIN_CLOSE_BY_REASON = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), MIN_CLOSE)
@@ -31,9 +38,7 @@ _MOST_CHANGES = 2  # places with other words up to which a statement is a senten
 _NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
 # share of a statement's words that one of several passages must have to support it together with the others
 _CONTRIBUTES = 0.25
-_POINTING = word_set(
-    "it they he she this these its their his her that the 它 它们 他 她 该 这 这一 这些 此 其 本"
-)
+_POINTING = PRONOUNS | word_set("the that this these 这 这一 这些 本")
 _NEAR = 40  # characters before a statement in its passage that are looked at
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 _STUDY = (
@@ -103,11 +108,9 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
         return whole._replace(reason=wrong[0]) if wrong else whole
     if not all(verdict.status == "supported" for verdict in verdicts):
         return whole
-    stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
-    if whole.reason in _OF_ORDER and all(place_values(part, source.places) == "all" for part in stated_parts):
-        return whole._replace(reason="covered")  # each value is surely in its place
     if whole.reason not in _OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
         return whole
+    stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
     stated = [token for part in stated_parts for token in part]
     if place_values(stated, source.places) == "wrong":
         return whole

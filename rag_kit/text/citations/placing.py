@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.cutting import Clause
-from rag_kit.text.citations.tokens import Token, content_keys
+from rag_kit.text.citations.tokens import JOINING, Token, content_keys
 from rag_kit.text.values.value import Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
-_IN_TURN, _AND = ("分别", "依次", "respect"), ("和", "与", "及", "以及", "and")
+_IN_TURN = ("分别", "依次", "respect")
 _MAX_PLACED = 20  # values of a statement that are compared by the words beside them
 
 
@@ -69,7 +69,7 @@ def _others_in_turn(clause: Clause) -> dict[str, set[str]]:
     start = clause[: next(n for n, token in enumerate(clause) if token.key in values)] if values else []
     names = [token.key for token in start if token.name or token.value]
     if len(names) != len(values):  # then what is right before and behind the "and"
-        joint = next((number for number, token in enumerate(start) if token.key in _AND), 0)
+        joint = next((number for number, token in enumerate(start) if token.key in JOINING), 0)
         before, after = (
             [token.key for token in part if token.content] for part in (start[:joint], start[joint:])
         )

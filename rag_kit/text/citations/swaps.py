@@ -11,7 +11,7 @@ from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.cutting import Clause, has_own_subject
 from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, labelled, letters_of
-from rag_kit.text.citations.tokens import Token, content_keys, tokens
+from rag_kit.text.citations.tokens import JOINING, PRONOUNS, Token, content_keys, tokens
 from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value
@@ -46,8 +46,6 @@ _RELATIONS = [
     )
 ]
 _ROLES = word_set("to from by 给 向 从 由 被 到 往 至 对 请 让 要求 委托 邀请 授权 通知")
-_AND = word_set("and or 和 与 及 以及 或")
-_PRONOUNS = word_set("he she it they him her them his its their 他 她 它 他们 该 其 此")
 _ARTICLES = word_set("the a an")
 _FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
 _TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
@@ -100,7 +98,7 @@ def names_of_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[C
     for part, words in zip(parts, keys, strict=True):
         missing = names - words
         has_other_name = any(token.name and token.key not in stated_keys for token in part)
-        has_pronoun = any(token.key in _PRONOUNS for token in part)  # which the missing name may be
+        has_pronoun = any(token.key in PRONOUNS for token in part)  # which the missing name may be
         if missing and has_other_name and not has_pronoun and stated_keys - names <= words:
             return any(missing <= others for others in keys)
     return False
@@ -244,7 +242,7 @@ def _sides_of_verbs(words: Sequence[Token], names: Set[str]) -> Iterator[tuple[s
     """
     keys = [token.key for token in words]
     passive = next((n for n in range(len(words) - 2) if keys[n + 1] == "by" and keys[n + 2] in names), None)
-    if _AND.intersection(keys) or (passive is None and VOICE.intersection(keys)):
+    if JOINING.intersection(keys) or (passive is None and VOICE.intersection(keys)):
         return
     places = [(n, key) for n, key in enumerate(keys) if key in names]
     for n, token in enumerate(words):

@@ -147,6 +147,8 @@ _NEGATION = re.compile(
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
     r"|[并从绝也都尚可概]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以予再法]?"
 )
+JOINING = word_set("and or 和 与 及 以及 或")
+PRONOUNS = word_set("he she it they him them his her its their 他 她 它 他们 它们 该 其 此")
 MODALS = word_set("may can must shall 可 可以 能够 有权 应 应当 须 必须 务必")
 _BY_TIME = re.compile("[每按逐]?([年季月日周])(?:$|(?=[息利租薪费均产收销付]))")  # 每月, 按季, 年息
 # Each line is a class of words, as rise,grow/fall,sink: words of a group mean the same, two groups exclude each other.
