@@ -28,18 +28,18 @@ MAX_ANSWER = 100_000
 
 MAX_STATEMENTS = 500
 _MAX_RANGE = 20  # numbers of a mark such as [1-20]; in a longer one only the two ends count
-_MARK = re.compile(
-    r"[\[［【]\s{0,4}(?P<numbers>\d{1,6}(?:\s{0,4}(?:[,，、;；–—~-]|and|和)\s{0,4}\d{1,6}){0,40})\s{0,4}[\]］】]"
-)
+_NUMBERS = r"\d{1,6}(?:\s{0,4}(?:[,，、;；–—~-]|and|和)\s{0,4}\d{1,6}){0,40}"
+_MARK = re.compile(rf"[\[［【]\s{{0,4}}(?P<numbers>{_NUMBERS})\s{{0,4}}[\]］】]")
 _BLANK_AND_MARK = re.compile(rf"(?P<blank>\s?){_MARK.pattern}")
 _PLAIN = re.compile(r"\[(\d{1,6})\]")
 # begins where a run of blanks begins, so that a long run is looked at once and not from each of its blanks
 _SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
 _MARKS = re.compile(r"((?:\[\d{1,6}\](?:\s{0,3}(?=\[\d{1,6}\]))?)+)")
-# the word before a mark; none where a sentence ended, as before a footnote
-_MAX_WORD = 20
-_WORD_BEFORE = re.compile(rf"[^\s\]】。！？]{{1,{_MAX_WORD}}}(?<![.!?…])(?<![.!?…][\"”’)])\s?\Z")
-_MAX_KEY = 100  # characters of the word and marks by which a mark is known again
+# a word and the marks behind it; none where a sentence ended, as before a footnote
+_WORD_AND_MARKS = re.compile(
+    r"[^\s\]】。！？]{1,20}(?<![.!?…])(?<![.!?…][\"”’)])"
+    rf"(?P<marks>(?:\s?[\[［【]\s{{0,4}}{_NUMBERS}\s{{0,4}}[\]］】])+)"
+)
 # signs of no language stand for the brackets of a text while it is cut into sentences and at its marks
 _HIDDEN = str.maketrans("[］【]［】", "\ue000\ue001\ue002\ue003\ue004\ue005")
 _UNHIDDEN = {hidden: bracket for bracket, hidden in _HIDDEN.items()}
@@ -244,20 +244,10 @@ def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
 
 
 def _marks_after_words(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the start of each mark that follows a word, and its key: that word and all marks since.
-
-    Two texts with the same word and marks have the same key, so that a mark of a passage is found in an answer.
-    """
-    key, end = "", 0  # of the mark before
-    for mark in _MARK.finditer(text):
-        follows_mark = bool(key) and not text[end : mark.start()].strip()
-        if not follows_mark:
-            word = _WORD_BEFORE.search(text, max(0, mark.start() - _MAX_WORD - len(" ")), mark.start())
-            key = word[0] if word else ""
-        if key:
-            key = " ".join(f"{key}{mark[0]}".split())[-_MAX_KEY:]
-            yield mark.start(), key
-        end = mark.end()
+    """Yield the start of each mark that follows a word, maybe after other marks, and the text from the word to it."""
+    for found in _WORD_AND_MARKS.finditer(text):
+        for mark in _MARK.finditer(text, found.start("marks"), found.end()):
+            yield mark.start(), " ".join(text[found.start() : mark.end()].split())
 
 
 def _plain_mark(match: re.Match[str]) -> str:
