@@ -16,15 +16,7 @@ from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value
 
-_MAY_CHANGE = re.compile(r"[改调推延提缩增降减更订]|\bto\b")
 _IS = re.compile(r"(?P<label>[^，,。；;：:]{2,16}?)(?:是|为|系|：|:)\s?(?P<text>[^，,。；;]{2,40})")
-_CHANGED = re.compile(
-    r"(?:修改|变更|调整|更改|修订|推迟|延期|延长|提前|缩短|提[高升]|增加|上调|降低|减少|下调|改)后?[为到至成的][^，。；]{0,10}$"
-)
-_CHANGED_TO = re.compile(
-    r"\b(?:chang|amend|rais|increas|reduc|extend|lower|revis|adjust|cut|mov|postpon)\w*\b[^.;]{0,40}\bto\s$",
-    re.IGNORECASE,
-)
 # two sides and what is between them; where "what" is no group, left is first or the cause, right second or the effect
 _RELATIONS = [
     re.compile(pattern, re.IGNORECASE)
@@ -50,18 +42,18 @@ _ARTICLES = word_set("the a an")
 _FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
 _TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
 _STEP = re.compile(
-    r"\b(?:chang|rais|rose|ris|increas|reduc|lower|cut|f[ae]ll|grew|grow|declin|decreas|drop)\w*[^.;,]{0,30}"
-    r" (?:(?P<by>by)|to) $"
-    r"|[增减降涨跌升提缩][\u4e00-\u9fff]?(?:(?P<by_han>了)|[至到为](?:[^，。；]{0,8}的)?)约?$",
+    r"\b(?:chang|amend|rais|rose|ris|increas|reduc|extend|lower|revis|adjust|cut|mov|postpon|f[ae]ll|grew|grow|declin"
+    r"|decreas|drop)\w*[^.;]{0,40} (?:(?P<by>by)|to) $"
+    r"|(?:[增减降涨跌升提缩][\u4e00-\u9fff]?|修改|变更|调整|更改|修订|推迟|延期|延长|上调|下调|改)"
+    r"(?:(?P<by_han>了)|后?[至到为成的][^，。；]{0,10})约?$",
     re.IGNORECASE,
 )
 _FALLS = re.compile(
     r"(?:下降|下跌|下滑|减少|降低|缩减|回落|\b(?:decreas|f[ae]ll|declin|drop|reduc|lower|down)\w*(?: by)?)了?约? ?$",
     re.IGNORECASE,
 )
-_STEP_WITHIN = 48  # characters before a value in which a verb of change is looked for
+_STEP_WITHIN = 60  # characters before a value in which a verb of change is looked for
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
-_CHANGE_WORDS = 60  # characters before a value in which English words that say it was changed are looked for
 
 
 def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
@@ -120,7 +112,8 @@ def _is_change_turned(statement: str, passage: PassageSource) -> bool:
     said = _sides_of_change(passage.plain())
     for side, value in stated:
         sides = {other for other, one in said if says(one, value)}
-        if sides and side not in sides:
+        # what a value changes from, it may have reached by an earlier change
+        if sides and side != "from" and side not in sides:
             return True
     return False
 
@@ -128,19 +121,15 @@ def _is_change_turned(statement: str, passage: PassageSource) -> bool:
 def _sides_of_change(text: str) -> list[tuple[str, Value]]:
     """Return values with their sides of a change: "by" which, "from" which, or "to" which something changes."""
     sides: list[tuple[str, Value]] = []
-    may_change = _MAY_CHANGE.search(text) is not None
     previous: Value | None = None
     for value in find_values(text):
-        if step := _STEP.search(text, max(0, value.begin - _STEP_WITHIN), value.begin):
-            sides.append(("by" if step["by"] or step["by_han"] else "to", value))  # rose by 5%
+        step = _STEP.search(text, max(0, value.begin - _STEP_WITHIN), value.begin)
+        is_amount = step is not None and bool(step["by"] or step["by_han"])  # rose by 5%
+        if step:
+            sides.append(("by" if is_amount else "to", value))
         is_of_kind = previous is not None and kind_of(previous) == kind_of(value)
-        between = text[previous.end if previous else 0 : value.begin]
-        first = max(0, value.begin - _CHANGE_WORDS)
-        # the fee of 5 EUR was raised to 7 EUR
-        is_changed = may_change and (_CHANGED.search(between) or _CHANGED_TO.search(text, first, value.begin))
-        if is_changed:
-            sides.append(("to", value))
-        if previous and is_of_kind and (is_changed or _is_range(text, previous, value)):
+        # the fee of 5 EUR was raised to 7 EUR; the fee went from 5 EUR to 7 EUR
+        if previous and is_of_kind and ((step and not is_amount) or _is_range(text, previous, value)):
             sides += [("from", previous), ("to", value)]
         previous = value
     return sides
