@@ -166,31 +166,25 @@ def _whole_dates(text: str, first: Value, second: Value) -> tuple[Value, Value]:
         >>> [value.normal for value in find_values("12 June to 4 September 2022")]
         ['date 2022-06-12', 'date 2022-09-04']
     """
-    for date, other in ((first, second), (second, first)):
-        year, _, rest = date.key.partition("-")  # 12 June to 4 September 2022
-        is_later = rest > other.key[1:] if date is second else other.key[1:] > rest
-        if (
-            date.dimension == other.dimension == "date"
-            and year
-            and rest
-            and other.key[:1] == "-"
-            and is_later
-        ):
-            dated = other._replace(key=year + other.key, dated=True)
-            return (dated, second) if date is second else (first, dated)
-    for date, day in ((first, second), (second, first)):
-        month, _, of_month = date.key.rpartition("-")
-        if (
-            date.dimension != "date"
-            or "-" not in month
-            or day.dimension not in ("", "ordinal", "calendar days")
-        ):
-            continue
-        if day is second and not day.unit and not _AFTER_DAY.match(text, day.end):
-            continue
-        is_in_order = (day.amount > float(of_month)) == (day is second)  # July 13 to 31, and not July 13 to 5
-        if is_in_order and day.amount < 32 and not day.per:
-            key = f"{month}-{day.amount:02.0f}"
-            dated = day._replace(dimension="date", key=key, amount=date.amount, unit="", factor=1.0)
-            return (date, dated) if day is second else (dated, date)
-    return first, second
+    if first.dimension == "date" and (second.unit or second.key or _AFTER_DAY.match(text, second.end)):
+        last = _other_end(first, second, is_last=True)
+        if last is not second:
+            return first, last
+    return (_other_end(second, first, is_last=False) if second.dimension == "date" else first), second
+
+
+def _other_end(date: Value, end: Value, *, is_last: bool) -> Value:
+    """Return an end of a range with the year or month of the date at the other; as it is if it is not of the same."""
+    year, _, month_and_day = date.key.partition("-")
+    month, _, day = date.key.rpartition("-")
+    if end.dimension == "date" and year and month_and_day and end.key[:1] == "-":
+        is_later, dated = end.key[1:] > month_and_day, end._replace(key=year + end.key, dated=True)
+    elif (
+        "-" in month and end.dimension in ("", "ordinal", "calendar days") and end.amount < 32 and not end.per
+    ):
+        key = f"{month}-{end.amount:02.0f}"
+        dated = end._replace(dimension="date", key=key, amount=date.amount, unit="", factor=1.0)
+        is_later = end.amount > float(day)
+    else:
+        return end
+    return dated if is_later == is_last else end  # July 13 to 31, and not July 13 to 5
