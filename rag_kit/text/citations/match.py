@@ -12,7 +12,7 @@ from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
 from rag_kit.text.citations.placing import Placement, place_values
 from rag_kit.text.citations.source import PassageSource, Span, holds, letters_of
-from rag_kit.text.citations.swaps import names_of_another_part, swaps_roles, turns_order
+from rag_kit.text.citations.swaps import find_exchange
 from rag_kit.text.citations.tokens import (
     PRONOUNS,
     Token,
@@ -114,7 +114,7 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     stated = [token for part in stated_parts for token in part]
     if place_values(stated, source.places) == "wrong":
         return whole
-    if swaps_roles(statement, source.plain(), source):
+    if find_exchange(statement, stated, source):
         return whole
     elsewhere = [
         part
@@ -158,13 +158,9 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     exchanged = ""
     if reason in ("covered", "paraphrase"):
         placement = place_values(stated, source.places)
-        quote = source.plain(start, end)
-        exchanged = swaps_roles(statement, quote, source)
-        if not exchanged and names_of_another_part(stated, best.parts):
-            exchanged = "name"
+        quote = source.plain(start, end) if reason == "covered" else ""
+        exchanged = find_exchange(statement, stated, source, best.parts, quote)
         exchanged = exchanged or ("number" if placement == "wrong" else "")
-        if not exchanged and reason == "covered" and turns_order(statement, quote):
-            exchanged = "order"
     if exchanged:
         reason = exchanged
     elif is_verbatim:

@@ -56,20 +56,30 @@ _STEP_WITHIN = 60  # characters before a value in which a verb of change is look
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
 
 
-def swaps_roles(statement: str, sentence: str, passage: PassageSource) -> str:
+def find_exchange(
+    statement: str,
+    stated: Sequence[Token],
+    passage: PassageSource,
+    parts: Sequence[Sequence[Clause]] = (),
+    quote: str = "",
+) -> str:
     """Return the reason why a statement exchanges things that the passage tells apart, or "".
 
-    "number": the values before and after a change; "name": the texts of two labels, who holds a
-    post, or what parties may and must do.
+    "number": the values before and after a change; "name": the texts of two labels, who holds a post, what parties may
+    and must do, or names of two `parts` of a sentence; "order": the sides of a comparison, first and second, cause and
+    effect, or who does something to whom. For an order the statement must be in the words of a `quote`: in a
+    paraphrase, it tells nothing.
     """
     if _is_change_turned(statement, passage) or _has_other_sign(statement, passage):
         return "number"
-    if _is_mislabelled(statement, passage.labels):
+    if _is_mislabelled(statement, passage.labels) or _names_another_part(stated, parts):
         return "name"
+    if quote and (_are_sides_turned(statement, quote) or _are_roles_swapped(statement, quote)):
+        return "order"
     return ""
 
 
-def names_of_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Clause]]) -> bool:
+def _names_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Clause]]) -> bool:
     """Tell whether a part of a sentence has all that a statement says but for the names, which another part has.
 
     "Signed by Ann; Ben was absent" does not say "signed by Ben". The clauses of a sentence are given between its
@@ -94,14 +104,6 @@ def names_of_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[C
         if missing and has_other_name and not has_pronoun and stated_keys - names <= words:
             return any(missing <= others for others in keys)
     return False
-
-
-def turns_order(statement: str, sentence: str) -> bool:
-    """Tell whether a statement exchanges first and second, cause and effect, or who does something to whom.
-
-    It must be in the sentence's words: in a paraphrase, an order tells nothing.
-    """
-    return _are_sides_turned(statement, sentence) or _are_roles_swapped(statement, sentence)
 
 
 def _is_change_turned(statement: str, passage: PassageSource) -> bool:
