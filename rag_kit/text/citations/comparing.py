@@ -35,10 +35,8 @@ _DENYING = word_set(
 )
 _ONE = ("one", "a", "an", "一", "1")
 _EXCEPTING = word_set("except 除 除了")
-_EXCEPTS, _BESIDES = (
-    word_set("except but exclud not no 除 除了 除外 不 无 没有 未"),
-    word_set("还 也 另 另外 also 仍"),
-)
+_EXCEPTS = _EXCEPTING | word_set("but exclud not no 除外 不 无 没有 未")
+_BESIDES = word_set("还 也 另 另外 also 仍")
 _EXCEPTED_WITHIN = 4  # tokens after "except" in which what is excepted is looked for
 _OF_EACH = word_set("everi 都 均 一律 每 每天 每日 每周")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
@@ -246,16 +244,16 @@ def _widens(pair: Pair) -> bool:
 
 def _includes_exception(pair: Pair) -> bool:
     """Tell whether a statement is about what its sentence excepts: 5号房有浴缸 beside 除5号房外，都有浴缸."""
-    stated = content_keys(pair.stated)
-    for position, token in enumerate(pair.best.tokens):
-        if token.key in ("except", "除", "除了") and not _EXCEPTS.intersection(t.key for t in pair.stated):
-            following = pair.best.tokens[position + 1 : position + 1 + _EXCEPTED_WITHIN]
-            excepted = [t.key for t in following if t.content][:1]
-            rest = [t.key for t in pair.best.tokens if t.content and t not in following]
-            has_rest = bool(stated.intersection(rest))
-            if excepted and excepted[0] in stated and excepted[0] not in rest and has_rest:
-                keys = {t.key for t in pair.best.tokens}
-                return bool(keys & (_OF_ALL | _OF_EACH)) and not keys & _BESIDES
+    stated, keys = content_keys(pair.stated), {token.key for token in pair.best.tokens}
+    if _EXCEPTS.intersection(token.key for token in pair.stated) or keys & _BESIDES:
+        return False
+    positions = [n for n, token in enumerate(pair.best.tokens) if token.key in _EXCEPTING]
+    for position in positions if keys & (_OF_ALL | _OF_EACH) else ():
+        following = pair.best.tokens[position + 1 : position + 1 + _EXCEPTED_WITHIN]
+        excepted = next((token.key for token in following if token.content), "")
+        rest = {token.key for token in pair.best.tokens if token.content and token not in following}
+        if excepted in stated - rest and stated & rest:
+            return True
     return False
 
 

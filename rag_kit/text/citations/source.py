@@ -146,7 +146,7 @@ class PassageSource:
 
     @cached_property
     def spans(self) -> list[Span]:
-        """Its table rows, and the sentences outside of these, in order."""
+        """The rows of its tables and the sentences outside of these, in order."""
         rows = [Span(row.start, row.end, [], row.cells) for row in table_rows(self.text, self.context)]
         found = [*rows]
         for sentence in sentences(self.text)[:_MAX_SENTENCES]:
