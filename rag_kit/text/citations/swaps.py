@@ -205,39 +205,45 @@ def _relations(text: str) -> list[_Relation]:
 
 def _are_roles_swapped(statement: str, sentence: str) -> bool:
     """Tell whether two names change roles: "from B to A" for "from A to B", or "B beat A" for "A beat B"."""
-    stated_tokens, said_tokens = tokens(statement), tokens(sentence)
-    names = {token.key for token in (*stated_tokens, *said_tokens) if token.name}
-    stated, said = _roles(stated_tokens, names), _roles(said_tokens, names)
+    texts = [
+        [token for token in tokens(text) if token.key not in _ARTICLES] for text in (statement, sentence)
+    ]
+    names = {token.key for text in texts for token in text if token.name}
+    # a name that occurs twice may be on both sides of a verb
+    once = {name for name in names if all([token.key for token in text].count(name) == 1 for text in texts)}
+    stated, said = (_roles(text, names, once) for text in texts)
     for one, other in permutations(stated.keys() & said.keys(), 2):
         if (stated[one] & said[other]) - said[one] - stated[other]:
             return True
     return False
 
 
-def _roles(text: Sequence[Token], names: Set[str]) -> dict[str, set[str]]:
-    """Map each name and Chinese content word to its roles: the preposition before it, and for names a side of verbs."""
-    words = [token for token in text if token.key not in _ARTICLES]
+def _roles(text: Sequence[Token], names: Set[str], once: Set[str]) -> dict[str, set[str]]:
+    """Map each name and Chinese content word to its roles: the prepositions before it, and of names the side of verbs.
+
+    Sides are those of the names that occur `once`.
+    """
     roles: dict[str, set[str]] = {}
-    for before, token in pairwise([Token(""), *words]):
+    for before, token in pairwise([Token(""), *text]):
         if token.key in names or (token.content and not token.value and not token.key.isascii()):
             roles.setdefault(token.key, set()).update({before.key} & _ROLES)
-    for name, role in _sides_of_verbs(words, names):
-        roles[name].add(role)
+    for name, side in _sides_of_verbs(text, once):
+        roles[name].add(side)
     return roles
 
 
-def _sides_of_verbs(words: Sequence[Token], names: Set[str]) -> Iterator[tuple[str, str]]:
+def _sides_of_verbs(text: Sequence[Token], names: Set[str]) -> Iterator[tuple[str, str]]:
     """Yield names with their side of each word that is no name; of one before "by" and a name, as if it were active.
 
     None if "and" joins words, or another passive tells who acts.
     """
-    keys = [token.key for token in words]
-    passive = next((n for n in range(len(words) - 2) if keys[n + 1] == "by" and keys[n + 2] in names), None)
+    keys = [token.key for token in text]
+    passive = next((n for n in range(len(text) - 2) if keys[n + 1] == "by" and keys[n + 2] in names), None)
     if JOINING.intersection(keys) or (passive is None and VOICE.intersection(keys)):
         return
     places = [(n, key) for n, key in enumerate(keys) if key in names]
-    for n, token in enumerate(words):
-        if token.content and not token.value and token.key not in names and passive in (None, n):
+    for n, token in enumerate(text):
+        if token.content and not token.value and not token.name and passive in (None, n):
             for place, name in places:
                 is_left = (place < n) != (passive == n)
                 yield name, f"{'left' if is_left else 'right'} of {token.key}"
