@@ -25,7 +25,6 @@ class ValuePlace(NamedTuple):
     clause: frozenset[str]
     earlier: frozenset[str] = frozenset()  # words of earlier clauses of its sentence
     earlier_in_part: frozenset[str] = frozenset()
-    sentence_before: frozenset[str] = frozenset()
     section: tuple[int, int] = (-1, 0)  # the numbers of its sentence, and of its part in the sentence
     order: int = 0  # its number among the passage's values
 
@@ -38,8 +37,8 @@ class CellTokens(NamedTuple):
     answers: bool = False  # says yes or no to its header
 
 
-def sentence_places(parts: list[list[Clause]], number: int, before: frozenset[str]) -> Iterator[ValuePlace]:
-    """Yield the values of a sentence, given the clauses of its parts, its number, and the words of the one before."""
+def sentence_places(parts: list[list[Clause]], number: int) -> Iterator[ValuePlace]:
+    """Yield the values of a sentence, given the clauses of its parts, and its number."""
     earlier = frozenset[str]()
     for part_number, part in enumerate(parts):
         earlier_in_part = frozenset[str]()
@@ -50,9 +49,8 @@ def sentence_places(parts: list[list[Clause]], number: int, before: frozenset[st
                 if token.value:
                     beside = words - {token.key} - others.get(token.key, set())
                     yield ValuePlace(
-                        token.value, beside, earlier, earlier_in_part, before,
-                        (number, part_number),
-                    )  # fmt: skip
+                        token.value, beside, earlier, earlier_in_part, section=(number, part_number)
+                    )
             earlier |= words
             earlier_in_part |= words
 
@@ -196,7 +194,7 @@ def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
     if rival.section != best.section:
         near_rival = rival.clause | rival.earlier_in_part
     counts, best_counts = _shared_counts(words, rival), _shared_counts(words, best)
-    if counts[:3] == best_counts[:3]:  # all but that of the sentence before
+    if counts == best_counts:
         return _is_more_exact(words, rival, best)
     # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
     is_beside = rival.clause <= words or len(words & rival.clause) >= len(words & best.clause)
@@ -215,7 +213,7 @@ def _has_all(words: Set[str], beside: Set[str]) -> bool:
 
 
 def _shared_counts(words: Set[str], place: ValuePlace) -> tuple[int, ...]:
-    """Count the words beside a value: in its sentence and part up to it, in its clause, in the sentence before."""
+    """Count the words beside a value: in its sentence and part up to it, and in its clause."""
     clause = place.clause
-    near = (clause | place.earlier, clause | place.earlier_in_part, clause, place.sentence_before)
+    near = (clause | place.earlier, clause | place.earlier_in_part, clause)
     return tuple(len(words & beside) for beside in near)

@@ -224,13 +224,8 @@ class PassageSource:
     def places(self) -> list[ValuePlace]:
         """The values of the passage, its title and its headings, with the words beside each."""
         found: list[ValuePlace] = []
-        before: frozenset[str] = frozenset()  # words of the sentence before
         for number, span in enumerate(self.spans):
-            if span.row:
-                found += row_places(span.cells)
-            else:
-                found += sentence_places(span.parts, number, before)
-                before = frozenset(span.keys)
+            found += row_places(span.cells) if span.row else sentence_places(span.parts, number)
         values = [token.value for token in self.context_tokens if token.value]
         found += [ValuePlace(value, frozenset(), earlier=self.all_keys) for value in values]
         return [place._replace(order=order) for order, place in enumerate(found)]
