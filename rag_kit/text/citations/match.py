@@ -26,7 +26,8 @@ from rag_kit.text.language import HAN, fold, same_language, word_set
 
 # share of a statement's words from which a sentence, with its neighbours, says the whole of it
 _MOST_OF_ONE_SENTENCE = 0.75
-_OF_QUOTE = ("number", "name", "paraphrase")  # reasons that a quote of too few sentences may give
+# reasons that a quote of too few sentences may give, and those that the order of several values may
+_OF_QUOTE, _OF_ORDER = ("number", "name", "paraphrase"), ("number", "order", "moved", "changed")
 # Share of a statement's words that a sentence must have in their order, so that its reason counts: a difference is then
 # a change of what the sentence says, and below it another wording.
 _MIN_CLOSE_BY_REASON = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), MIN_CLOSE)
@@ -108,9 +109,11 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
         return whole._replace(reason=wrong[0]) if wrong else whole
     if not all(verdict.status == "supported" for verdict in verdicts):
         return whole
+    stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
+    if whole.reason in _OF_ORDER and all(place_values(part, source.places) == "all" for part in stated_parts):
+        return whole._replace(reason="covered")  # each value is surely in its place
     if whole.reason not in _OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
         return whole
-    stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
     stated = [token for part in stated_parts for token in part]
     if place_values(stated, source.places) == "wrong":
         return whole
