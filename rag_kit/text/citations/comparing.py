@@ -40,8 +40,9 @@ _BESIDES = word_set("还 也 另 另外 also 仍")
 _EXCEPTED_WITHIN = 4  # tokens after "except" in which what is excepted is looked for
 _OF_EACH = word_set("everi 都 均 一律 每 每天 每日 每周")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
-_LIMITS = word_set(
-    "except unless only other others some certain exclud provid within 除 除外 以外 仅 只 部分 其他 其它 其余 个别"
+_OF_SOME = word_set("some certain 部分 个别 有些 少数 某些")
+_LIMITS = _OF_SOME | word_set(
+    "except unless only other others exclud provid within 除 除外 以外 仅 只 其他 其它 其余"
 )
 
 
@@ -184,7 +185,10 @@ def _opposite_or_negation(pair: Pair) -> str:
     denied = {word for words in _denied(pair.stated) for word in words}
     denied_there = {word for words in _denied(pair.quoted) for word in words}
     of_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
-    for word, lost in product(new, said - stated):
+    of_best = {token.key for token in pair.best.tokens}
+    # what a neighbour of the best sentence may or must is another thing
+    gone = {key for key in said - stated if key not in MODALS or key in of_best}
+    for word, lost in product(new, gone):
         # "not allowed" is "prohibited", and "may be at most 5" is "must not exceed 5"
         is_bound = lost in of_bounds or word in of_bounds
         is_said_otherwise = is_bound or (word in denied) != (lost in denied_there)
@@ -196,7 +200,9 @@ def _opposite_or_negation(pair: Pair) -> str:
     for part, clause in pair.clauses:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
-        if is_of_clause and _changes_modal(part, clause):
+        nearest = max(pair.best.clauses, key=lambda one: len(keys & content_keys(one)), default=())
+        is_of_nearest = 2 * len(keys & content_keys(nearest)) >= len(keys)
+        if is_of_nearest and (_changes_modal(part, nearest) or _says_all_for_some(part, nearest)):
             return "opposite"
         texts: list[Sequence[Token]] = [cell.text for cell in cells]
         texts = texts or [clause if is_of_clause else pair.quoted]
@@ -263,6 +269,12 @@ def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
     if any(is_negation(token.key) or (token.value and token.value.bound) for token in (*part, *clause)):
         return False  # "may be at most 5 m" is "must not exceed 5 m"
     return bool(stated and said) and all(are_opposites(*pair) for pair in product(stated, said))
+
+
+def _says_all_for_some(part: Sequence[Token], clause: Sequence[Token]) -> bool:
+    """Tell whether a part has "all" where its clause has "some"."""
+    stated, said = ({token.key for token in text} for text in (part, clause))
+    return bool(stated & _OF_ALL) and not said & _OF_ALL and bool(said & _OF_SOME) and not stated & _OF_SOME
 
 
 def _words_before_bounds(text: Sequence[Token]) -> set[str]:

@@ -29,6 +29,7 @@ _CLAUSE = re.compile(
     rf"(?<![0-9０-９])，|，(?![0-9０-９])|[；：]|[,;:](?=\s(?!respectively))|(?<=[{HAN}%])[,;:](?=[{HAN}\d])|\s(?=(?:but|while|whereas|aber)\s)"
 )
 _LABEL = re.compile(r"(?:^|(?<=[，；,;。.]))[^，；,;:：。]{1,16}(?::\s|：)")
+_IN_TURN = re.compile(r"\brespectively\b|分别|依次", re.IGNORECASE)
 _AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 
 Clause = list[Token]
@@ -69,6 +70,8 @@ def clauses(text: str) -> list[Clause]:
     placed = placed_tokens(text)
     value_spans = [(token.value.start, token.value.end) for _, token in placed if token.value]
     ends = {match.start() for match in _CLAUSE.finditer(text)}
+    if _IN_TURN.search(text):  # commas join what the values are of
+        ends = {end for end in ends if text[end] != ","}
     for label in _LABEL.finditer(text):
         ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
     ends = {end for end in ends if not any(first <= end < last for first, last in value_spans)}

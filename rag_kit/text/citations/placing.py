@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.cutting import Clause
-from rag_kit.text.citations.tokens import JOINING, Token, content_keys
+from rag_kit.text.citations.tokens import JOINING, Token, content_keys, has_alike
 from rag_kit.text.values.value import Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
@@ -93,6 +93,29 @@ def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
         for token in cell.text:
             if token.value:
                 yield ValuePlace(token.value, frozenset(words - {token.key}))
+
+
+def is_of_another_column(stated: Sequence[Token], cells: Sequence[CellTokens]) -> bool:
+    """Tell whether a statement has the text of one cell of a row with the header of another one, whose text it lacks.
+
+    "Hoang has the early shift" is such a statement where the row has Ruiz under "Early shift", and Hoang under "Late
+    shift". Words that several headers share tell nothing; the first cell names the row.
+    """
+    words = content_keys(stated)
+    headers = [content_keys(cell.header) for cell in cells]
+    shared = {word for header in headers for word in header if sum(word in other for other in headers) > 1}
+    for cell, header in zip(cells, headers, strict=True):
+        text = content_keys(cell.text)
+        if cell.answers or not text or text & words or not (header - shared and header - shared <= words):
+            continue
+        # the statement says this header and not this text: whose text does it say, of the same sort?
+        for other, other_header in zip(cells[1:], headers[1:], strict=True):
+            other_text = content_keys(other.text)
+            is_named = any(has_alike(word, words) for word in other_header - shared)
+            is_same_sort = any(map(_measures, cell.text)) == any(map(_measures, other.text))
+            if other_text and other_text <= words and is_same_sort and not is_named:
+                return True
+    return False
 
 
 def _measures(token: Token) -> bool:

@@ -11,7 +11,7 @@ from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.cutting import Clause, has_own_subject
 from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, labelled, letters_of
-from rag_kit.text.citations.tokens import JOINING, PRONOUNS, Token, content_keys, tokens
+from rag_kit.text.citations.tokens import JOINING, PRONOUNS, Token, are_opposites, content_keys, tokens
 from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value
@@ -37,7 +37,7 @@ _RELATIONS = [
         r"(?P<left>[^，。；]+?)[之以]?后[，,]?(?P<right>[^。；]+)",
     )
 ]
-_ROLES = word_set("to from by 给 向 从 由 被 到 往 至 对 请 让 要求 委托 邀请 授权 通知")
+_ROLES = word_set("to from by 将 把 给 向 从 由 被 到 往 至 对 请 让 要求 委托 邀请 授权 通知")
 _ARTICLES = word_set("the a an")
 _FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
 _TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
@@ -52,6 +52,8 @@ _FALLS = re.compile(
     r"(?:下降|下跌|下滑|减少|降低|缩减|回落|\b(?:decreas|f[ae]ll|declin|drop|reduc|lower|down)\w*(?: by)?)了?约? ?$",
     re.IGNORECASE,
 )
+_OLD = re.compile(r"[前原旧]$|^[原旧]|^(?:before|old|former)\b|\bbefore$", re.IGNORECASE)
+_NEW = re.compile(r"[后新]$|^新|^(?:after|new|revised)\b|\bafter$", re.IGNORECASE)
 _STEP_WITHIN = 60  # characters before a value in which a verb of change is looked for
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
 
@@ -93,6 +95,7 @@ def _names_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Cla
             else:
                 parts[-1] += clause
     keys = [content_keys(part) for part in parts]
+    all_keys = set[str]().union(*keys)
     stated_keys = content_keys(stated)
     names = {token.key for token in stated if token.name}
     if len(parts) < 2 or not names or any(stated_keys <= words for words in keys):
@@ -101,8 +104,12 @@ def _names_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Cla
         missing = names - words
         has_other_name = any(token.name and token.key not in stated_keys for token in part)
         has_pronoun = any(token.key in PRONOUNS for token in part)  # which the missing name may be
-        if missing and has_other_name and not has_pronoun and stated_keys - names <= words:
-            return any(missing <= others for others in keys)
+        rest = stated_keys - names
+        for others in keys if missing and has_other_name and not has_pronoun else ():
+            # what is said of the names is in this part alone, or before both, as "Contacts:" is
+            is_here_alone = bool(rest & words - others) and rest & others <= words and rest <= all_keys
+            if missing <= others and (rest <= words or is_here_alone):
+                return True
     return False
 
 
@@ -111,13 +118,23 @@ def _is_change_turned(statement: str, passage: PassageSource) -> bool:
     stated = _sides_of_change(statement)
     if not stated:  # most statements say nothing of a change: the passage is not read for one
         return False
-    said = _sides_of_change(passage.plain())
+    said = [*_sides_of_change(passage.plain()), *_sides_of_columns(passage)]
     for side, value in stated:
         sides = {other for other, one in said if says(one, value)}
         # what a value changes from, it may have reached by an earlier change
         if sides and side != "from" and side not in sides:
             return True
     return False
+
+
+def says_change(statement: str, passage: PassageSource) -> bool:
+    """Tell whether a statement has each of its values on the side of a change on which the passage has it."""
+    stated = _sides_of_change(statement)
+    said = _sides_of_change(passage.plain()) if stated else []
+    are_said = all(any(side == other and says(one, value) for other, one in said) for side, value in stated)
+    kinds = {kind_of(value) for _, value in stated}
+    of_kinds = sum(kind_of(value) in kinds for value in find_values(statement))
+    return bool(stated) and are_said and of_kinds == len(stated)
 
 
 def _sides_of_change(text: str) -> list[tuple[str, Value]]:
@@ -135,6 +152,14 @@ def _sides_of_change(text: str) -> list[tuple[str, Value]]:
             sides += [("from", previous), ("to", value)]
         previous = value
     return sides
+
+
+def _sides_of_columns(passage: PassageSource) -> Iterator[tuple[str, Value]]:
+    """Yield the values of a passage's tables whose header says that they are old ("from") or new ("to")."""
+    for cell in (cell for row in passage.rows for cell in row.row):
+        for side, header in (("from", _OLD), ("to", _NEW)):
+            if header.search(cell.header):
+                yield from ((side, value) for value in cell.values)
 
 
 def _is_range(text: str, start: Value, end: Value) -> bool:
@@ -186,6 +211,9 @@ def _are_sides_turned(statement: str, sentence: str) -> bool:
     stated = _relations(statement)
     said = _relations(sentence) if stated else []
     for one, other in product(stated, said):
+        is_opposite = bool(one.what and other.what) and are_opposites(one.what, other.what)
+        if is_opposite and all(one.what != relation.what for relation in said):
+            other = _Relation(other.right, one.what, other.left)  # A is shorter than B: B is longer than A
         to_left, to_right = (one.left & other.right) - other.left, (one.right & other.left) - other.right
         # a comparison may name its left side sentences before: "and was therefore faster than the kettle"
         is_crossed = to_right or (one.what and not one.right & other.right)
@@ -241,8 +269,10 @@ def _sides_of_verbs(text: Sequence[Token], names: Set[str]) -> Iterator[tuple[st
     passive = next((n for n in range(len(text) - 2) if keys[n + 1] == "by" and keys[n + 2] in names), None)
     if JOINING.intersection(keys) or (passive is None and VOICE.intersection(keys)):
         return
-    places = [(n, key) for n, key in enumerate(keys) if key in names]
-    for n, token in enumerate(text):
+    once = [n for n, key in enumerate(keys) if keys.count(key) == 1]
+    places = [(n, keys[n]) for n in once if keys[n] in names]
+    for n in once:
+        token = text[n]
         if token.content and not token.value and not token.name and passive in (None, n):
             for place, name in places:
                 is_left = (place < n) != (passive == n)

@@ -139,10 +139,11 @@ _JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
 def join(text: str, first: Value, second: Value) -> list[Value]:
     """Join two neighbours to one value ("1 h 30 min"), or give the first the unit of the second ("5 to 10 days")."""
     between = text[first.end : second.start]
-    if not between and first.amount == 1 and second.per and first.unit == second.per:  # 一日3次
-        return [second]
     if len(between) > _MAX_BETWEEN:
         return [first, second]
+    is_joined = not between or between.isalpha()
+    if is_joined and first.amount == 1 and second.per and first.unit == second.per:  # 一日3次, 一日服用三次
+        return [second]
     if _RANGE.fullmatch(between) and (second.key or second.dimension or not _AND.fullmatch(between)):
         first, second = _whole_dates(text, first, second)
     lacks_unit = not first.dimension and second.dimension and second.unit and not first.key
