@@ -191,6 +191,8 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
         harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
         for part in (sentence, pair.best.best_part(pair.stated), clause or sentence):
             change = find_change(part, pair.stated, passage_words, referred)
+            if change == "order":  # whole clauses may have changed places
+                change = find_change(part, _in_order_of_sentence(pair), passage_words, referred)
             if change and change not in harmless:
                 reason = change
                 break
@@ -209,6 +211,15 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     if reason in _MIN_CLOSE_BY_REASON and not is_close:
         return "paraphrase"
     return "moved" if reason == "moved value" else reason
+
+
+def _in_order_of_sentence(pair: Pair) -> Sequence[Token]:
+    """Return the statement with its clauses in the order in which the sentence has them, if each has one of its own."""
+    places = [pair.best.clauses.index(clause) for _, clause in pair.clauses if clause in pair.best.clauses]
+    if len(set(places)) < len(pair.clauses) or len(places) < 2:
+        return pair.stated
+    ordered = sorted(zip(places, pair.clauses, strict=True), key=lambda one: one[0])
+    return [token for _, (part, _) in ordered for token in part]
 
 
 def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:

@@ -10,7 +10,7 @@ from rag_kit.text.citations.tokens import JOINING, Token, content_keys, has_alik
 from rag_kit.text.values.value import Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
-_IN_TURN = ("分别", "依次", "respect")
+IN_TURN = ("分别", "依次", "respect")
 _MAX_PLACED = 20  # values of a statement that are compared by the words beside them
 
 
@@ -60,7 +60,7 @@ def _others_in_turn(clause: Clause) -> dict[str, set[str]]:
 
     In 甲和乙的人口分别为30万和50万, the first value is not that of 乙.
     """
-    if not any(token.key in _IN_TURN for token in clause):
+    if not any(token.key in IN_TURN for token in clause):
         return {}
     kinds = [(token.key, kind_of(token.value)) for token in clause if token.value]
     values = [key for key, kind in kinds if kind == kinds[-1][1]]

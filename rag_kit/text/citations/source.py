@@ -38,9 +38,9 @@ _DUTY = re.compile(
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 _YES_OR_NO = dict.fromkeys(["yes", "ja", "是", "有", "可", "可以", "能", "✓", "✔", "√", "☑"], True)
 _YES_OR_NO |= dict.fromkeys(
-    ["no", "none", "nein", "否", "无", "不", "不可", "没有", "不能", "✗", "✘", "×", "☒", "-", "–", "—", "——"],
-    False,
+    ["no", "none", "nein", "否", "无", "不", "不可", "不可以", "不是", "没有", "不能"], False
 )
+_YES_OR_NO |= dict.fromkeys(["✗", "✘", "×", "☒", "-", "–", "—", "——"], False)
 _ENDS_SENTENCE = re.compile(r"[.!?。！？;；]\W*$")
 _NUMBER_SIGN = re.compile(r"\bno\.?$", re.IGNORECASE)  # the end of a header such as "Article no."
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")

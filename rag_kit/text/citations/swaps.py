@@ -9,9 +9,17 @@ from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.cutting import Clause, has_own_subject
-from rag_kit.text.citations.placing import kind_of, says
+from rag_kit.text.citations.placing import IN_TURN, kind_of, says
 from rag_kit.text.citations.source import PassageSource, labelled, letters_of
-from rag_kit.text.citations.tokens import JOINING, PRONOUNS, Token, are_opposites, content_keys, tokens
+from rag_kit.text.citations.tokens import (
+    JOINING,
+    MODALS,
+    PRONOUNS,
+    Token,
+    are_opposites,
+    content_keys,
+    tokens,
+)
 from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value
@@ -240,10 +248,35 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     # a name that occurs twice may be on both sides of a verb
     once = {name for name in names if all([token.key for token in text].count(name) == 1 for text in texts)}
     stated, said = (_roles(text, names, once) for text in texts)
+    if _have_agents_turned(*texts) or _is_list_turned(*texts):
+        return True
     for one, other in permutations(stated.keys() & said.keys(), 2):
         if (stated[one] & said[other]) - said[one] - stated[other]:
             return True
     return False
+
+
+def _is_list_turned(stated: Sequence[Token], said: Sequence[Token]) -> bool:
+    """Tell whether a statement has one of the two lists of a sentence with "respectively" in another order."""
+    if not all(any(token.key in IN_TURN for token in text) for text in (stated, said)):
+        return False
+    places = {token.key: number for number, token in enumerate(said) if token.content}
+    order = [places[token.key] for token in stated if token.content and token.key in places]
+    lists = order[: len(order) // 2], order[len(order) // 2 :]
+    first, second = (part == sorted(part) for part in lists)
+    return first != second
+
+
+def _have_agents_turned(stated: Sequence[Token], said: Sequence[Token]) -> bool:
+    """Tell whether what is before a statement's modal verb is behind that of a sentence, and the reverse."""
+    sides: list[tuple[str, set[str]]] = []
+    for text in (stated, said):
+        modal = next((n for n, token in enumerate(text) if token.key in MODALS and n), None)
+        if modal is None or VOICE.intersection(token.key for token in text):
+            return False
+        sides.append((text[modal - 1].key, {token.key for token in text[modal:] if token.content}))
+    (agent, after), (said_agent, said_after) = sides
+    return agent in said_after - after and said_agent in after - said_after
 
 
 def _roles(text: Sequence[Token], names: Set[str], once: Set[str]) -> dict[str, set[str]]:
