@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.cutting import Clause
-from rag_kit.text.citations.tokens import JOINING, Token, content_keys, has_alike
+from rag_kit.text.citations.tokens import JOINING, Token, content_keys, has_alike, is_negation
 from rag_kit.text.values.value import Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
@@ -35,6 +35,7 @@ class CellTokens(NamedTuple):
     header: list[Token]
     text: list[Token]
     answers: bool = False  # says yes or no to its header
+    denies: bool = False  # its header does, as "not resistant to"
 
 
 def sentence_places(parts: list[list[Clause]], number: int) -> Iterator[ValuePlace]:
@@ -106,6 +107,8 @@ def is_of_another_column(stated: Sequence[Token], cells: Sequence[CellTokens]) -
     shared = {word for header in headers for word in header if sum(word in other for other in headers) > 1}
     for cell, header in zip(cells, headers, strict=True):
         text = content_keys(cell.text)
+        if cell.denies and text and {*text, *header} <= words and not any(is_negation(one.key) for one in stated):
+            return True  # "resistant to oil" where oil is under "Not resistant to"
         if cell.answers or not text or text & words or not (header - shared and header - shared <= words):
             continue
         # the statement says this header and not this text: whose text does it say, of the same sort?

@@ -91,12 +91,12 @@ class Span:
         for cell, source in zip(self.cells, self.row, strict=True):
             named = [token for token in cell.header if token.content and token.key not in MODALS]
             named = [token for token in named if not is_negation(token.key)]
+            is_denying = any(is_negation(token.key) for token in cell.header)
             affirms = _YES_OR_NO.get(source.text.lower())
             if affirms is None:
-                said.append(CellTokens(named, cell.text))
+                said.append(CellTokens(named, cell.text, denies=is_denying))
             else:
-                is_denied = affirms == any(is_negation(token.key) for token in cell.header)
-                denial = [Token("not")] if is_denied else []
+                denial = [Token("not")] if affirms == is_denying else []
                 said.append(CellTokens(named, [*denial, *named, *self.cells[0].text], answers=True))
         return said
 

@@ -286,7 +286,7 @@ def _roles(text: Sequence[Token], names: Set[str], once: Set[str]) -> dict[str, 
     """
     roles: dict[str, set[str]] = {}
     for before, token in pairwise([Token(""), *text]):
-        if token.key in names or (token.content and not token.value and not token.key.isascii()):
+        if token.key in names or (token.content and not token.value):
             roles.setdefault(token.key, set()).update({before.key} & _ROLES)
     for name, side in _sides_of_verbs(text, once):
         roles[name].add(side)
