@@ -10,6 +10,7 @@ from itertools import dropwhile, islice, pairwise, product
 from rag_kit.text.citations.placing import CellTokens, kind_of, says
 from rag_kit.text.citations.source import PassageSource, Span
 from rag_kit.text.citations.tokens import (
+    JOINING,
     MODALS,
     Token,
     are_alike,
@@ -200,8 +201,10 @@ def _opposite_or_negation(pair: Pair) -> str:
     for part, clause in pair.clauses:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
-        nearest = max(pair.best.clauses, key=lambda one: len(keys & content_keys(one)), default=())
-        is_of_nearest = 2 * len(keys & content_keys(nearest)) >= len(keys)
+        own = keys - MODALS
+        duties = [duty for one in pair.best.clauses for duty in _cut_at_modals(one)]
+        nearest = max(duties, key=lambda duty: len(own & content_keys(duty)), default=())
+        is_of_nearest = 2 * len(own & content_keys(nearest)) >= len(own)
         if is_of_nearest and (_changes_modal(part, nearest) or _says_all_for_some(part, nearest)):
             return "opposite"
         texts: list[Sequence[Token]] = [cell.text for cell in cells]
@@ -269,6 +272,14 @@ def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
     if any(is_negation(token.key) or (token.value and token.value.bound) for token in (*part, *clause)):
         return False  # "may be at most 5 m" is "must not exceed 5 m"
     return bool(stated and said) and all(are_opposites(*pair) for pair in product(stated, said))
+
+
+def _cut_at_modals(clause: Sequence[Token]) -> list[Sequence[Token]]:
+    """Cut a clause where "and" joins a further modal verb: "must be cooled | and may be stored"."""
+    cuts = [
+        n for n, (one, after) in enumerate(pairwise(clause)) if one.key in JOINING and after.key in MODALS
+    ]
+    return [clause[start:end] for start, end in pairwise([0, *cuts, len(clause)])]
 
 
 def _says_all_for_some(part: Sequence[Token], clause: Sequence[Token]) -> bool:

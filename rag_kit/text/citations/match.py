@@ -10,7 +10,11 @@ from typing import Literal, NamedTuple
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
-from rag_kit.text.citations.placing import Placement, is_of_another_column, place_values
+from rag_kit.text.citations.placing import (
+    Placement,
+    is_of_another_column,
+    place_values,
+)
 from rag_kit.text.citations.source import PassageSource, Span, holds, letters_of
 from rag_kit.text.citations.swaps import find_exchange, says_change
 from rag_kit.text.citations.tokens import (
@@ -163,7 +167,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         placement = place_values(stated, source.places)
         quote = source.plain(start, end) if reason == "covered" else ""
         exchanged = find_exchange(statement, stated, source, best.parts, quote)
-        if not exchanged and best.row and is_of_another_column(stated, best.said_by_cells()[1:]):
+        if not exchanged and is_of_another_column(stated, best.said_by_cells()[1:]):
             exchanged = "moved"
         if not exchanged and placement == "wrong" and not says_change(statement, source):
             exchanged = "number"

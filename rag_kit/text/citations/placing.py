@@ -107,7 +107,12 @@ def is_of_another_column(stated: Sequence[Token], cells: Sequence[CellTokens]) -
     shared = {word for header in headers for word in header if sum(word in other for other in headers) > 1}
     for cell, header in zip(cells, headers, strict=True):
         text = content_keys(cell.text)
-        if cell.denies and text and {*text, *header} <= words and not any(is_negation(one.key) for one in stated):
+        if (
+            cell.denies
+            and text
+            and {*text, *header} <= words
+            and not any(is_negation(one.key) for one in stated)
+        ):
             return True  # "resistant to oil" where oil is under "Not resistant to"
         if cell.answers or not text or text & words or not (header - shared and header - shared <= words):
             continue
