@@ -86,7 +86,8 @@ def both(
 ) -> Iterator[tuple[DocumentIndex, DocumentIndex]]:
     """A folder and a database with the same past."""
     folder = DocumentIndex.create(tmp_path_factory.mktemp("both") / "index", embeddings=Points())
-    database = DocumentIndex.create(f"{server}&index=both", embeddings=Points())
+    # a new name each time, for a process may be given the tests of a module twice
+    database = DocumentIndex.create(f"{server}&index={next(NAMES)}", embeddings=Points())
     for index in (folder, database):
         index.upsert(points(range(1200)))
         index.upsert(points(range(100), version=1))
@@ -124,7 +125,7 @@ def graph(server: str) -> Iterator[DocumentIndex]:
     """An index of 2,000 points with HNSW, which is made here from 1,000."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EXACT_ROWS, 1000)
-        url = f"{server}&index=graph"
+        url = f"{server}&index={next(NAMES)}"
         with DocumentIndex.create(url, embeddings=Points()) as index:
             index.upsert(points(range(1000, 2000)))
             assert not has_hnsw(url)
