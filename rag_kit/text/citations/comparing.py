@@ -198,11 +198,11 @@ def _opposite_or_negation(pair: Pair) -> str:
     if _widens(pair) or _includes_exception(pair):
         return "changed"
     cells = pair.best.said_by_cells()
+    duties = [duty for clause in pair.best.clauses for duty in _cut_at_modals(clause)]
     for part, clause in pair.clauses:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
         own = keys - MODALS
-        duties = [duty for one in pair.best.clauses for duty in _cut_at_modals(one)]
         nearest = max(duties, key=lambda duty: len(own & content_keys(duty)), default=())
         is_of_nearest = 2 * len(own & content_keys(nearest)) >= len(own)
         if is_of_nearest and (_changes_modal(part, nearest) or _says_all_for_some(part, nearest)):

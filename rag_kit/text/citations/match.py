@@ -12,6 +12,7 @@ from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
 from rag_kit.text.citations.placing import (
     Placement,
+    drops_denial_of_header,
     is_of_another_column,
     place_values,
 )
@@ -167,7 +168,8 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         placement = place_values(stated, source.places)
         quote = source.plain(start, end) if reason == "covered" else ""
         exchanged = find_exchange(statement, stated, source, best.parts, quote)
-        if not exchanged and is_of_another_column(stated, best.said_by_cells()[1:]):
+        cells = best.said_by_cells()[1:]
+        if not exchanged and (drops_denial_of_header(stated, cells) or is_of_another_column(stated, cells)):
             exchanged = "moved"
         if not exchanged and placement == "wrong" and not says_change(statement, source):
             exchanged = "number"

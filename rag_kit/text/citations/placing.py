@@ -96,6 +96,15 @@ def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
                 yield ValuePlace(token.value, frozenset(words - {token.key}))
 
 
+def drops_denial_of_header(stated: Sequence[Token], cells: Sequence[CellTokens]) -> bool:
+    """Tell whether a statement lacks the "not" of a header: "resists oil" where oil is under "Does not resist"."""
+    words = content_keys(stated)
+    if any(is_negation(token.key) for token in stated):
+        return False
+    texts = ((content_keys(cell.text), content_keys(cell.header)) for cell in cells if cell.denies)
+    return any(text and text | header <= words for text, header in texts)
+
+
 def is_of_another_column(stated: Sequence[Token], cells: Sequence[CellTokens]) -> bool:
     """Tell whether a statement has the text of one cell of a row with the header of another one, whose text it lacks.
 
@@ -107,13 +116,6 @@ def is_of_another_column(stated: Sequence[Token], cells: Sequence[CellTokens]) -
     shared = {word for header in headers for word in header if sum(word in other for other in headers) > 1}
     for cell, header in zip(cells, headers, strict=True):
         text = content_keys(cell.text)
-        if (
-            cell.denies
-            and text
-            and {*text, *header} <= words
-            and not any(is_negation(one.key) for one in stated)
-        ):
-            return True  # "resistant to oil" where oil is under "Not resistant to"
         if cell.answers or not text or text & words or not (header - shared and header - shared <= words):
             continue
         # the statement says this header and not this text: whose text does it say, of the same sort?

@@ -138,11 +138,12 @@ def _is_change_turned(statement: str, passage: PassageSource) -> bool:
 def says_change(statement: str, passage: PassageSource) -> bool:
     """Tell whether a statement has each of its values on the side of a change on which the passage has it."""
     stated = _sides_of_change(statement)
-    said = _sides_of_change(passage.plain()) if stated else []
+    if not stated:
+        return False
+    said = _sides_of_change(passage.plain())
     are_said = all(any(side == other and says(one, value) for other, one in said) for side, value in stated)
     kinds = {kind_of(value) for _, value in stated}
-    of_kinds = sum(kind_of(value) in kinds for value in find_values(statement))
-    return bool(stated) and are_said and of_kinds == len(stated)
+    return are_said and len(stated) == sum(kind_of(value) in kinds for value in find_values(statement))
 
 
 def _sides_of_change(text: str) -> list[tuple[str, Value]]:
