@@ -121,40 +121,40 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
 async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:
     """Send a request with a bound on the reply, in plain text or by ``bind``, a method of structured output.
 
-    Returns None if the model does not have that method, and an error of which another method may be the cure; every
-    other failure is raised as a ``ModelError``.
-    """
-    reply = await _ask_twice(call, messages, bind)
-    if bind is None and isinstance(reply, Exception):
-        raise call.failed(reply)
-    return reply
-
-
-async def _ask_twice(call: ModelCall, messages: list[Any], bind: Method | None) -> Any:
-    """Send a request; if the reply is cut off at its bound, ask once more with twice the bound.
-
-    A reply that repeats itself would only get longer: it is asked for again with a penalty on repetition, if the model
-    takes one, and in a form that ends.
+    A reply that is cut off at its bound is asked for once more. Returns None if the model does not have that method,
+    and an error of which another method may be the cure; every other failure is raised as a ``ModelError``.
     """
     bound = call.bound
     runnable = call.runnable(bind, bound)
     if runnable is None:
         return None
     reply = await ask(call, runnable, messages)
-    if isinstance(reply, Exception):
-        if call.sent_bound is None or not refuses_bound(reply):
-            return reply
+    if not isinstance(reply, Exception):
+        message = split_reply(reply)[0]
+        call.endpoint.thinks = call.endpoint.thinks or has_thoughts(message)
+        if call.sent_bound == bound and not call.watch.started and finish_of(message) == "length":
+            reply = await _ask_again(call, messages, bind, reply, bound)
+    elif call.sent_bound is not None and refuses_bound(reply):
         call.endpoint.takes_bound = False
-        return await ask(call, call.runnable(bind), messages)
-    message = split_reply(reply)[0]
-    call.endpoint.thinks = call.endpoint.thinks or has_thoughts(message)
-    if call.sent_bound != bound or call.watch.started or finish_of(message) != "length":
-        return reply
-    if ends_in_loop(written_text(reply), counting=bind is not None):
-        call.repeats = call.is_ending = True
-        again = await ask(call, call.runnable(bind, bound), messages) if call.has_penalty else reply
-        return reply if isinstance(again, Exception) else again
-    return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)
+        reply = await ask(call, call.runnable(bind), messages)
+    if bind is None and isinstance(reply, Exception):
+        raise call.failed(reply)
+    return reply
+
+
+async def _ask_again(
+    call: ModelCall, messages: list[Any], bind: Method | None, cut_off: Any, bound: int
+) -> Any:
+    """Send a request, whose reply was cut off at a bound, with twice that bound.
+
+    A reply that repeats itself would only get longer: it is asked for again with a penalty on repetition, if the model
+    takes one, and in a form that ends. Where it takes none, or that fails, the reply that was cut off is returned.
+    """
+    if not ends_in_loop(written_text(cut_off), counting=bind is not None):
+        return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)
+    call.repeats = call.is_ending = True
+    reply = await ask(call, call.runnable(bind, bound), messages) if call.has_penalty else cut_off
+    return cut_off if isinstance(reply, Exception) else reply
 
 
 async def format_prompt(call: ModelCall) -> list[BaseMessage]:

@@ -135,11 +135,16 @@ def text_reply(message: Any) -> TextReply:
 
 def finish_of(message: Any) -> Finish:
     """Return why a model stopped, in one vocabulary for all providers; ``stop`` if the message does not say."""
+    return "refusal" if _refusal_text(message) else _stated_finish(message)
+
+
+def _stated_finish(message: Any) -> Finish:
+    """Return why a model stopped as the metadata of its message say; of several reasons the first of ``Finish``."""
     metadata = getattr(message, "response_metadata", None)
     metadata = metadata if isinstance(metadata, dict) else {}
-    found = {_finish_named(reason) for key in _REASON_KEYS for reason in _reasons_in(metadata.get(key))}
-    if _refusal_text(message):
-        return "refusal"
+    found: set[Finish] = set()
+    for key in _REASON_KEYS:
+        found.update(map(_finish_named, _reasons_in(metadata.get(key))))
     return next((finish for finish in get_args(Finish) if finish in found), "stop")
 
 
@@ -201,7 +206,7 @@ def refusal_of(message: Any) -> str | None:
     _check_size(message)
     if reason := _refusal_text(message):
         return reason[:200]
-    finish = finish_of(message)
+    finish = _stated_finish(message)
     if finish == "refusal":
         return "no reason given"
     filtered = finish == "filter" and not text_of(message).strip()

@@ -72,10 +72,6 @@ class Ladder:
         self.target = target_of(form, call.language, getattr(call.prompt, "description", ""))
         self.title = getattr(call.prompt, "title", self.target.name)
 
-    async def answer(self, call: ModelCall) -> Any:
-        """Ask for the object; once more, with a shorter prompt, if that was too long."""
-        return await ask_fitted(call, self._descend)
-
     def fall_back(self, fallback: Any, failure: Exception) -> Any:
         """Return what the caller wants in place of an answer; raise the failure if that is nothing."""
         if fallback is RAISE:
@@ -83,7 +79,7 @@ class Ladder:
         logger.warning("structured call of %s fell back: %s", self.title, failure)
         return fallback(failure) if callable(fallback) else fallback
 
-    async def _descend(self, messages: list[BaseMessage]) -> Any:
+    async def descend(self, messages: list[BaseMessage]) -> Any:
         """Ask by one method after the other, until one is served and its reply can be read or repaired."""
         call = self.call
         was_refused = was_unfit = False
@@ -118,8 +114,9 @@ class Ladder:
 
     def _bind(self, method: str, model: Any, arguments: Mapping[str, Any]) -> Runnable[Any, Any] | None:
         """Bind the model to a method; after a reply that did not end or fit, in a form that ends."""
-        tokens = min(self.call.max_reply, self.call.bound)
-        chars = tokens // _TOKENS_PER_CHAR if self.call.is_ending else None
+        chars = None
+        if self.call.is_ending:
+            chars = min(self.call.max_reply, self.call.bound) // _TOKENS_PER_CHAR
         return _bind_method(method, self.target, chars, model, arguments)
 
     async def _repair(self, text: str, problem: UnreadableError, bind: Method | None) -> Any:
@@ -303,7 +300,7 @@ def structured_call(
     call = ModelCall(model, prompt, values, config, **limits)
     ladder = Ladder(call, schema)
     try:
-        return call.run(ladder.answer)
+        return call.run(partial(ask_fitted, ask=ladder.descend))
     except (ModelError, BudgetExceededError) as error:
         return ladder.fall_back(fallback, error)
 
@@ -322,6 +319,6 @@ async def astructured_call(
     call = ModelCall(model, prompt, values, config, **limits)
     ladder = Ladder(call, schema)
     try:
-        return await call.arun(ladder.answer)
+        return await call.arun(partial(ask_fitted, ask=ladder.descend))
     except (ModelError, BudgetExceededError) as error:
         return ladder.fall_back(fallback, error)
