@@ -22,6 +22,7 @@ _MAX_LIMIT = 1_000
 _MAX_QUERY = 2_000
 _MAX_ITEMS = 100
 _MAX_TEXT = 500
+_MAX_NUMBER = 2**63  # stores keep whole numbers in 64 bits
 _TABLE = Path(__file__).with_name("operators.txt").read_text(encoding="utf-8")
 _OPERATORS = (line.split(": ", 1) for line in _TABLE.splitlines())
 _OPERATOR_BY_NAME = {name: operator for operator, names in _OPERATORS for name in names.split()}
@@ -133,14 +134,15 @@ class _Checker:
                 raise UnfitError("a list has no order" if field.ordered else "its values have no order")
             return clauses.comparison_clause(field, operator, self._fit(field, items[0]))
         excludes = operator in _NEGATED
-        # Are the values joined by "or", once a "not" around them is carried inwards? The negation of "A and B" is
-        # "not A or not B", so each negation turns it around.
+        # Values are alternatives if they are joined by "or" once a "not" around them is carried inwards: the negation
+        # of "A and B" is "not A or not B", so each negation turns it around.
         if field.many:
             is_or = excludes if operator not in ("$in", "$nin") else not excludes
-            return self._make_list_clause(field, operator, self._fit_all(field, items, is_or != negated))
+            values = self._fit_all(field, items, are_alternatives=is_or != negated)
+            return self._make_list_clause(field, operator, values)
         if operator in ("$contains", "$without"):
             items = self._find_containing(field, items)
-        values = self._fit_all(field, items, excludes == negated)
+        values = self._fit_all(field, items, are_alternatives=excludes == negated)
         if excludes:
             clause = clauses.all_of([clauses.comparison_clause(field, "$ne", item) for item in values])
         else:
@@ -167,7 +169,7 @@ class _Checker:
         self.repair(f"{field.name}: contains {cut_repr(items)} was read as one of {cut_repr(values)}")
         return values
 
-    def _fit_all(self, field: MetadataField, items: list[Any], are_alternatives: bool) -> list[Any]:
+    def _fit_all(self, field: MetadataField, items: list[Any], *, are_alternatives: bool) -> list[Any]:
         """Convert values to the field's form; a value that does not fit is dropped, with a repair recorded.
 
         `UnfitError` is raised instead if it is the only one, or if they are alternatives ("A or B"): the other
@@ -231,13 +233,16 @@ def _read_number(text: str) -> int | float | None:
 
 
 def _to_number(field: MetadataField, value: Any) -> int | float | None:
-    """Return a value as a finite number, whole if the field holds whole numbers; else ``None``."""
+    """Return a value as a finite number, 3.0 as 3 unless the field holds floats; ``None`` for any other value."""
     number = _read_number(value) if isinstance(value, str) else value
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            return None
+        is_whole = field.type != "float" and number.is_integer()
+        number = int(number) if is_whole else number
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
         return None
-    if field.type != "float" and isinstance(number, float) and number.is_integer():
-        number = int(number)
-    return number if isinstance(number, float) or abs(number) < 2**63 else None
+    return number if isinstance(number, float) or abs(number) < _MAX_NUMBER else None
 
 
 def _to_known_text(field: MetadataField, value: Any) -> str | None:

@@ -283,6 +283,13 @@ def test_huge_filters_are_cut() -> None:
         validate_filter(check(where).filter)
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400), 2**63, "9" * 39, float("inf"), float("nan")])
+def test_numbers_that_no_store_keeps_are_dropped(value: Any) -> None:
+    """A model may write hundreds of digits; the condition is dropped with a note, as any that does not fit."""
+    made = check(c("year", "gt", value))
+    assert made.filter is None and "dropped: year gt" in made.repairs[0]
+
+
 _leaf = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20))
 _json = st.recursive(
     _leaf,
