@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
@@ -28,31 +28,39 @@ from .runnables import connections_of
 _MEASURED = 20_000  # vectors kept while time is measured
 
 
+class _KeptVector(NamedTuple):
+    """The vector of a query, the seconds that it took, and its model: while that is kept, no other has its id."""
+
+    vector: array[float]
+    seconds: float
+    model: Any
+
+
 class QueryVectors:
     """Vectors of queries, by model and text, so that none is embedded twice; threads may use it at once.
 
-    Beyond ``most``, by default as many as branches run at a time in a process, the oldest are forgotten. ``saved``
-    counts the seconds that embedding them again would have taken.
+    Beyond ``most``, by default as many as branches run at a time in a process, the oldest are forgotten.
+    ``saved_seconds`` is the time that embedding them again would have taken.
     """
 
     def __init__(self, most: int = 256) -> None:
-        self.saved = 0.0
+        self.saved_seconds = 0.0
         self._most = most
-        # beside each vector its model, so that the id is no other's, and the seconds that it took
-        self._vectors: OrderedDict[tuple[int, str], tuple[Any, array[float], float]] = OrderedDict()
+        self._vectors: OrderedDict[tuple[int, str], _KeptVector] = OrderedDict()
 
     def get(self, model: Any, text: str) -> list[float] | None:
         """Return the vector of a query that this very model has embedded; ``None`` if none is kept."""
-        if (entry := self._vectors.get((id(model), text))) is None:
+        kept = self._vectors.get((id(model), text))
+        if kept is None:
             return None
-        self.saved += entry[2]
-        return entry[1].tolist()
+        self.saved_seconds += kept.seconds
+        return kept.vector.tolist()
 
     def keep(self, model: Any, text: str, vector: Iterable[float], seconds: float = 0.0) -> None:
         """Keep a vector, and how long it took."""
         key = id(model), text
         self._vectors.pop(key, None)  # so that it moves to the end
-        self._vectors[key] = model, array("d", vector), seconds
+        self._vectors[key] = _KeptVector(array("d", vector), seconds, model)
         while len(self._vectors) > self._most:
             self._vectors.popitem(last=False)
 
@@ -110,7 +118,7 @@ async def _embed(embeddings: Embeddings, kind: Literal["query", "documents"], te
     kept = _kept.get() if kind == "query" else None
     if kept is not None and (vector := kept.get(embeddings, texts)) is not None:
         return vector
-    started, saved_before = time.perf_counter(), kept.saved if kept else 0.0
+    started, saved_before = time.perf_counter(), kept.saved_seconds if kept else 0.0
     blocking = partial(getattr(embeddings, f"embed_{kind}"), texts)
     failure: Exception | None = None
     try:
@@ -122,8 +130,8 @@ async def _embed(embeddings: Embeddings, kind: Literal["query", "documents"], te
     if failure is not None:
         raise map_model_error(failure, model=embeddings)
     if kept is not None and isinstance(vectors, list):
-        # a model around another one may have saved the inner one's time
-        saved_inside = kept.saved - saved_before
+        # a model around another one may have got the inner one's vector from here: its time counts as well
+        saved_inside = kept.saved_seconds - saved_before
         kept.keep(embeddings, texts, vectors, time.perf_counter() - started + saved_inside)
     return vectors
 
@@ -139,14 +147,19 @@ async def aembed_bare(embeddings: Embeddings, kind: Literal["query", "documents"
 
 Vector = Sequence[float]
 
-# Share of a vector's length: an instruction for queries moves it by some hundredths, another batch by less than this.
+# Of two vectors of one text, as a share of their length: another batch moves a vector by less, an instruction that a
+# model puts before questions by some hundredths.
 _MAX_DISTANCE = 1e-3
 # by a model's id: whether it embeds questions as it embeds documents
 _embeds_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
 
 
 class _Prepared(QueryVectors):
-    """The vectors that the searches of one call share; ``awaited`` are being made, or took too long: the error."""
+    """The vectors that the searches of one call share.
+
+    ``awaited`` has a model's id and text of each vector that is being made, with None, or that took too long, with the
+    error.
+    """
 
     def __init__(self) -> None:
         super().__init__(sys.maxsize)
@@ -241,22 +254,26 @@ async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vec
             tasks.append(partial(embed_query, model, queries[0]))
             atasks.append(partial(aembed_query, model, queries[0]))
         step = Step[FanOut[Any]]("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
-        vectors, *as_query = (await step).values  # as documents; perhaps the first one as a query
-        if as_query and not _compare(model, vectors[0], as_query[0]):
+        vectors, *first_as_query = (await step).values
+        if first_as_query and not _embeds_both_alike(model, vectors[0], first_as_query[0]):
             return None
     return vectors if len(vectors) == len(queries) else None
 
 
-def _compare(model: Embeddings, as_document: Any, as_query: Any) -> bool:
-    """Compare a model's vectors of one text as question and as document, and remember whether they are alike."""
+def _embeds_both_alike(model: Embeddings, as_document: Any, as_query: Any) -> bool:
+    """Tell, by its vectors of one text, whether a model embeds questions as it embeds documents, and remember it.
+
+    False, too, for a model that cannot be remembered.
+    """
     import numpy as np
 
-    first, second = (np.asarray(vector, np.float64) for vector in (as_document, as_query))
-    distance = np.linalg.norm(first - second) if first.shape == second.shape else np.inf
-    is_alike = bool(distance <= _MAX_DISTANCE * np.linalg.norm(second))
+    document_vector, query_vector = (np.asarray(vector, np.float64) for vector in (as_document, as_query))
+    is_same_size = document_vector.shape == query_vector.shape
+    distance = np.linalg.norm(document_vector - query_vector) if is_same_size else np.inf
+    is_alike = bool(distance <= _MAX_DISTANCE * np.linalg.norm(query_vector))
     key = id(model)
     try:
         _embeds_alike[key] = (weakref.ref(model, lambda _: _embeds_alike.pop(key, None)), is_alike)
     except TypeError:
-        return False  # it cannot be remembered, and comparing each time would save nothing
+        return False  # it takes no weak reference, and comparing each time would save nothing
     return is_alike

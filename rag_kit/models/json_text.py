@@ -226,7 +226,7 @@ def _closings(text: str) -> Iterator[str]:
     An object in a list is never closed, for as an entry it would lack fields.
     """
     closers = ""  # the closing brackets that are due, the innermost first
-    ends = []  # positions to cut at, each with the brackets due there
+    cuts = []  # positions to cut at, each with the brackets due there
     for token in _TOKEN.finditer(text):
         mark = token[0]
         if mark in _OPEN:
@@ -235,10 +235,11 @@ def _closings(text: str) -> Iterator[str]:
         if mark in ("}", "]"):
             closers = closers[1:]
         if mark[0] != '"':
-            ends.append((token.start() if mark == "," else token.end(), closers))
-    ends.append((len(text), closers))
-    whole = [text[:end] + due for end, due in ends if not (due[:1] == "}" and "]" in due)]
-    yield from whole[: -_MAX_CLOSINGS - 1 : -1]  # the last ones, backwards
+            cuts.append((token.start() if mark == "," else token.end(), closers))
+    cuts.append((len(text), closers))
+    # "}" before a "]" would close an object in a list
+    closed = [text[:cut] + due for cut, due in cuts if not (due.startswith("}") and "]" in due)]
+    yield from reversed(closed[-_MAX_CLOSINGS:])
 
 
 def _distinct(entries: Any) -> Any:

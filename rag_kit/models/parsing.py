@@ -170,7 +170,7 @@ def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
     if kind == "string" and (lines or _LABEL.match(text)):
         filled_lines = [line for line in text.splitlines() if line.strip()]
         if len(filled_lines) > 1 and _is_preamble(filled_lines[0]):
-            filled_lines = filled_lines[1:]
+            del filled_lines[0]
         value = _strip_quotes(_LABEL.sub("", "\n".join(filled_lines), count=1))
         if len(filled_lines) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
             return value
@@ -187,10 +187,13 @@ def _marked_lines(text: str) -> list[str]:
 
 
 def _unmarked_lines(text: str) -> list[str]:
-    """Return the lines of a list without marks; leave out a preamble, and remarks after a blank line."""
+    """Return the lines of a list without marks, [] if there are fewer than two.
+
+    A preamble is left out, and remarks that follow the list after a blank line.
+    """
     block: list[str] = []
     for line in map(str.strip, text.splitlines()):
-        if not line and len(block) > 1:
+        if not line and len(block) > 1:  # after one line alone a blank may lie between the entries
             break
         if line and (block or not _is_preamble(line)):
             block.append(_strip_quotes(line.rstrip(",，;；")))

@@ -150,7 +150,7 @@ class Target:
         return objects
 
     def _with_known_names(self, value: dict[Any, Any]) -> dict[str, Any]:
-        """Rename keys to the schema's names; drop others, unless the schema allows them or the form reads them."""
+        """Rename keys to the schema's names; drop others, unless the schema allows them or the class reads them."""
         is_open = self.model is None and self.json_schema.get("additionalProperties", True) is not False
         is_open = is_open or getattr(self.model, "reads_other_fields", False)
         renamed = {}
@@ -249,7 +249,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _make_strict(node: Any) -> bool:
-    """Make a part of a schema strict in place; return False if strict mode cannot express it."""
+    """Make a part of a schema strict in place; return False, with the part half changed, if it cannot be strict."""
     if not isinstance(node, dict):
         return True
     node.pop("default", None)
@@ -258,7 +258,7 @@ def _make_strict(node: Any) -> bool:
             return False
         node["additionalProperties"] = False
         node["required"] = list(node["properties"])
-    inner = [node[key] for key in ("items",) if key in node]
-    inner += [option for key in ("anyOf", "allOf", "oneOf") for option in node.get(key, [])]
-    inner += [child for key in ("properties", "$defs") for child in node.get(key, {}).values()]
-    return all(map(_make_strict, inner))
+    parts = [node["items"]] if "items" in node else []
+    parts += [option for key in ("anyOf", "allOf", "oneOf") for option in node.get(key, [])]
+    parts += [part for key in ("properties", "$defs") for part in node.get(key, {}).values()]
+    return all(map(_make_strict, parts))

@@ -105,8 +105,9 @@ class Ladder:
                 return value
             logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
             written = written_text(reply)
-            # prose with a list such as [1] in it is no object
-            is_object = written.lstrip("`json \n").startswith("{")
+            is_object = written.lstrip("`json \n").startswith(
+                "{"
+            )  # behind a fence, too; a list may be prose: [1]
             if is_text or (value.truncated and written) or (value.unfit and is_object):
                 return await self._repair(written, value, bind)
             was_unfit = True
@@ -144,8 +145,8 @@ class Ladder:
     def _read(self, reply: Any, *, lines: bool) -> Any:
         """Return the value of a reply, or the error that says why it does not fit; raise a refusal by the model."""
         problem: UnreadableError
-        if isinstance(reply, Exception):  # the client gave up on the answer
-            refused = "Filter" in type(reply).__name__  # ContentFilterFinishReasonError
+        if isinstance(reply, Exception):  # the client could not read the answer
+            refused = "Filter" in type(reply).__name__  # ContentFilterFinishReasonError of OpenAI's client
             problem = UnreadableError(self.call.without_secrets(reply), refused=refused)
         else:
             try:
@@ -171,11 +172,11 @@ class Ladder:
         return problem
 
     async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:
-        """Add the kit's instructions to answer as JSON of the schema to the messages."""
+        """Return the messages with the kit's instructions: to answer as JSON of the schema."""
         added = await render_kit_prompt("structured_output", self.call.language, {"schema": self.target.text})
         text = "\n\n".join(text_of(message) for message in added)
         last = messages[-1] if messages else None
-        # Many chat templates refuse two user messages in a row, so it joins the last one.
+        # Many chat templates refuse two user messages in a row, so the text joins the last one, if that is a text.
         if isinstance(last, HumanMessage) and isinstance(last.content, str):
             return [*messages[:-1], last.model_copy(update={"content": f"{last.content}\n\n{text}"})]
         return [*messages, HumanMessage(text)]

@@ -61,10 +61,11 @@ class SelfQueryCall:
     async def _construct(self, schema: Schema) -> ConstructedQuery:
         """Turn the question into text and filter: by the model, or by rules if there is no model or it fails."""
         owner, call = self.owner, self.call
-        if owner._prompts is not None:
+        if owner.has_model:
             ask_model = partial(owner._ask_model, call.question, schema, call.child("self_query"))
             job = Job("self_query", blocking(ask_model, "self_query"), ask_model)
             with call.before_search():
+                # not timed: the structured call keeps the time-out of the request itself
                 [outcome] = await call.side_by_side([job], timed=False)
             if outcome.error is None:
                 return cast("ConstructedQuery", outcome.value)
@@ -93,15 +94,17 @@ class SelfQueryCall:
         # without a text the question is all filter, and asks for every row that passes
         if where is not None and len(documents) < limit and (not text or not documents):
             listed = await self._list_rows(limit + len(documents)) or []
-            # several retrievers inside may number other documents alike; a single one may shorten those that it finds
-            origin = self.owner.retriever if asks_several(self.owner.retriever, self.call.config) else None
-            found = Search("", None, origin, documents=documents)
-            (found_keys, keys), _ = identify([found, Search("", None, documents=listed)], None)
-            rows = zip(keys, listed, strict=True)
-            new = [doc for key, doc in rows if key not in found_keys]
-            more = [doc for doc in new if not any(_shortens(found_doc, doc) for found_doc in documents)]
-            documents = [*documents, *more[: limit - len(documents)]]
+            documents = [*documents, *self._without_found(listed, documents)][:limit]
         return documents
+
+    def _without_found(self, listed: list[Document], found: list[Document]) -> list[Document]:
+        """Return the listed rows without those that the search found, also in a shortened form."""
+        # several retrievers inside may number other documents alike; a single one may shorten those that it finds
+        origin = self.owner.retriever if asks_several(self.owner.retriever, self.call.config) else None
+        searches = [Search("", None, origin, documents=found), Search("", None, documents=listed)]
+        (found_keys, keys), _ = identify(searches, None)
+        new = [doc for key, doc in zip(keys, listed, strict=True) if key not in found_keys]
+        return [doc for doc in new if not any(_shortens(found_doc, doc) for found_doc in found)]
 
     async def _sort(self, text: str, sort: Sort, limit: int) -> list[Document]:
         """Return the first documents by a field: of all rows that pass, or, with a text, of the best of a search."""
@@ -163,9 +166,9 @@ def _shortens(one: Document, other: Document) -> bool:
     """Tell whether two documents have one id, and one has the words of the other with some left out."""
     if not one.id or one.id != other.id:
         return False
-    few, many = sorted((_WORD.findall(doc.page_content.lower()) for doc in (one, other)), key=len)
-    rest = iter(many)
-    return all(word in rest for word in few)
+    fewer, more = sorted((_WORD.findall(doc.page_content.lower()) for doc in (one, other)), key=len)
+    remaining = iter(more)  # ``in`` takes words from it up to the one it finds, so the order must agree
+    return all(word in remaining for word in fewer)
 
 
 def _sort_key(doc: Document, sort: Sort) -> Any:

@@ -24,7 +24,8 @@ class Period:
     """The days from `start` to before `end`; an `end` of ``None`` means until now ("the last five years").
 
     `grain` is what was named: ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"years"`` or another ``"span"``.
-    `edge` is the name of the part that was named, as ``"end"`` of a year, which nobody dates to the day.
+    `edge` is the name in `_PARTS` of the part that was named, such as ``"end"`` of a year, which nobody dates to the
+    day; empty if the whole was named.
     """
 
     start: date
@@ -32,8 +33,8 @@ class Period:
     grain: str
     edge: str = ""
 
-    def compared(self, operator: str) -> str:
-        """Return the operator with which a comparison reaches into an edge: "before the end of 2015" holds its end."""
+    def operator_with_edge(self, operator: str) -> str:
+        """Return the operator that keeps an edge: "before the end of 2015" is up to and including that end."""
         reaching = {"$lt": ("middle", "end"), "$gt": ("beginning", "middle")}
         return operator + "e" if self.edge in reaching.get(operator, ()) else operator
 
@@ -47,10 +48,10 @@ class Period:
             start, end = _add_months(start, cuts[first]), _add_months(start, cuts[last])
         return replace(self, start=start, end=end, edge=name)
 
-    def widened(self, grain: str, operator: str) -> Period:
-        """Return the period as it is compared with rows that are all dated to the first of their ``grain``.
+    def whole_grains(self, grain: str, operator: str) -> Period:
+        """Widen the period to whole years, or months, for rows that are all dated to the first day of one.
 
-        Nobody knows in which part of a year (or month) a row of ``2015-01-01`` is, so none may be kept from it.
+        Nobody knows in which part of 2015 a row of ``2015-01-01`` is, so it passes a comparison with any part.
         """
         if grain not in ("year", "month") or operator in ("$lt", "$ne"):
             return self
@@ -175,9 +176,8 @@ def _with_part(text: str, floor: int, begin: int, end: int, period: Period) -> N
         after = None  # 1990年代初创企业: it goes on as another word
     if (part := before or after) and period.end is not None:
         name, is_fiscal = str(part.lastgroup), named.lower().startswith(("fy", "fiscal"))
-        period = (
-            replace(period, edge=name) if is_fiscal else period.part(name)
-        )  # a fiscal year's months are not known
+        # the months of a fiscal year are not known, so its part stays the whole
+        period = replace(period, edge=name) if is_fiscal else period.part(name)
         begin, end = before.start() if before else begin, after.end() if after else end
     before, after = _AROUND_BEFORE.search(text, floor, begin), _AROUND_AFTER.match(text, end)
     if before or after:

@@ -187,12 +187,15 @@ class SelfQueryRetriever(AskingRetriever):
         if key not in schemas:
             # other threads may use the same dictionary: a copy with the last ones is put in its place
             schemas = dict(list(schemas.items())[-_MAX_SCHEMAS:])
-            schemas[key] = (
-                rows,
-                discover_schema(rows, exclude=self.exclude),
-            )  # the `id` of rows that stay is theirs
+            # the rows are kept, too, so that no others get their id, which is in the key
+            schemas[key] = rows, discover_schema(rows, exclude=self.exclude)
             self._schemas = schemas
         return schemas[key][1]
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a language model makes the filter; else, and with the extractive model, it is made by rules."""
+        return self._prompts is not None
 
     @property
     def schema_in_use(self) -> Schema:
@@ -207,9 +210,9 @@ class SelfQueryRetriever(AskingRetriever):
     async def aconstruct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
         """Turn a question into text and filter without searching: by the model (its ModelError is raised) or rules."""
         schema = self._schema(self.filter, config)
-        if self._prompts is None:
-            return self._rules.construct(question, schema)
-        return await self._ask_model(question, schema, config)
+        if self.has_model:
+            return await self._ask_model(question, schema, config)
+        return self._rules.construct(question, schema)
 
     def construct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
         """Turn a question into text and filter, as ``aconstruct_query`` does, from blocking code."""

@@ -235,10 +235,10 @@ def run_pipeline(
         _ask_pipeline(pipeline, example, depth)
     run, kept = PipelineRun(), kept or QueryVectors()
     for number, example in enumerate(examples, start=1):
-        start, saved = time.perf_counter(), kept.saved
+        start, saved = time.perf_counter(), kept.saved_seconds
         documents = _ask_pipeline(pipeline, example, depth)
-        # kept.saved grows by the seconds that embedding this query took for an earlier pipeline: they are added
-        run.seconds[example.id] = time.perf_counter() - start + kept.saved - saved
+        # kept.saved_seconds grows by the seconds that embedding this query took for an earlier pipeline: they are added
+        run.seconds[example.id] = time.perf_counter() - start + kept.saved_seconds - saved
         _record_answer(run, example, documents, corpus_ids, spans)
         progress(pipeline.name, number, len(examples))
     _check_run(pipeline, run, len(examples))

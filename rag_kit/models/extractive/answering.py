@@ -140,9 +140,7 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     candidates = collect(analysed, passages)
     if asked := attribute_asked(analysed):
         # prose may name the attribute in other words, if what it says is of the kind asked for; a table's row may not
-        fits_kind = [analysed.kind == "other" or one.features.kind for one in candidates]
-        pairs = zip(candidates, fits_kind, strict=True)
-        candidates = [one for one, fits in pairs if one.near & asked or (fits and not one.header.strip("| "))]
+        candidates = [one for one in candidates if one.near & asked or _is_prose_of_kind(one, analysed)]
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     if strength(analysed, passages, candidates, picked[:_JUDGED]) < 0.5:
@@ -150,6 +148,12 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     if not analysed.clauses:  # all sentences of a clause belong to it
         picked = drop_distraction(picked)
     return settle_versions(analysed, picked, candidates, passages)
+
+
+def _is_prose_of_kind(sentence: SentenceCandidate, question: Question) -> bool:
+    """Tell whether a sentence, not a row of a table, offers what is asked for: a person, a time, an amount ..."""
+    is_row = bool(sentence.header.strip("| "))
+    return not is_row and (question.kind == "other" or bool(sentence.features.kind))
 
 
 def _whole_sentence(text: str) -> str:
@@ -196,10 +200,10 @@ def measure(
     ``passage`` and ``near`` are the largest share of the question's terms in one passage, and in a sentence with its
     neighbours and title; ``lead`` is by how much the best passage has more than the mean.
     """
-    held = [question.keys & set(terms(f"{passage.title}\n{passage.text}")) for passage in passages]
+    shared_terms = [question.keys & set(terms(f"{passage.title}\n{passage.text}")) for passage in passages]
     for sentence in candidates if question.clauses else ():
-        held[sentence.passage_index] |= sentence.near  # here also a clause's number counts as a term
-    covers = [weight_of(question, keys) for keys in held] or [0.0]
+        shared_terms[sentence.passage_index] |= sentence.near  # here also a clause's number counts as a term
+    covers = [weight_of(question, keys) for keys in shared_terms] or [0.0]
     best = max(covers)
     times = [sentence.features.overlap + sentence.features.recent for sentence in picked]
     return {

@@ -146,11 +146,11 @@ def perform(prompt: Prompt) -> str:
 
 
 def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Make an object for a JSON schema: known fields from `fields`, the smallest value of its type for each other."""
+    """Make an object for a JSON schema: known fields from ``fields``, a placeholder for each other."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return dict(fields)
-    return {name: fields.get(name, _smallest_value(rule, schema)) for name, rule in properties.items()}
+    return {name: fields.get(name, _placeholder(part, schema)) for name, part in properties.items()}
 
 
 def _guess_fields(prompt: Prompt) -> dict[str, Any]:
@@ -168,13 +168,13 @@ def _guess_fields(prompt: Prompt) -> dict[str, Any]:
     }
 
 
-def _smallest_value(rule: Any, root: Mapping[str, Any]) -> Any:
-    """Return the first allowed value of a schema, else the smallest of its type; None if it names no type."""
-    if not isinstance(rule, Mapping):
+def _placeholder(schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return a value that a schema allows and that says nothing; None if it names no type. ``root`` has references."""
+    if not isinstance(schema, Mapping):
         return None
-    if isinstance(rule.get("$ref"), str):
-        rule = root.get("$defs", {}).get(rule["$ref"].rsplit("/", 1)[-1], {})
-    if rule.get("enum"):
-        return rule["enum"][0]
-    smallest = {"string": "unknown", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
-    return smallest.get(str(rule.get("type")))
+    if isinstance(schema.get("$ref"), str):
+        schema = root.get("$defs", {}).get(schema["$ref"].rsplit("/", 1)[-1], {})
+    if schema.get("enum"):
+        return schema["enum"][0]
+    by_type = {"string": "unknown", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
+    return by_type.get(str(schema.get("type")))

@@ -162,9 +162,11 @@ def is_explicit(text: str, value: NamedValue) -> bool:
 
 
 def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:
-    """Find a field's name at the end of a text, with at most light words such as "is" after it."""
+    """Find a field's name at the end of a text, in the form of `level`, with at most words such as "is" after it."""
+    # possessive (*+): a run of such words is never taken apart again, so that no text makes the search slow
     link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
     for name in names:
+        # no \b before the name: between two Chinese characters there is none
         pattern = rf"(?<![A-Za-z0-9_]){re.escape(level(name))}{link}$"
         if match := re.search(pattern, left, re.IGNORECASE):
             return match

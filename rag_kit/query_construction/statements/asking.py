@@ -31,8 +31,19 @@ from rag_kit.text import check_question
 MAX_COLUMNS = 100
 MAX_STATEMENT = 20_000
 _TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
-# metadata by which citations and prompts say where a passage is from: a row is from its database, whatever it holds
-_ORIGIN = (PROVENANCE_KEY, "source", "file", "title", "heading", "page", "slide", "sheet", "url", "picture")
+# keys of the metadata by which citations and prompts say where a passage is from: a row is from its database
+_TAKEN_KEYS = (
+    PROVENANCE_KEY,
+    "source",
+    "file",
+    "title",
+    "heading",
+    "page",
+    "slide",
+    "sheet",
+    "url",
+    "picture",
+)
 
 
 class RefusalError(Exception):
@@ -109,10 +120,10 @@ class QueryResult:
         ]
 
     def _row_document(self, row: tuple[Any, ...]) -> Document:
-        """Make a document of a row: a line and a metadata field for each column."""
+        """Make a document of a row: a line and a metadata field for each column, renamed if the kit uses its name."""
         lines: list[str] = []
         metadata: dict[str, Any] = {"source": self.kind}
-        for name, key, cell in zip(self.columns, _free_names(self.columns, _ORIGIN), row, strict=True):
+        for name, key, cell in zip(self.columns, _free_names(self.columns, _TAKEN_KEYS), row, strict=True):
             lines.append(f"{name}: {'NULL' if cell is None else cell}")
             metadata[key] = float(cell) if isinstance(cell, Decimal) else to_plain(cell)
         return Document(page_content="\n".join(lines), metadata=metadata)
