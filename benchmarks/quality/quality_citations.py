@@ -7,8 +7,9 @@ citation_values.yaml, citation_paraphrases.yaml and citation_pairs.jsonl; the lo
 pubmedqa_l, each against its abstract. False ones: the sentence with another answer of the same passage, of the same
 kind where there is one (swapped), with an answer from another passage (foreign), with a negation put in (negated); the
 changed statements of the three lists. Sentences that stand in the passage after the change too, and swaps of which one
-answer holds the other, are left out. Those marked `aside` were written after the check. Refusals and answers that look
-like refusals are those of tests/support/citations. Writes benchmarks/results/citations.json.
+answer holds the other, are left out. Each sentence of a statement cites the passage; the status is that of the whole
+answer. Those marked `aside` were written after the check. Refusals and answers that look like refusals are those of
+tests/support/citations. Writes benchmarks/results/citations.json.
 """
 
 from __future__ import annotations
@@ -98,9 +99,10 @@ def foreign(folder: Path, random_: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def status(statement: str, passage: str | Document) -> str:
-    """Status of the statement as the answer's only citation."""
-    found = check_citations(f"{statement}[1]", [passage]).citations
-    return found[0].status if len(found) == 1 else "split"
+    """Status of an answer, whose every sentence cites the passage."""
+    answer = " ".join(f"{sentence.text}[1]" for sentence in sentences(statement))
+    found = check_citations(answer, [passage]).status
+    return {"grounded": "supported", "flagged": "unsupported"}.get(found, found)
 
 
 def row(what: str, name: str, truth: bool, statuses: list[str]) -> dict[str, Any]:
@@ -157,11 +159,7 @@ def human_row(data: Path) -> dict[str, Any]:
     """The long answers of pubmedqa_l, each with its abstract as the passage that every sentence cites."""
     folder = data / "pubmedqa_l"
     texts = {one["_id"]: one["text"] for one in lines(folder / "corpus.jsonl")}
-    statuses = []
-    for one in lines(folder / "qa.jsonl"):
-        answer = " ".join(f"{sentence.text}[1]" for sentence in sentences(one["long_answer"]))
-        report = check_citations(answer, [texts[one["doc_ids"][0]]])
-        statuses.append({"grounded": "supported", "flagged": "unsupported"}.get(report.status, report.status))
+    statuses = [status(one["long_answer"], texts[one["doc_ids"][0]]) for one in lines(folder / "qa.jsonl")]
     return row("people's answers", "pubmedqa_l", True, statuses)
 
 
