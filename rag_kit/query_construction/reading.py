@@ -59,10 +59,8 @@ class _Reader:
             return self._drop(value, "how its conditions are joined is not clear; allowed: and, or, not")
         below = negated != (join == "not")
         read = [self.read(item, below, depth) for item in items]
-        are_alternatives = join == "or" and isinstance(
-            value, Mapping
-        )  # {"$or": {"year": 2010, "topic": "sleep"}}
-        if not are_alternatives:
+        # the entries of {"$or": {"year": 2010, "topic": "sleep"}} are alternatives; of any other item all must hold
+        if join != "or" or not isinstance(value, Mapping):
             read = [self._join("and", parts, below) for parts in read]
         return self._join(join, [part for parts in read for part in parts], negated)
 
@@ -125,14 +123,15 @@ class _Reader:
         """Read ``{"operator": "gt", "value": 2010}`` or ``{"$gt": 2010}`` of a field; none with another key."""
         whole = {field: {**entries}}
         operator, has_value = _take(entries, _OPERATOR), not entries.keys().isdisjoint(_VALUE)
-        operand, pairs = _take(entries, _VALUE), {}
+        operand = _take(entries, _VALUE)
+        by_operator: dict[str, Any] = {}
         if operator is None and not has_value:  # then its operators are keys
-            pairs = {name: entries.pop(name) for name in [*entries] if name not in LOGIC}
+            by_operator = {name: entries.pop(name) for name in [*entries] if name not in LOGIC}
         # a value that is null asks for documents without the field, one that was left out for nothing
-        if why := _not_understood(entries) if has_value or pairs else "it has no value":
+        if why := _not_understood(entries) if has_value or by_operator else "it has no value":
             return self._drop(whole, why)
-        if pairs:
-            read = [self._read_operator(field, *pair, negated, depth) for pair in pairs.items()]
+        if by_operator:
+            read = [self._read_operator(field, *item, negated, depth) for item in by_operator.items()]
             return [part for parts in read for part in parts]
         return self._condition(field, "eq" if operator is None else operator, operand, negated)
 
@@ -165,9 +164,8 @@ class _Reader:
 
 def _field_key(entries: Any) -> str | None:
     """Return the key of a condition that names its field; None if it is no condition."""
-    if not isinstance(entries, Mapping) or entries.keys().isdisjoint(
-        ("field", "attribute", *_OPERATOR, *_VALUE)
-    ):
+    marks = ("field", "attribute", *_OPERATOR, *_VALUE)  # a key such as "column" may be a field of the schema
+    if not isinstance(entries, Mapping) or entries.keys().isdisjoint(marks):
         return None
     return next((name for name in _FIELD if isinstance(entries.get(name), str)), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -123,16 +123,7 @@ def _number_amount(
 ) -> Amount | None:
     """Match a number with a field, by the words before it or the unit after it; ``None`` if none or several match."""
     begin, end = span.begin, span.end
-    or_more = _OR_MORE.match(text, end)
-    unit_begin = or_more.end() if or_more else end
-    units: list[tuple[MetadataField, int]] = []  # fields whose unit follows, and where it ends
-    for field in fields:
-        patterns = _patterns_of(field)
-        if match := (patterns.measure if may_be_year else patterns.unit).match(text, unit_begin):
-            # the words of "20 or more pages" are read as a comparison later
-            units.append((field, end if text[end:unit_begin].strip() else match.end()))
-        elif is_money(value.dimension) and _is_kind(field, _PRICE):
-            units.append((field, max(end, value.end)))
+    units = [*_fields_by_unit(text, value, end, fields, may_be_year)]
     unit_field: MetadataField | None = None
     if len(units) == 1:
         [(unit_field, end)] = units
@@ -148,6 +139,21 @@ def _number_amount(
             if match := _patterns_of(field).before.search(words):
                 return Amount(begin, end, _number(value), field, floor + match.start())
     return Amount(begin, end, _number(value), unit_field, begin) if unit_field else None
+
+
+def _fields_by_unit(
+    text: str, value: Value, end: int, fields: list[MetadataField], may_be_year: bool
+) -> Iterator[tuple[MetadataField, int]]:
+    """Yield the fields whose unit follows a number that ends at a position ("20 pages"), and where the unit ends."""
+    or_more = _OR_MORE.match(text, end)
+    unit_begin = or_more.end() if or_more else end
+    for field in fields:
+        patterns = _patterns_of(field)
+        if match := (patterns.measure if may_be_year else patterns.unit).match(text, unit_begin):
+            # the words of "20 or more pages" are read as a comparison later
+            yield field, end if text[end:unit_begin].strip() else match.end()
+        elif is_money(value.dimension) and _is_kind(field, _PRICE):
+            yield field, max(end, value.end)
 
 
 class _FieldPatterns(NamedTuple):

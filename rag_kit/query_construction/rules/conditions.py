@@ -156,22 +156,22 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
         else:
             if after_or:
                 alternatives.append({})
-            # what a field cannot be at once ("in 2010 and 2012") are alternatives
-            others = [one for one in conditions if one.field is members[0].field and one.exclusive]
-            is_either = (
-                members[0].exclusive
-                and not members[0].negated
-                and all(map(members[0].excludes, set(others) - {*members}))
-            )
-            _add_clause(alternatives[-1], clause, members[0].field.name if is_either else None)
+            key = members[0].field.name if _are_alternatives(members, conditions) else repr(clause)
+            _add_clause(alternatives[-1], clause, key)
         previous = members
     joined = (clauses.all_of(list(parts.values())) for parts in alternatives)
     return clauses.any_of(list(filter(None, joined)))
 
 
-def _add_clause(parts: dict[str, Clause], clause: Clause, key: str | None) -> None:
+def _are_alternatives(members: Sequence[Condition], conditions: Sequence[Condition]) -> bool:
+    """Tell whether the conditions of a list cannot hold with the others on their field: "in 2010 and 2012"."""
+    first = members[0]
+    others = {one for one in conditions if one.field is first.field and one.exclusive} - {*members}
+    return first.exclusive and not first.negated and all(map(first.excludes, others))
+
+
+def _add_clause(parts: dict[str, Clause], clause: Clause, key: str) -> None:
     """Add a clause to `parts`; with the one that is there under the same key it becomes an alternative."""
-    key = key or repr(clause)
     either = clauses.any_of([parts[key], clause]) if parts.get(key, clause) != clause else clause
     parts[key] = clauses.shorten_clause(either or clause)
 
