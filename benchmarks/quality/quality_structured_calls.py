@@ -3,8 +3,8 @@
     python benchmarks/quality/quality_structured_calls.py [--calls 300] [--first 0] [--timeout 300] [--out FILE]
 
 The model runs on loopback (the extra ``slow``), four requests at once: 300 calls take over an hour. ``--first`` goes on
-where an earlier run ended. Nothing is asserted of what it says. Counted are
-the calls that gave an object of their schema, and the replies that were longer than their bound.
+where an earlier run ended. Nothing is asserted of what it says. Counted are the calls that gave an object of their
+schema, and the replies that were longer than their bound.
 """
 
 from __future__ import annotations
