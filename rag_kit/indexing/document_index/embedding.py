@@ -131,14 +131,16 @@ def check_length(length: int, dimension: int | None) -> int:
 
 
 def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:
-    """Return a query's vector, scaled to length 1."""
+    """Return a query's vector, scaled to length 1; a ``dimension`` of ``None`` allows every length but 0."""
     try:
         array = np.asarray(value, dtype=np.float32)
     except (ValueError, TypeError):
-        array = np.empty(0, np.float32)
-    if array.shape != (dimension or len(array),) or not len(array) or not np.isfinite(array).all():
+        array = np.empty(0, np.float32)  # refused below
+    is_vector = array.ndim == 1 and array.size > 0 and np.isfinite(array).all()
+    if not is_vector or dimension not in (None, array.size):
+        length = "" if dimension is None else f" of length {dimension}"
         raise InvalidInputError(
-            f"The query must be a text, or finite numbers of length {dimension}; its shape is {array.shape}."
+            f"The query must be a text, or finite numbers{length}; its shape is {array.shape}."
         )
     return unit(array)
 

@@ -231,6 +231,15 @@ def test_another_embedding_model_is_refused_by_both_names(folder: Path) -> None:
             index.delete(["x"])
 
 
+def test_an_index_without_documents_refuses_a_query_that_is_no_vector(tmp_path: Path) -> None:
+    """The length of its vectors is not known yet; a number alone ended in a TypeError."""
+    with DocumentIndex.create(tmp_path, embeddings=WordEmbeddings()) as index:
+        assert index.search_dense([1.0, 2.0]) == []
+        for query in (3.0, [], [[1.0]], [float("nan")], ["a"]):
+            with pytest.raises(InvalidInputError, match=r"a text, or finite numbers; its shape is"):
+                index.search_dense(query)  # type: ignore[arg-type]
+
+
 def test_vectors_can_be_added_later(tmp_path: Path, model: WordEmbeddings) -> None:
     """A keyword index has no file of vectors; opened with a model it gets all its vectors, once, whatever fails."""
     folder = tmp_path / "index"
