@@ -28,10 +28,10 @@ from rag_kit.models.runnables import connections_of
 
 EMBED_BATCH = 512
 _REQUESTS = 4  # to an endpoint at a time
-_NEXT = "next_vectors"
+_NEXT = "next_vectors"  # table of a new model's vectors, until they replace those in the table "vectors"
 #: Condition for next vectors that are those of the present texts: a changed chunk keeps that of its former text.
-_RIGHT = f"EXISTS (SELECT 1 FROM chunks c WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
-_LACKING = "FROM chunks c LEFT JOIN {} v USING (n) WHERE v.n IS NULL"
+_IS_CURRENT = f"EXISTS (SELECT 1 FROM chunks c WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
+_FROM_CHUNKS_WITHOUT = "FROM chunks c LEFT JOIN {} v USING (n) WHERE v.n IS NULL"
 
 
 def name_of(embeddings: Embeddings) -> str:
@@ -83,8 +83,8 @@ def embed_ahead(
     group: dict[bytes, bytes] = {}
     with closing(map_ahead(embed_batch, _batches_of(groups), max_concurrency=width)) as embedded:
         for vectors, ends_group in embedded:
-            for first in list(vectors.values())[:1]:  # all vectors of a batch have one length
-                dimension = check_length(len(first), dimension)
+            if vectors:  # all of a batch have one length
+                dimension = check_length(len(next(iter(vectors.values()))), dimension)
             group.update((key, vector.tobytes()) for key, vector in vectors.items())
             if ends_group:
                 yield group
@@ -92,7 +92,7 @@ def embed_ahead(
 
 
 def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
-    """Return how many batches a model is given at a time."""
+    """Return how many batches a model is given at a time: several only over connections, or by workers."""
     if connections_of(embeddings):
         return max_concurrency or _REQUESTS
     return int(getattr(embeddings, "concurrent_batches", 1))
@@ -106,17 +106,17 @@ def _batches_of(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[dict[by
 
 
 def check_vectors(answer: Sequence[Sequence[float]] | Vectors, count: int) -> Vectors:
-    """Check what a model answered and return it as an array of shape (count, dimension)."""
+    """Return a model's answer as an array of shape (count, dimension); raise ModelOutputError if it is none."""
     try:
         array = np.asarray(answer, dtype="<f4")
     except (ValueError, TypeError):  # its text would quote what the model gave
-        raise ModelOutputError("The embedding model gave no vectors of numbers, of one length.") from None
+        raise ModelOutputError("The embedding model did not give vectors of numbers of one length.") from None
     if array.ndim != 2 or array.shape[0] != count or not array.shape[1]:
         raise ModelOutputError(
             f"The embedding model gave an array of shape {array.shape} for {count} texts; one vector each is needed."
         )
     if not np.isfinite(array).all():
-        raise ModelOutputError("The embedding model gave vectors that hold infinities or no numbers.")
+        raise ModelOutputError("The embedding model gave vectors with infinite or NaN values.")
     return array
 
 
@@ -177,26 +177,32 @@ class Filling:
         with self._store.writing() as connection:
             state = self._store.state(connection)
             table = self._table(state)
-            if table == _NEXT:
+            is_new_model = table == _NEXT
+            if is_new_model:
                 self._delete_outdated(connection, state)
-            [(lacking,)] = connection.execute(f"SELECT count(*) {_LACKING.format(table)}").fetchall()
+            query = f"SELECT count(*) {_FROM_CHUNKS_WITHOUT.format(table)}"
+            [(lacking,)] = connection.execute(query).fetchall()
             if lacking:
                 return int(lacking)
-            if table == _NEXT:
-                columns, dimension = "n, vector, generation", self._store.state(connection).next_dimension
-                connection.execute("DELETE FROM vectors")
-                connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
-                connection.execute(f"DELETE FROM {_NEXT}")
-                facts = {"embedding": self._name, "dimension": dimension}
-                self._store.set_meta(**facts, next_embedding=None, next_dimension=None)
-            if table == _NEXT or written:  # the index has new vectors
+            if is_new_model:
+                self._replace_old_vectors(connection)
+            if is_new_model or written:  # searches find new vectors
                 self._store.set_meta(generation=state.generation + 1)
         return 0
+
+    def _replace_old_vectors(self, connection: Connection) -> None:
+        """Move the new model's vectors to the table that is searched."""
+        columns, dimension = "n, vector, generation", self._store.state(connection).next_dimension
+        connection.execute("DELETE FROM vectors")
+        connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
+        connection.execute(f"DELETE FROM {_NEXT}")
+        facts = {"embedding": self._name, "dimension": dimension}
+        self._store.set_meta(**facts, next_embedding=None, next_dimension=None)
 
     def _delete_outdated(self, connection: Connection, state: IndexState) -> None:
         """Delete the next vectors of another model, or of chunks that were changed since they were made."""
         if state.next_embedding == self._name:
-            connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {_RIGHT}")
+            connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {_IS_CURRENT}")
         else:
             connection.execute(f"DELETE FROM {_NEXT}")
             self._store.set_meta(next_embedding=self._name, next_dimension=None)
@@ -209,24 +215,25 @@ class Filling:
             with self._store.reading_uncommitted() as connection:
                 state = self._store.state(connection)
                 table = self._table(state)
-                query = f"SELECT c.n, c.hash, c.text, c.metadata {_LACKING.format(table)} AND c.n > ?"
+                columns = "c.n, c.hash, c.text, c.metadata"
+                query = f"SELECT {columns} {_FROM_CHUNKS_WITHOUT.format(table)} AND c.n > ?"
                 rows = connection.execute(f"{query} ORDER BY c.n LIMIT {size}", (last,)).fetchall()
-                present = f"(SELECT * FROM {_NEXT} WHERE {_RIGHT})" if table == _NEXT else table
-                vectors = vectors_by_hash(connection, {row[1] for row in rows}, present)
+                usable = f"(SELECT * FROM {_NEXT} WHERE {_IS_CURRENT})" if table == _NEXT else table
+                known = vectors_by_hash(connection, {row[1] for row in rows}, usable)
             if not rows:
                 return
             texts = {n: embedded_row(text, metadata) for n, _, text, metadata in rows}
-            keys = {n: text_hash(text) for n, text in texts.items()}
-            missing = {keys[n]: text for n, text in texts.items() if keys[n] not in vectors}
+            hashes = {n: text_hash(text) for n, text in texts.items()}
+            missing = {hashes[n]: text for n, text in texts.items() if hashes[n] not in known}
             dimension = state.dimension if table == "vectors" else state.next_dimension
             made = next(embed_ahead(self._embeddings, [missing], dimension, self._max_concurrency))
-            yield len(made), self._write(state, table, keys, vectors | made)
+            yield len(made), self._write(state, table, hashes, known | made)
             last = rows[-1][0]
 
     def _write(
-        self, seen: IndexState, table: str, keys: Mapping[int, bytes], vectors: Mapping[bytes, bytes]
+        self, seen: IndexState, table: str, hashes: Mapping[int, bytes], vectors: Mapping[bytes, bytes]
     ) -> int:
-        """Write vectors of the chunks (row number -> hash) unchanged since the state ``seen``; return how many."""
+        """Write the vectors of chunks (row number -> hash) that did not change since ``seen``; return how many."""
         with self._store.writing() as connection:
             state = self._store.state(connection)
             if self._table(state) != table:
@@ -237,9 +244,9 @@ class Filling:
                     "of the index was changed; run the same again when it is done."
                 )
             query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {seen.generation}"
-            unchanged = [n for (n,) in select_in(connection, query, keys)]
+            unchanged = [n for (n,) in select_in(connection, query, hashes)]
             generation = state.generation + 1 if table == "vectors" else state.generation
-            rows = [(n, vectors[keys[n]], generation) for n in unchanged]
+            rows = [(n, vectors[hashes[n]], generation) for n in unchanged]
             connection.executemany(upsert_statement(table, "n", "vector", "generation"), rows)
             if vectors:
                 name = "dimension" if table == "vectors" else "next_dimension"
