@@ -57,18 +57,13 @@ class ReadableIndex:
 
     def passage_ids(self) -> list[str]:
         """Return the ids of the passages that retrievers return, without texts made of others, such as summaries."""
-        query = "SELECT id, source, ordinal FROM chunks"
-        if "represent" in self.settings:  # then searches return the documents that the rows belong to
+        query = "SELECT id, source, ordinal FROM chunks"  # the last two are needed to order a union
+        if "represent" in self.settings:  # then searches return the documents of children
             query += " WHERE parent = '' UNION ALL SELECT id, source, ordinal FROM parents"
         with self._store.reading() as connection:
-            # the SQL finds the field's name anywhere in the metadata, the loop those that have the field
-            candidates = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
-            made = set()
-            for key, metadata in connection.execute(candidates):
-                if json.loads(metadata).get(REPRESENTATION) is not None:
-                    made.add(key)
+            made_ids = _read_made_ids(connection)
             rows = connection.execute(f"{query} ORDER BY source, ordinal, id").fetchall()
-        return [key for key, _, _ in rows if key not in made]
+        return [key for key, *_ in rows if key not in made_ids]
 
     def metadata_rows(self) -> Iterator[dict[str, Any]]:
         """Yield the metadata of all documents, read in pages."""
@@ -230,11 +225,18 @@ class ReadableIndex:
         return verifying.verify(self._store)
 
     def stats(self) -> dict[str, Any]:
-        """Return numbers for people: sources, parents, chunks, vectors, embedding model and dimension."""
-        counts = {table: f"SELECT count(*) FROM {table}" for table in ("chunks", "vectors", "parents")}
-        counts = {"sources": "SELECT count(DISTINCT source) FROM chunks WHERE source != ''", **counts}
+        """Return numbers for people: sources, chunks, vectors, parents, dimension and embedding model."""
+        queries = {"sources": "SELECT count(DISTINCT source) FROM chunks WHERE source != ''"}
+        queries |= {table: f"SELECT count(*) FROM {table}" for table in ("chunks", "vectors", "parents")}
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            numbers = {name: connection.execute(query).fetchone()[0] for name, query in counts.items()}
-        model = state.embedding or "none"
-        return {**numbers, "dimension": state.dimension or 0, "embedding": model}
+            counts = {name: connection.execute(query).fetchone()[0] for name, query in queries.items()}
+        return {**counts, "dimension": state.dimension or 0, "embedding": state.embedding or "none"}
+
+
+def _read_made_ids(connection: Connection) -> set[str]:
+    """Return the ids of the chunks that were made of others: of those with the metadata field `REPRESENTATION`."""
+    # the SQL finds the field's name anywhere in the metadata, also in a value; the JSON tells whether it is a field
+    query = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
+    rows = connection.execute(query)
+    return {key for key, metadata in rows if json.loads(metadata).get(REPRESENTATION) is not None}
