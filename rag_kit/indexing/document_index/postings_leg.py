@@ -78,7 +78,7 @@ class KeywordLeg(PostingsLeg[BM25Index]):
 
     def _forget(self) -> None:
         super()._forget()
-        # by row number the positions in a state of the index; numbers without a row have the one behind the last
+        # view -> by row number the position in the view; for numbers without a row the one behind the last
         self._positions = WeakKeyDictionary[BM25View, NDArray[np.int64]]()
 
     def _read(self, path: Path) -> BM25Index:
@@ -94,17 +94,20 @@ class KeywordLeg(PostingsLeg[BM25Index]):
     def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
         """Return a mask of the rows that pass a filter, by row number; numbers without a row do not pass.
 
-        It is made of the metadata in memory, which are in another order.
+        The filter reads the metadata in memory, which are not in the order of the row numbers; so the position of each
+        row is looked up, once for a view.
         """
         with self._lock:
-            view = self.current(connection, state).current()
+            index = self.current(connection, state)
+            view = index.current()
+            absent = len(view)  # the position of the False that is appended below
             positions = self._positions.get(view)
             if positions is None:
-                numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
-                positions = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
-                positions[list(numbers.values())] = [view.place_of.get(key, -1) for key in numbers]
+                number_of = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
+                positions = np.full(max(number_of.values(), default=0) + 1, absent, np.int64)
+                positions[list(number_of.values())] = [view.place_of.get(key, absent) for key in number_of]
                 self._positions[view] = positions
-        return np.append(view.masks.mask(where), False)[positions]  # the last is for numbers without a row
+        return np.append(view.masks.mask(where), False)[positions]
 
 
 class TrigramLeg(KeywordLeg):
