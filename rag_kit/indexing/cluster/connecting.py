@@ -40,7 +40,8 @@ def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
         try:
             client = Client(str(address), timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:
-            where = re.sub(r"\S+@", "***@", f"{address} ({' '.join(str(error).split())})")[:300]
+            reason = " ".join(str(error).split())
+            where = re.sub(r"\S+@", "***@", f"{address} ({reason})")[:300]  # hides a password
             raise ConfigurationError(
                 f"No Dask scheduler answers at {where}. Give the address that dask scheduler prints, as in "
                 "tcp://host:8786; one that speaks TLS is tls://host:8786."
@@ -52,14 +53,14 @@ def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
 @contextlib.contextmanager
 def _local_cluster(workers: int) -> Iterator[str]:
     """Start a cluster on this machine in another process (see `serve`); yield its scheduler's address; end it."""
-    path = os.pathsep.join(path or os.getcwd() for path in sys.path)  # "" is the current folder
+    python_path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)  # "" is the current folder
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "rag_kit.indexing.cluster.connecting", str(workers)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={**_ENVIRONMENT, **os.environ, "PYTHONPATH": path},
+            env={**_ENVIRONMENT, **os.environ, "PYTHONPATH": python_path},
             start_new_session=True,  # Ctrl-C is for the client, which closes the cluster
         )
         assert process.stdin is not None and process.stdout is not None

@@ -25,9 +25,9 @@ _REGISTER_ATTEMPTS = 5
 _MAX_CALL_DEATHS = 10  # of workers in one call to embed
 _MAX_FILE_DEATHS = 3  # of workers that read one file
 _LOOK_SECONDS = 5.0  # between two counts of the workers
-_WITHOUT_WORKERS = 300.0  # seconds after which a run without workers ends
-_WINDOW = 64  # files submitted at a time, at least
-_AHEAD = 8  # and at least so many for each thread of the workers
+_MAX_IDLE_SECONDS = 300.0  # without workers
+_MIN_SUBMITTED = 64  # files at a time
+_SUBMITTED_PER_THREAD = 8  # of the workers, at least
 
 
 @contextmanager
@@ -95,9 +95,9 @@ class Cluster:
                 raise self._unreachable() from error
             if self._threads:
                 self._workers_seen_at = now
-            if now - self._workers_seen_at > _WITHOUT_WORKERS:
+            if now - self._workers_seen_at > _MAX_IDLE_SECONDS:
                 raise ConfigurationError(
-                    f"The scheduler at {self._address} has had no workers for {_WITHOUT_WORKERS:.0f} seconds. Start "
+                    f"The scheduler at {self._address} has had no workers for {_MAX_IDLE_SECONDS:.0f} seconds. Start "
                     "workers, and run the same again: it goes on where it stopped."
                 )
         return max(1, self._threads)
@@ -158,8 +158,8 @@ class ClusterConverter:
 
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
         """Convert the next expected file to chunks, record and notes; raise ReadError if three workers died with it."""
-        window = max(_WINDOW, _AHEAD * self._cluster.threads())
-        while len(self._futures) < window and (following := next(self._coming, None)) is not None:
+        wanted = max(_MIN_SUBMITTED, _SUBMITTED_PER_THREAD * self._cluster.threads())
+        while len(self._futures) < wanted and (following := next(self._coming, None)) is not None:
             self._futures.append(self._cluster.submit(worker.convert, following))
         future, deaths = self._futures.popleft(), 0
         while (outcome := self._cluster.result(future)) is None:  # a worker died with it

@@ -35,7 +35,7 @@ def versions() -> str:
 class WorkerParts(WorkerPlugin):  # type: ignore[misc]
     """Parts that the tasks of a run need on each worker; Dask sends them once to every worker, also to later ones."""
 
-    # makes a converter of the next three
+    # makes a `Converter` of the next three
     make: Callable[[Any, ReadLimits | None, Mapping[str, UserReader] | None], Any]
     splitter: Any
     limits: ReadLimits | None = None
@@ -46,7 +46,7 @@ class WorkerParts(WorkerPlugin):  # type: ignore[misc]
     def setup(self, worker: Any) -> None:
         """Check that this worker has the same versions; Dask calls it."""
         self.model_lock = threading.Lock()
-        self.idle: deque[Any] = deque()
+        self.idle: deque[Any] = deque()  # converters that no thread uses
         if self.versions != versions():
             raise ConfigurationError(
                 f"The worker at {worker.address} has {versions()}, this process {self.versions}. Install the "
@@ -59,11 +59,11 @@ class WorkerParts(WorkerPlugin):  # type: ignore[misc]
             self.idle.pop().close()
 
     @contextmanager
-    def converter(self) -> Iterator[Any]:
-        """Yield a converter that no other thread uses meanwhile."""
+    def borrow_converter(self) -> Iterator[Any]:
+        """Lend a converter, which no other thread uses meanwhile, for a ``with`` block."""
         try:
-            converter = self.idle.pop()
-        except IndexError:
+            converter = self.idle.pop()  # without a lock: a deque's pop and append are atomic
+        except IndexError:  # all are in use
             converter = self.make(self.splitter, self.limits, self.readers)
         try:
             yield converter
@@ -79,7 +79,7 @@ def convert(run: str, file: SourceFile) -> Any:
             "that all machines share; or it was removed meanwhile."
         )
     try:
-        with _parts_of_run(run).converter() as converter:
+        with _parts_of_run(run).borrow_converter() as converter:
             return converter.convert(file)
     except RagKitError as error:
         return error
