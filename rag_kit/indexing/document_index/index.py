@@ -30,7 +30,7 @@ Place: TypeAlias = str | PathLike[str] | RemoteLocation
 logger = logging.getLogger(__name__)
 
 # Found anywhere, as in quotes: taken for a folder, it would be made under a name that shows its password.
-_SETTING = r"\b(host|user|dbname)\s*=.*\s\w+\s*="  # of libpq's other form
+_SETTING = r"\b(host|user|dbname)\s*=.*\s\w+\s*="  # libpq's other form: "host=db user=ann"
 _LIKE_URL = re.compile(rf"\w://|(?<![a-z])postgres(ql)?:|:\S+@[\w.-]+:\d|password\s*=|{_SETTING}", re.I)
 _POSTGRES = "rag_kit.indexing.postgres"  # imported when a URL is given
 
@@ -105,9 +105,9 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             LockedError: Another writer holds the folder.
             DocumentIndexError: The vector store cannot be reached.
         """
-        kind, location = _store_of(folder)
-        access = _access(embeddings, vector_store, legs or (), encoder=sparse_encoder, wait=wait)
-        return cls(kind.create(location, access, settings or {}), embeddings, access, vector_store)
+        store_class, location = _store_of(folder)
+        access = _access(embeddings, vector_store, legs or (), sparse_encoder, wait=wait)
+        return cls(store_class.create(location, access, settings or {}), embeddings, access, vector_store)
 
     @classmethod
     def open(
@@ -148,10 +148,10 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             raise InvalidInputError(
                 "legs are chosen by a writer: DocumentIndex.open(folder, mode='w', legs=...)."
             )
-        kind, location = _store_of(folder)
-        options: Any = {"encoder": sparse_encoder, "wait": wait, "writable": mode == "w", "check": check}
-        access = _access(embeddings, vector_store, legs, **options)
-        return cls(kind.open(location, access), embeddings, access, vector_store)
+        store_class, location = _store_of(folder)
+        options: Any = {"wait": wait, "writable": mode == "w", "check": check}
+        access = _access(embeddings, vector_store, legs, sparse_encoder, **options)
+        return cls(store_class.open(location, access), embeddings, access, vector_store)
 
     @staticmethod
     def recorded_embedding(folder: Place) -> str | None:
@@ -175,7 +175,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             repaired = rebuild(self._store, self.embeddings)
             report = self.verify()
             report.repaired = repaired
-        self._check = True
+        self._check = True  # also after ``check=False``, `close` saves the search indexes now
         return report
 
     def reembed(
@@ -215,7 +215,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         name = name_of(embeddings)
         embedded = Filling(self._store, embeddings, name, max_concurrency).run(progress)
         self.embeddings, self._embedding_name = embeddings, name
-        self._check = True
+        self._check = True  # also after ``check=False``, `close` saves the search indexes now
         self.flush()
         return embedded
 
@@ -238,20 +238,21 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         finally:
             self._store.close()
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, error_class: type[BaseException] | None, *_: object) -> None:
         # on Ctrl-C (no Exception) close at once, without saving: the next writer does that
-        flush = kind is None or issubclass(kind, Exception)
+        flush = error_class is None or issubclass(error_class, Exception)
         try:
             self._close(flush=flush)
-        except Exception as second:
-            if kind is None:
+        except Exception as closing_error:
+            if error_class is None:
                 raise
-            logger.warning("After an error, the index could not be brought up to date: %s", second)
+            # the block's own error goes on
+            logger.warning("After an error, the index could not be brought up to date: %s", closing_error)
 
     def __reduce__(self) -> tuple[Any, ...]:
         folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
-        given: Any = {"vector_store": self._make_store, "sparse_encoder": self._encoder}
-        return partial(DocumentIndex.open, embeddings=self.embeddings, **given), (str(folder),)
+        options: Any = {"vector_store": self._make_store, "sparse_encoder": self._encoder}
+        return partial(DocumentIndex.open, embeddings=self.embeddings, **options), (str(folder),)
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "w" if self._store.writable else "r"
@@ -298,7 +299,9 @@ def _check_legs(legs: Any, encoder: SparseEncoder | None) -> list[str] | None:
     return list(dict.fromkeys(legs))
 
 
-def _access(embeddings: Embeddings | None, make: MakeStore | None, legs: Any, **settings: Any) -> Access:
+def _access(
+    embeddings: Embeddings | None, make: MakeStore | None, legs: Any, encoder: Any, **options: Any
+) -> Access:
     name = None if embeddings is None else name_of(embeddings)
     connected = None if make is None else ConnectedStore(make, embeddings)
-    return Access(name, connected, legs=_check_legs(legs, settings["encoder"]), **settings)
+    return Access(name, connected, legs=_check_legs(legs, encoder), encoder=encoder, **options)
