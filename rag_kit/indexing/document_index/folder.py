@@ -50,7 +50,7 @@ def _is_own(path: Path) -> bool:
         return is_part(path.name)
     if path.is_symlink() or not path.is_dir():
         return False
-    return all(_DRAFT.fullmatch(each.name) or _PICTURE.fullmatch(each.name) for each in path.iterdir())
+    return all(_DRAFT.fullmatch(file.name) or _PICTURE.fullmatch(file.name) for file in path.iterdir())
 
 
 def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
@@ -167,7 +167,7 @@ CREATE TABLE IF NOT EXISTS corrections (
     corrected TEXT);
 """
 
-_NO_ROOM = (
+_DISK_ERRORS = (
     *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY),
     *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
 )
@@ -189,13 +189,13 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | No
     """Return a connection that reads, and ``None``, or the file's `stamp` if it will not see what is written later."""
     try:
         connection = _connect(path, "mode=ro")
-        connection.execute("SELECT count(*) FROM meta").fetchone()
+        connection.execute("SELECT count(*) FROM meta").fetchone()  # only now is the file read
         return connection, None
     except sqlite3.OperationalError as error:
         # On a full or read-only disk SQLite cannot make its shared-memory file, which it needs for a store with a log.
         # A store that was closed has none, and is opened as `immutable`: SQLite then takes no notice of writers.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without the detailed code
-        stamp_before = stamp(path) if code in _NO_ROOM else None
+        stamp_before = stamp(path) if code in _DISK_ERRORS else None
         if stamp_before is None or path.with_name(f"{path.name}-journal").exists():
             raise
         connection = _connect(path, "mode=ro&immutable=1")
@@ -214,9 +214,9 @@ def stamp(path: Path) -> tuple[int, int] | None:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     uri = f"{path.resolve().as_uri()}?{mode}"
+    # without an isolation level, a transaction begins with a BEGIN of the kit's
     connection = sqlite3.connect(uri, uri=True, timeout=30, check_same_thread=False, isolation_level=None)
-    # 4 MB of cache is too little for scans over vectors
-    connection.execute("PRAGMA cache_size=-32000")
+    connection.execute("PRAGMA cache_size=-32000")  # in KB; the default is too little for scans over vectors
     return connection
 
 
@@ -238,7 +238,7 @@ def explanation(error: sqlite3.Error, path: Path) -> RagKitError:
         )
     if code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
         return InvalidInputError(f"A document is too large to be stored ({text}). Split it.")
-    if code in _NO_ROOM:
+    if code in _DISK_ERRORS:
         return DocumentIndexError(
             f"{path} cannot be read or written ({text}): make room, or check the disk and its permissions, "
             "then run the same again. Nothing of this write was changed, and what was written before stays."
