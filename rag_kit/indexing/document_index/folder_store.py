@@ -157,18 +157,18 @@ class FolderStore(Store):
         """Set up the trigram and sparse indexes: those that a writer asks for, else those on record; remove others."""
         state, encoder = self.state(), access.encoder
         self._optional = {"trigram": TrigramLeg(self.location), "sparse": SparseLeg(self.location, encoder)}
-        encoder_given = None if encoder is None else encoder_name(encoder)
-        if access.legs is None and encoder_given is not None:
-            self.check_leg("sparse", state)
-        if encoder_given and state.sparse_encoder and encoder_given != state.sparse_encoder:
+        given_name = None if encoder is None else encoder_name(encoder)
+        if given_name is not None and access.legs is None:
+            self.check_leg("sparse", state)  # an encoder is of no use to an index without the leg
+        if given_name and state.sparse_encoder and given_name != state.sparse_encoder:
             raise IndexMismatchError(
                 f"The sparse vectors of the index in {self.location} are by {state.sparse_encoder!r}, but "
-                f"{encoder_given!r} was given. Give {state.sparse_encoder!r}, or drop the leg first: "
+                f"{given_name!r} was given. Give {state.sparse_encoder!r}, or drop the leg first: "
                 "DocumentIndex.open(folder, mode='w', legs=[...]) without 'sparse'."
             )
         legs = state.legs if access.legs is None else access.legs
         if legs != state.legs:
-            self.set_meta(legs=legs, sparse_encoder=encoder_given, legs_since=state.generation)
+            self.set_meta(legs=legs, sparse_encoder=given_name, legs_since=state.generation)
         if self.writable:  # removes files that a kill has left, too
             for name in self._optional.keys() - legs:
                 self._optional[name].remove(state)
@@ -215,15 +215,15 @@ class FolderStore(Store):
             return self._reader
         if self._closed:
             raise sqlite3.ProgrammingError("closed database")
-        before, reader = self._opened, self._connect()
-        if self._opened == before:
+        opened_before, reader = self._opened, self._connect()
+        if self._opened == opened_before:
             return reader
         # another file: its vectors must be by the same model, and the search indexes be loaded again
         try:
             embedding = read_state(reader, self.location).embedding
             check_model(self.location, embedding, self._embedding, writing=False)
         except RagKitError:
-            self._reader, self._opened = None, before  # so that the next read is refused, too
+            self._reader, self._opened = None, opened_before  # so that the next read is refused, too
             reader.close()
             raise
         self._renew_legs()  # a backup may have other rows under the same generations
@@ -309,7 +309,7 @@ class FolderStore(Store):
             state = self.state(connection)
             try:
                 saved = min(leg.apply(connection, state) for leg in self.legs(state))
-            except IndexFormatError:
+            except IndexFormatError:  # damage, of which its own text says what to do
                 raise
             except (OSError, DocumentIndexError) as error:
                 raise DocumentIndexError(
@@ -323,11 +323,12 @@ class FolderStore(Store):
                 self.set_meta(floor=saved)
 
     def _remove_pictures(self) -> None:
-        """Remove pictures that no passage names any more; none if the store cannot be read."""
+        """Remove pictures that no row names any more; none if the store cannot be read."""
         if not self.writable or not (self.location / index_folder.PICTURES).is_dir():
             return
-        column, where = "json_extract(metadata, '$.picture')", "metadata LIKE '%\"picture\"%'"
-        queries = [f"SELECT {column} FROM {table} WHERE {where}" for table in ("chunks", "parents")]
+        # LIKE leaves out most rows before their JSON is parsed
+        picture, where = "json_extract(metadata, '$.picture')", "metadata LIKE '%\"picture\"%'"
+        queries = [f"SELECT {picture} FROM {table} WHERE {where}" for table in ("chunks", "parents")]
         with suppress(RagKitError), self.reading() as connection:
             self._refuse_replaced()
             named = {name for (name,) in connection.execute(" UNION ".join(queries))}
@@ -355,7 +356,7 @@ class FolderStore(Store):
 
 
 def _identity(file: Path) -> tuple[int, int]:
-    """Return device and number of a file; IndexMissingError where there is none."""
+    """Return device and inode of a file, which change if another file takes its place; IndexMissingError if lost."""
     try:
         status = file.stat()
     except FileNotFoundError:
