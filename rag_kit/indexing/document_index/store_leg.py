@@ -157,8 +157,7 @@ class StoreLeg(FileLeg):
         self.waits_for = "the vector store (vector_store=...)" if store is None else ""
 
     def _forget(self) -> None:
-        self._checked_file: Path | None = None  # the file for which rows were looked up
-        self._sample_found = False  # whether one of them was found
+        self._sample_found: dict[Path, bool] = {}  # for the newest file: whether the store has a row of it
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
@@ -193,10 +192,11 @@ class StoreLeg(FileLeg):
         if generation == NO_GENERATION:
             return NO_GENERATION
         file = self._file(state, generation)
-        if self._checked_file != file:
-            self._sample_found = _holds_sample(connection, state, store, generation)
-            self._checked_file = file
-        return generation if self._sample_found else NO_GENERATION
+        is_found = self._sample_found.get(file)
+        if is_found is None:
+            is_found = _holds_sample(connection, state, store, generation)
+            self._sample_found = {file: is_found}
+        return generation if is_found else NO_GENERATION
 
     def apply(self, connection: Connection, state: IndexState) -> int:
         """Write changed vectors to the store, if it was given; return the generation up to which it has them."""
@@ -216,7 +216,7 @@ class StoreLeg(FileLeg):
         self._store.delete(state, unwanted)
         self._store.add(connection, state, changed)
         path.touch(mode=0o600)
-        self._checked_file, self._sample_found = path, True
+        self._sample_found = {path: True}
         remove_parts(self._folder.glob("vectors-*"))  # from before the index had a vector store
 
     def rebuild(self, connection: Connection, state: IndexState) -> str:
@@ -233,11 +233,11 @@ class StoreLeg(FileLeg):
             )
             return
         try:
-            self._look_up(connection, state, self._store, report)
+            self._report_lost_rows(connection, state, self._store, report)
         except (InvalidInputError, DocumentIndexError) as error:
             report.problems.append(f"vectors: {error}")
 
-    def _look_up(
+    def _report_lost_rows(
         self, connection: Connection, state: IndexState, store: ConnectedStore, report: IndexReport
     ) -> None:
         """Report how many of the rows that the store was given are not among the nearest to their own vectors."""
@@ -254,7 +254,7 @@ class StoreLeg(FileLeg):
             for number, row in zip(numbers.tolist(), rows, strict=True):
                 equal = equal_counts[hash(row.tobytes())]
                 # lazily: the store is asked for many rows only if the row is not among a few
-                answers = (store.nearest(state, row, equal + more) for more in (_EXTRA, _EXTRA_FILTERED))
+                answers = (store.nearest(state, row, equal + extra) for extra in (_EXTRA, _EXTRA_FILTERED))
                 lacking += not any(number in answer for answer in answers)
         report.checked["vector rows"] = len(handed_over)
         if lacking:
