@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,8 @@ from rag_kit.indexing.searched import searched_text
 from rag_kit.text.analysis import TERMS_VERSION
 
 _PAGE = 5000  # chunks that are analysed and written together
-_COMPARED = {
+#: A problem, and the query for the rows that have it.
+_DIFFERENCES = {
     "are missing": "SELECT id FROM chunks c WHERE NOT EXISTS "
     "(SELECT 1 FROM {leg}_documents d WHERE d.n = c.n)",
     "should be gone": "SELECT n FROM {leg}_documents d WHERE NOT EXISTS "
@@ -50,7 +50,8 @@ class PostgresKeywordLeg:
         if removed:
             total = write_terms(tables, total, {n: None for (n,) in removed})  # None removes a document
         for rows in _chunks_since(native, total.generation):
-            total = write_terms(tables, total, {n: self._terms(*row) for n, *row in rows})
+            terms = {n: self._terms(text, metadata) for n, text, metadata in rows}
+            total = write_terms(tables, total, terms)
         native.execute(
             f"INSERT INTO {self.label}_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
             "ON CONFLICT (tenant) DO UPDATE SET documents = excluded.documents, tokens = excluded.tokens, "
@@ -82,7 +83,7 @@ class PostgresKeywordLeg:
         except IndexFormatError as error:
             report.problems.append(f"{self.label}: {error}")
         total = TermTables(connection, self.label).counts()
-        for problem, query in _COMPARED.items():
+        for problem, query in _DIFFERENCES.items():
             if rows := native.execute(query.format(leg=self.label)).fetchall():
                 report.problems.append(f"{self.label}: {len(rows)} rows {problem}, for example {rows[0][0]}")
         sums = native.execute(_SUMS.format(leg=self.label)).fetchone()
@@ -122,7 +123,29 @@ def _write_postings(
     A table row holds the postings of one term in one block of documents; each touched row is written again. A posting
     is a number of 64 bits, from the high bits: position in the block, count of the term, length of the document.
     """
-    packed: dict[tuple[str, int], bytes] = defaultdict(bytes)  # the rows to write, by term and block
+    packed = _take_rows(tables, removed)
+    new_postings: dict[tuple[str, int], list[int]] = defaultdict(list)  # by term and block
+    for n, counts in added.items():
+        block, position = divmod(n, packing.BLOCK)
+        document_bits = position << packing.POSITION_SHIFT | min(counts.total(), packing.MAX_LENGTH)
+        for term, count in counts.items():
+            count_bits = min(count, packing.MAX_COUNT) << packing.LENGTH_BITS
+            new_postings[term, block].append(document_bits | count_bits)
+    for (term, block), postings in new_postings.items():
+        packed[term, block] += np.array(postings, "<u8").tobytes()
+    rows = [(term, block, row) for (term, block), row in packed.items() if row]
+    if rows:
+        tables.native.execute(
+            f"INSERT INTO {tables.leg}_postings AS p (term, block, packed) "
+            "SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bytea[]) "
+            "ON CONFLICT (tenant, term, block) DO UPDATE SET packed = p.packed || excluded.packed",
+            [list(column) for column in zip(*rows, strict=True)],
+        )
+
+
+def _take_rows(tables: TermTables, removed: Mapping[int, Iterable[str]]) -> dict[tuple[str, int], bytes]:
+    """Delete the table rows with postings of removed documents; return their other postings by term and block."""
+    packed: dict[tuple[str, int], bytes] = defaultdict(bytes)
     positions: dict[tuple[str, int], list[int]] = defaultdict(list)  # of removed documents, by term and block
     for n, terms in removed.items():
         block, position = divmod(n, packing.BLOCK)
@@ -133,33 +156,17 @@ def _write_postings(
             f"DELETE FROM {tables.leg}_postings p USING unnest(%b::text[], %b::bigint[]) AS k (term, block) "
             "WHERE p.term = k.term AND p.block = k.block RETURNING p.term, p.block, p.packed"
         )
-        columns = [list(column) for column in zip(*positions, strict=True)]
-        for term, block, row in tables.native.execute(query, columns, binary=True):
+        terms_and_blocks = [list(column) for column in zip(*positions, strict=True)]
+        for term, block, row in tables.native.execute(query, terms_and_blocks, binary=True):
             postings = np.frombuffer(row, "<u8")
             is_kept = ~np.isin(postings >> packing.POSITION_SHIFT, positions[term, block])
             packed[term, block] = postings[is_kept].tobytes()
-    new_postings: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for n, counts in added.items():
-        block, position = divmod(n, packing.BLOCK)
-        document_bits = position << packing.POSITION_SHIFT | min(counts.total(), packing.MAX_LENGTH)
-        for term, count in counts.items():
-            count_bits = min(count, packing.MAX_COUNT) << packing.LENGTH_BITS
-            new_postings[term, block].append(document_bits | count_bits)
-    for key, postings_of_key in new_postings.items():
-        packed[key] += np.array(postings_of_key, "<u8").tobytes()
-    rows = [(*key, row) for key, row in packed.items() if row]
-    if rows:
-        tables.native.execute(
-            f"INSERT INTO {tables.leg}_postings AS p (term, block, packed) "
-            "SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bytea[]) "
-            "ON CONFLICT (tenant, term, block) DO UPDATE SET packed = p.packed || excluded.packed",
-            [list(column) for column in zip(*rows, strict=True)],
-        )
+    return packed
 
 
 def _chunks_since(native: Connection[Any], generation: int) -> Iterator[list[tuple[int, str, str]]]:
     """Yield (row number, text, metadata) of the chunks written after a generation, in sorted lists of ``_PAGE``."""
-    with closing(native.cursor("keyword")) as cursor:
+    with native.cursor("keyword") as cursor:
         cursor.execute("SELECT n, text, metadata FROM chunks WHERE generation > %s", (generation,))
         while rows := cursor.fetchmany(_PAGE):
             yield sorted(rows)
