@@ -25,13 +25,12 @@ from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Hits, Terms
 from rag_kit.indexing.document_index.rows import documents_of_ids, read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION, IndexState
-from rag_kit.indexing.document_index.vectors import TIE
-from rag_kit.indexing.document_index.views import KeywordView
+from rag_kit.indexing.document_index.vectors import TIE, Numbers
+from rag_kit.indexing.document_index.views import KeywordView, Scored
 from rag_kit.indexing.postgres.connection import PostgresConnection, filter_rows
 from rag_kit.indexing.searched import passage_filter
 from rag_kit.text.analysis import TERMS_VERSION
 
-Numbers = NDArray[np.int64]
 Scores = NDArray[np.float32]
 BLOCK = 8192  # row numbers of a block; a change writes all postings of a term in it again
 BYTES = 8  # of a posting
@@ -40,7 +39,7 @@ POSITION_SHIFT = COUNT_BITS + LENGTH_BITS
 MAX_COUNT, MAX_LENGTH = (1 << COUNT_BITS) - 1, (1 << LENGTH_BITS) - 1
 
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id
-_FILTERED = 8  # times as many where a filter may leave some out
+_FILTERED_FACTOR = 8  # times as many where a filter may leave some out
 
 
 class TermPostings(NamedTuple):
@@ -128,9 +127,9 @@ def score_all(tables: TermTables, weights: Terms) -> tuple[Numbers, Scores]:
     # blocks with postings, rising; with blocks 2 and 5, position p of block 5 has its score at scores[BLOCK + p]
     blocks = np.flatnonzero(np.bincount(numbers // BLOCK))
     scores = np.zeros(len(blocks) * BLOCK, np.float32)
-    for term in filter(postings.__contains__, weights):  # the terms that some document has
-        block, position = np.divmod(postings[term].numbers, BLOCK)
-        added = _weights(postings[term], total) * np.float32(weights[term])
+    for term, term_postings in postings.items():
+        block, position = np.divmod(term_postings.numbers, BLOCK)
+        added = _weights(term_postings, total) * np.float32(weights[term])
         scores[np.searchsorted(blocks, block) * BLOCK + position] += added
     hits = np.flatnonzero(scores > 0)
     return blocks[hits // BLOCK] * BLOCK + hits % BLOCK, scores[hits]
@@ -158,7 +157,7 @@ def best_hits(
     The filter is tried on the best-scored documents first, and on four times as many if too few of those pass. So the
     cost grows with the number of documents that the filter rejects, not with the number of hits.
     """
-    fetch = (k + _TIES) * (_FILTERED if where else 1)
+    fetch = (k + _TIES) * (_FILTERED_FACTOR if where else 1)
     is_tested, hits = np.zeros(len(scores), bool), list[tuple[str, float]]()
     while True:
         fetch_all = fetch >= len(scores)
@@ -186,10 +185,10 @@ class PostgresKeywordView(KeywordView):
         with self._store.reading() as connection:
             return isinstance(key, str) and bool(read_documents(connection, [key]))
 
-    def search(self, query: str, *options: Any, **more: Any) -> Hits:
-        """Search as in a folder; spelling, scores and their bound read the postings of a term once."""
+    def search(self, query: str, *args: Any, **options: Any) -> Hits:
+        """Search as in a folder; spelling, scores and their bound share a snapshot, and read each term once."""
         with self._store.reading():
-            return super().search(query, *options, **more)
+            return super().search(query, *args, **options)
 
     def _passages(self, filter: Filter | None) -> Filter | None:
         """Restrict a filter to passages; raise an error if the postings are outdated, or the leg was removed."""
@@ -213,9 +212,7 @@ class PostgresKeywordView(KeywordView):
 
             return correct(query, weights, self.analyzer, tables.postings(weights).__contains__, find_known)
 
-    def _best(
-        self, terms: Terms, k: int, where: Filter | None, ids_only: bool
-    ) -> list[tuple[Document, float]]:
+    def _best(self, terms: Terms, k: int, where: Filter | None, ids_only: bool) -> Scored:
         """Return the k best documents for terms, ties by id; with ``ids_only`` they lack text and metadata."""
         with self._store.reading() as connection:
             numbers, scores = score_all(TermTables(connection, self._leg), terms)
@@ -241,38 +238,37 @@ class PostgresKeywordView(KeywordView):
             native, tables = connection.native, TermTables(connection, self._leg)
             query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"
             weights = {n: seeds[key] for n, key in native.execute(query, (list(seeds),))}
-            numbers = starts = np.array(list(filter_rows(native, list(weights), where)), np.int64)
-            rows_of_term: dict[str, Numbers] = {}
-            for _ in range(2):
-                passing = list(filter_rows(native, numbers.tolist(), where))
-                rows_of_term = _documents_of_terms(tables, passing, max_df)
-                numbers = np.unique(np.concatenate([starts, *rows_of_term.values()]))
-            ids = filter_rows(native, numbers.tolist(), where)
+            id_of = filter_rows(native, list(weights), where)
+            seed_numbers = np.array(list(id_of), np.int64)
+            for _ in range(2):  # rounds of the walk, which goes on from the documents that pass
+                numbers_of_term = _documents_of_terms(tables, list(id_of), max_df)
+                numbers = np.unique(np.concatenate([seed_numbers, *numbers_of_term.values()]))
+                id_of = filter_rows(native, numbers.tolist(), where)
             size = tables.counts().documents  # the rarity of a term is by all documents, not only those read
             allowed = np.zeros(size, bool)
-            allowed[: len(numbers)] = np.isin(numbers, list(ids))
-            graph = TermGraph(_postings_of(rows_of_term, numbers), size, list(rows_of_term), max_df)
-            seed_weights = {int(np.searchsorted(numbers, n)): weights[n] for n in starts.tolist()}
-            visits = graph.visits(seed_weights, k, damping, allowed)
-            keys = [ids[int(numbers[visit.document])] for visit in visits]
-            found = read_documents(connection, keys)
-        return [(found[key], visit.mass, visit.terms) for key, visit in zip(keys, visits, strict=True)]
+            allowed[: len(numbers)] = np.isin(numbers, list(id_of))
+            graph = TermGraph(_postings_of(numbers_of_term, numbers), size, list(numbers_of_term), max_df)
+            weights_in_graph = {int(np.searchsorted(numbers, n)): weights[n] for n in seed_numbers.tolist()}
+            visits = graph.visits(weights_in_graph, k, damping, allowed)
+            ids = [id_of[int(numbers[visit.document])] for visit in visits]
+            documents = read_documents(connection, ids)
+        return [(documents[key], visit.mass, visit.terms) for key, visit in zip(ids, visits, strict=True)]
 
     def _maximum(self, terms: Terms) -> float:
         """Return a number that no score for weighted terms exceeds; unknown terms count as rarest."""
         with self._store.reading() as connection:
             tables = TermTables(connection, self._leg)
             total, postings = tables.counts(), tables.postings(terms)
-        frequencies = {term: len(of_term.counts) for term, of_term in postings.items()}
+        frequencies = {term: len(term_postings.counts) for term, term_postings in postings.items()}
         return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in terms.items())
 
 
-def _postings_of(rows_of_term: Mapping[str, Numbers], numbers: Numbers) -> Postings:
+def _postings_of(numbers_of_term: Mapping[str, Numbers], numbers: Numbers) -> Postings:
     """Make postings from row numbers by term; a document is named by the position of its row number in ``numbers``."""
-    rows = np.concatenate([numbers[:0], *rows_of_term.values()])
-    pointers = np.cumsum([0, *map(len, rows_of_term.values())])
-    documents = np.searchsorted(numbers, rows).astype(np.int32)
-    return Postings(pointers, documents, np.ones(len(rows), np.uint16))
+    joined = np.concatenate([numbers[:0], *numbers_of_term.values()])  # the first for no terms at all
+    pointers = np.cumsum([0, *map(len, numbers_of_term.values())])  # where each term's postings begin
+    documents = np.searchsorted(numbers, joined).astype(np.int32)
+    return Postings(pointers, documents, np.ones(len(joined), np.uint16))
 
 
 def _documents_of_terms(tables: TermTables, numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:
