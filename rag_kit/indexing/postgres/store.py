@@ -49,11 +49,7 @@ logger = logging.getLogger(__name__)
 _MAX_CONNECTIONS = 16  # of one index in one process
 _TIMEOUT = 30.0  # seconds to wait for one of them
 _PROBE_AFTER = 2.0  # seconds after which the server itself is asked whether it takes connections
-_TURN = 300.0  # seconds that a write waits for those of others, which may make an HNSW index
-_SKIPS_POLICIES = (
-    "The role that opens {} skips row-level security (a superuser, or BYPASSRLS), so it would read and change the rows "
-    "of all tenants. Connect as a plain role."
-)
+_WAIT_FOR_WRITERS = 300.0  # seconds that a write waits for those of others, which may make an HNSW index
 _CONNECT = {
     "connect_timeout": 10,
     "client_encoding": "utf8",
@@ -77,12 +73,12 @@ class PostgresStore(Store):
             raise InvalidInputError(
                 "vector_store is for an index in a folder; PostgreSQL searches its vectors by itself."
             )
-        self._wait = access.wait if access.wait > 0 else _TURN
-        self.location = location
         if access.legs and "sparse" in access.legs:
             raise InvalidInputError(
                 "legs=['sparse'] is for an index in a folder; PostgreSQL takes ['trigram']."
             )
+        self.location = location
+        self._wait = access.wait if access.wait > 0 else _WAIT_FOR_WRITERS
         self.keyword, self.vectors = PostgresKeywordLeg("keyword", default_analyzer()), PostgresVectorLeg()
         self._trigram = PostgresKeywordLeg("trigram", CharacterNgrams())
         self._views = threading.local()
@@ -103,11 +99,13 @@ class PostgresStore(Store):
             int(min(self._wait * 1000 + 1, 2**31 - 1)), int.from_bytes(key, signed=True)
         )
         # asked in each transaction, for a role may get BYPASSRLS at any time; null where there are no tables yet
-        self._bound = sql.SQL("SELECT row_security_active(to_regclass({}))").format(f"{location.index}.meta")
+        self._ask_rls = sql.SQL("SELECT row_security_active(to_regclass({}))").format(
+            f"{location.index}.meta"
+        )
         begin_read = sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         begin_write = sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED")
-        self._read = sql.SQL("; ").join([begin_read, settings, self._bound])
-        self._write = sql.SQL("; ").join([begin_write, settings, turn, self._bound])
+        self._begin_read = sql.SQL("; ").join([begin_read, settings, self._ask_rls])
+        self._begin_write = sql.SQL("; ").join([begin_write, settings, turn, self._ask_rls])
 
     @classmethod
     def create(cls, location: PostgresLocation, access: Access, settings: Mapping[str, Any]) -> PostgresStore:
@@ -116,7 +114,7 @@ class PostgresStore(Store):
         with store.close_on_error(), store.writing() as connection:
             native: psycopg.Connection[Any] = connection.native  # type: ignore[attr-defined]
             make_schema(native, location)
-            store._refuse_tenants(native.execute(store._bound))
+            store._refuse_unrestricted_role(native.execute(store._ask_rls))
             if connection.execute("SELECT 1 FROM meta").fetchone():
                 raise InvalidInputError(
                     f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
@@ -187,15 +185,18 @@ class PostgresStore(Store):
         """Connect to the server directly; an error says why there is no connection, which the pool would hide."""
         return psycopg.connect(self.location.conninfo, **_CONNECT)  # type: ignore[arg-type]
 
-    def _refuse_tenants(self, answer: psycopg.Cursor[Any]) -> None:
+    def _refuse_unrestricted_role(self, answer: psycopg.Cursor[Any]) -> None:
         """Raise InvalidInputError if the role would read the rows of all tenants, and the index has tenants.
 
-        ``answer`` is the result of ``self._bound``: whether row-level security restricts the role.
+        ``answer`` is the result of ``self._ask_rls``: whether row-level security restricts the role.
         """
         if answer.fetchone() != (False,):
             return
         if self.location.tenant or answer.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
-            raise InvalidInputError(_SKIPS_POLICIES.format(self.location))
+            raise InvalidInputError(
+                f"The role that opens {self.location} skips row-level security (a superuser, or BYPASSRLS), so it "
+                "would read and change the rows of all tenants. Connect as a plain role."
+            )
 
     def _begin(self, statement: sql.Composed) -> psycopg.Connection[Any]:
         """Take a connection from the pool, which has checked that the server keeps it, and begin a transaction."""
@@ -206,9 +207,9 @@ class PostgresStore(Store):
             native = self._pool.getconn()
         try:
             answer = native.execute(statement)
-            while answer.nextset():  # go to the last result, that of `self._bound`
+            while answer.nextset():  # go to the last result, that of `self._ask_rls`
                 pass
-            self._refuse_tenants(answer)
+            self._refuse_unrestricted_role(answer)
             return native
         except BaseException:
             self._give_back(native)
@@ -231,7 +232,7 @@ class PostgresStore(Store):
             if (outer := getattr(self._views, "open", None)) is not None:
                 yield outer
                 return
-            native = self._begin(self._read)
+            native = self._begin(self._begin_read)
             self._views.open = PostgresConnection(native)
             try:
                 yield self._views.open
@@ -242,10 +243,10 @@ class PostgresStore(Store):
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         """Begin a transaction; after the block update the search indexes and commit. An error undoes all of it."""
-        native = self._begin(self._write)
+        native = self._begin(self._begin_write)
         try:
             yield (connection := PostgresConnection(native))
-            self._follow(connection)
+            self._update_legs(connection)
             # a transaction in which a statement failed answers COMMIT with ROLLBACK
             if native.execute("COMMIT").statusmessage != "COMMIT":
                 raise DocumentIndexError(
@@ -254,7 +255,7 @@ class PostgresStore(Store):
         finally:
             self._give_back(native)
 
-    def _follow(self, connection: Connection) -> None:
+    def _update_legs(self, connection: Connection) -> None:
         """Bring the search indexes up to date with the open transaction, and forget which rows it removed."""
         state = self.state(connection)
         if state.floor == state.generation:  # nothing was written since they were last updated
@@ -275,7 +276,8 @@ class PostgresStore(Store):
         """Return a function that tells by a row's number whether the row passes a filter."""
         passes = compile_filter(where)
         rows = connection.execute("SELECT n, metadata FROM chunks").fetchall()
-        return frozenset(n for n, metadata in rows if passes(json.loads(metadata))).__contains__
+        passing = {n for n, metadata in rows if passes(json.loads(metadata))}
+        return passing.__contains__
 
     @property
     def replies(self) -> Path:
