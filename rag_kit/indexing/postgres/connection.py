@@ -23,8 +23,7 @@ from rag_kit.errors import (
 from rag_kit.indexing.document_index.state import VERSION, locked_index, missing_index
 from rag_kit.indexing.postgres.location import PostgresLocation
 
-_NUMBERS = count()
-_TERMS_SQL = "0002_keyword.sql"  # makes the tables of a leg over terms
+_cursor_numbers = count()
 _BLOB = re.compile(r"CAST\(([\w.]+) AS BLOB\)")
 
 _NOTHING = "Nothing of this write was changed, and what was written before stays"
@@ -60,7 +59,12 @@ _REFUSALS = {
 
 
 def postgres_sql(sql: str) -> str:
-    """Translate a statement from SQLite's to PostgreSQL's SQL: placeholders, and the few words that differ."""
+    """Translate a statement from SQLite's to PostgreSQL's SQL: placeholders, and the few words that differ.
+
+    Example:
+        >>> postgres_sql("SELECT CAST(text AS BLOB) FROM chunks WHERE id = ? AND text NOT LIKE '50%'")
+        "SELECT blob(text) FROM chunks WHERE id = %s AND text NOT LIKE '50%%'"
+    """
     # keys are unique within a tenant, so conflicts are on (tenant, key)
     sql = sql.replace("%", "%%").replace("?", "%s").replace("ON CONFLICT (", "ON CONFLICT (tenant, ")
     # the shared SQL uses instr as a condition only; PostgreSQL wants a boolean there
@@ -80,7 +84,7 @@ class PostgresConnection:
 
     def scan(self, sql: str) -> Iterator[Any]:
         """Yield the rows of a large result, fetched in blocks."""
-        with self.native.cursor(f"scan_{next(_NUMBERS)}") as cursor:
+        with self.native.cursor(f"scan_{next(_cursor_numbers)}") as cursor:
             cursor.itersize = 2000
             yield from cursor.execute(postgres_sql(sql), (), binary=True)
 
@@ -114,8 +118,8 @@ def explanation(error: psycopg.Error, location: PostgresLocation, wait: float) -
         return InvalidInputError(f"{location} can neither hold nor look for what was given ({text}).")
     if isinstance(error, psycopg.ProgrammingError) and not sqlstate:
         return InvalidInputError(f"{location} is no URL that psycopg takes ({text}).")
-    for key, advice in _ADVICE.items():
-        if sqlstate.startswith(key):
+    for code_beginning, advice in _ADVICE.items():
+        if sqlstate.startswith(code_beginning):
             return DocumentIndexError(f"{location}: {text}. {advice}")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return DocumentIndexError(
@@ -152,6 +156,7 @@ def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation)
     # one lock for all indexes of the database: a second CREATE EXTENSION would fail with a duplicate key
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit extension', 0))")
     connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+    # tables without a schema in their name are made in the index's: it comes first in the search path
     connection.execute("CREATE TABLE migrations (number integer PRIMARY KEY)")
     connection.execute("INSERT INTO migrations VALUES (%s)", (VERSION,))
     folder = files(__package__) / "migrations"
@@ -167,8 +172,8 @@ def make_trigram_tables(connection: psycopg.Connection[Any]) -> None:
         return  # before the lock, which a process that indexes many documents holds for long
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit trigram', 0))")
     if connection.execute(is_lacking).fetchone() == (True,):  # none were made while this one waited
-        text = (files(__package__) / "migrations" / _TERMS_SQL).read_text(encoding="utf-8")
-        connection.execute(text.replace("keyword_", "trigram_"))
+        keyword_sql = (files(__package__) / "migrations" / "0002_keyword.sql").read_text(encoding="utf-8")
+        connection.execute(keyword_sql.replace("keyword_", "trigram_"))
 
 
 def types_schema(connection: psycopg.Connection[Any]) -> str:
