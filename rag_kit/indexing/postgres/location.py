@@ -81,17 +81,19 @@ def location_of(place: str) -> PostgresLocation:
             f"index={names['index'][:80]!r} cannot be the name of an index: it has small letters a-z, digits and _, at "
             "most 60, does not begin with a digit, nor with pg_."
         )
-    if "\0" in names["tenant"] or any(names.get(key, value) != value for key, value in pairs):
+    is_ambiguous = any(names.get(key, value) != value for key, value in pairs)  # as in "tenant=a&tenant=b"
+    if is_ambiguous or "\0" in names["tenant"]:
         raise InvalidInputError("The URL of an index has one index= and one tenant=, without NUL.")
     # "key=value" as it was given, percent-encoded, with its decoded key
     parameters = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
     shown = "&".join(parameter for parameter, key in parameters if key not in _SECRET_KEYS)
     for_libpq = "&".join(parameter for parameter, key in parameters if key not in _DEFAULTS)
-    user, password, at = url["user"] or "", url["password"] or "", "" if url["user"] is None else "@"
+    user, password = url["user"] or "", url["password"] or ""
+    at = "" if url["user"] is None else "@"
     server = url["server"] + url["database"]  # below, "?" comes only before parameters
     return PostgresLocation(
-        f"postgresql://{user}{at}{server}{shown and '?' + shown}",
-        f"postgresql://{user}{password}{at}{server}{for_libpq and '?' + for_libpq}",
-        names["index"],
-        names["tenant"],
+        url=f"postgresql://{user}{at}{server}{shown and '?' + shown}",
+        conninfo=f"postgresql://{user}{password}{at}{server}{for_libpq and '?' + for_libpq}",
+        index=names["index"],
+        tenant=names["tenant"],
     )
