@@ -32,7 +32,7 @@ _VISITS_PER_ROW = 20
 _MARGIN = 0.0025  # above what half precision changes in the difference of two cosines
 _FIRST_PAGE, _PAGE = 100, 5000  # rows that are read together
 # of the vectors written after a generation: those that `nearest` lacks, or has of another model or generation
-_LACKING = (
+_FROM_OUTDATED = (
     "FROM vectors v LEFT JOIN nearest l USING (tenant, n) "
     "WHERE (l.model, l.generation) IS DISTINCT FROM (%s, v.generation) AND v.generation > %s"
 )
@@ -73,10 +73,11 @@ class PostgresVectorLeg:
         """Report how many rows of the searched table ``nearest`` are missing, or differ from the store's vectors."""
         if state.dimension is None:
             return
-        query = f"SELECT count(*) FILTER (WHERE l.n IS NULL), count(*) {_LACKING} AND length(v.vector) = %s"
+        # vectors of another length are not copied; the check of the store reports them
+        query = f"SELECT count(*) - count(l.n), count(l.n) {_FROM_OUTDATED} AND length(v.vector) = %s"
         values = (_model_key(state), NO_GENERATION, 4 * state.dimension)
-        missing, wrong = connection.native.execute(query, values).fetchone()  # wrong: with the missing
-        for count, problem in ((missing, "missing from"), (wrong - missing, "not what was written in")):
+        missing, different = connection.native.execute(query, values).fetchone()
+        for count, problem in ((missing, "missing from"), (different, "not what was written in")):
             if count:
                 report.problems.append(f"vectors: {count} rows are {problem} the table that is searched")
         report.checked["vector rows"] = connection.execute("SELECT count(*) FROM nearest").fetchone()[0]
@@ -99,7 +100,7 @@ class PostgresVectorLeg:
         if native.execute("SELECT 1 FROM nearest WHERE model = %s LIMIT 1", (model,)).fetchone() is None:
             since = NO_GENERATION  # no row is by this model yet: copy the vectors of all generations
         with native.cursor() as writer, native.cursor("rag_kit_vectors") as reader:
-            query = f"SELECT v.n, v.vector, v.generation {_LACKING} ORDER BY v.n"
+            query = f"SELECT v.n, v.vector, v.generation {_FROM_OUTDATED} ORDER BY v.n"
             reader.execute(query, (model, since), binary=True)
             while page := reader.fetchmany(_PAGE):
                 numbers, rows = decode_vectors([(n, blob) for n, blob, _ in page], size)
@@ -130,7 +131,7 @@ def _nearest_by_graph(
         f"SET LOCAL hnsw.max_scan_tuples = {max(1, _VISITS_PER_ROW * SCANNED)}"
     )
     statement = sql.SQL(
-        "SELECT n, 0 FROM nearest WHERE tenant = {} AND model = {} "
+        "SELECT n, 0 FROM nearest WHERE tenant = {} AND model = {} "  # the distance itself is not needed
         "ORDER BY (unit::halfvec({size})) <#> {}::halfvec({size}) LIMIT {}"
     ).format(tenant, _model_key(state), _vector_literal(query), SCANNED, size=state.dimension)
     with native.transaction(force_rollback=True):  # rolled back, so that the settings end with the block
