@@ -96,24 +96,25 @@ def apply_batch(
     report, generation = WriteReport(), state.generation + 1
     sources = {*batch.whole, *batch.removed_sources}
     _refuse_clashes(connection, batch, sources)
-    parents = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
+    old_parents = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
     # children of documents that are replaced or removed; a child that is written again is not removed below
-    parent_of = dict(select_in(connection, query, [*(row.id for row in batch.parents), *parents]))
+    parent_of = dict(select_in(connection, query, [*(row.id for row in batch.parents), *old_parents]))
     ids = [*batch.removed_ids, *parent_of]
-    chunks = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
-    report.removed, report.parents.removed = list(chunks), list(parents)
-    _delete_chunks(connection, chunks, generation)
-    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in parents.values()])
+    old_chunks = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
+    report.removed, report.parents.removed = list(old_chunks), list(old_parents)
+    _delete_chunks(connection, old_chunks, generation)
+    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in old_parents.values()])
     written = _write_rows(connection, "chunks", batch.rows, report, generation)
     _write_vectors(connection, written, vectors, generation)
     _write_rows(connection, "parents", batch.parents, report.parents, generation)
     # a document whose children alone have changed counts as updated, too
-    changed = {each.row.parent for each in written} | {parent_of[key] for key in chunks if key in parent_of}
+    changed = {each.row.parent for each in written}
+    changed |= {parent_of[key] for key in old_chunks if key in parent_of}
     report.parents.updated += [key for key in report.parents.unchanged if key in changed]
     report.parents.unchanged = [key for key in report.parents.unchanged if key not in changed]
     if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
-        store.set_meta(derived=True)
+        store.set_meta(derived=True)  # from now on, searches leave out what was made of passages
     _write_records(connection, batch)
     if any(changes.added or changes.updated or changes.removed for changes in (report, report.parents)):
         store.set_meta(generation=generation)
