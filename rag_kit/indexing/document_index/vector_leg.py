@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 #: Up to so many rows every row is scored; above, sign bits choose which (decision 0020).
 EXACT_ROWS = 20_000
 _CANDIDATES = 3000  # rows that sign bits choose to be scored, at least
-_PER_HIT = 20  # and so many for each hit that is asked for
-_COSINE = 1.001  # no score of unit vectors is larger
+_CANDIDATES_PER_HIT = 20  # and so many for each hit that is asked for
+_MAX_COSINE = 1.001  # no score of unit vectors is larger, rounding included
 
 
 class VectorView(NamedTuple):
@@ -63,12 +63,12 @@ class VectorLeg(LoadedLeg[VectorView]):
 
     def _read(self, path: Path) -> VectorView:
         file = vectors.open_file(path)
-        nothing = vectors.segment_in_memory([], file.rows.shape[1])
-        return VectorView(file, np.ones(len(file.numbers), bool), nothing)
+        none_later = vectors.segment_in_memory([], file.rows.shape[1])
+        return VectorView(file, np.ones(len(file.numbers), bool), none_later)
 
     def _empty(self, state: IndexState) -> VectorView:
-        nothing = vectors.segment_in_memory([], state.dimension or 0)
-        return VectorView(nothing, np.ones(0, bool), nothing)
+        empty = vectors.segment_in_memory([], state.dimension or 0)
+        return VectorView(empty, np.ones(0, bool), empty)
 
     def _follow(self, view: VectorView, connection: Connection, since: int, state: IndexState) -> VectorView:
         """Return a view in which rows changed after a generation are out of the file, and their vectors in memory."""
@@ -123,7 +123,7 @@ def _nearest(view: VectorView, query: Vectors, k: int, mask: Mask | None) -> tup
         if not len(segment.numbers):
             continue  # that of an empty index has no dimension yet
         positions, cosines = _score_segment(segment, live, query, k, mask)
-        if not (np.abs(cosines) <= _COSINE).all():  # this finds NaN, too, which no comparison is true for
+        if not (np.abs(cosines) <= _MAX_COSINE).all():  # this finds NaN, too, which no comparison is true for
             raise IndexFormatError("The file of vectors is damaged: it holds rows that are no unit vectors.")
         numbers.append(segment.numbers[positions])
         scores.append(cosines)
@@ -135,9 +135,11 @@ def _score_segment(
 ) -> tuple[Numbers, Vectors]:
     """Return positions and cosines of rows that may be among the k nearest, of the live ones that pass the mask."""
     size = len(segment.numbers)
+    # clipped numbers are those of removed rows, which are not live
     allowed = live if mask is None else live & np.take(mask, segment.numbers, mode="clip")
-    allowed_count, enough = int(np.count_nonzero(allowed)), max(_CANDIDATES, _PER_HIT * k)
-    is_large = allowed_count > 2 * enough and size > EXACT_ROWS  # then sign bits choose the rows
+    allowed_count, enough = int(np.count_nonzero(allowed)), max(_CANDIDATES, _CANDIDATES_PER_HIT * k)
+    is_large = allowed_count > 2 * enough and size > EXACT_ROWS
+    # in a large file, sign bits choose the rows
     if is_large and segment.signs is not None and segment.centre is not None:
         bits = vectors.pack_signs(query[None], segment.centre)[:, 0]
         positions = vectors.candidates(segment.signs, bits, enough, allowed)

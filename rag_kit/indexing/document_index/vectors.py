@@ -27,8 +27,8 @@ Vectors = NDArray[np.float32]
 #: Similarities closer than this are ties, which the id decides: sums differ in their last bits with the
 #: number of rows that are multiplied at once.
 TIE = 1e-6
-_ROWS = 16_384  # rows whose bits are counted at a time: they stay in the processor's cache
-_NOWHERE = np.iinfo(np.uint16).max
+_BLOCK = 16_384  # rows whose bits are counted at a time: they stay in the processor's cache
+_MOST_DIFFERENT = np.iinfo(np.uint16).max
 
 
 def unit(vectors: Vectors) -> Vectors:
@@ -82,14 +82,14 @@ def candidates(
     """Return the positions of the ``min_count`` allowed rows whose bits differ least from the query's, and of ties."""
     words, count = signs.shape  # as of `pack_signs`; the query has shape (words,)
     differences = np.zeros(count, np.uint16)  # in how many bits each row differs
-    differing, bits = np.empty(_ROWS, np.uint64), np.empty(_ROWS, np.uint8)  # buffers
-    for start in range(0, count, _ROWS):
-        totals = differences[start : start + _ROWS]
+    differing, bit_counts = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)  # buffers
+    for start in range(0, count, _BLOCK):
+        totals = differences[start : start + _BLOCK]
         size = len(totals)
         for word in range(words):
-            np.bitwise_xor(signs[word, start : start + _ROWS], query[word], out=differing[:size])
-            totals += np.bitwise_count(differing[:size], out=bits[:size])
-    np.putmask(differences, ~allowed, _NOWHERE)  # further than any row can be
+            np.bitwise_xor(signs[word, start : start + _BLOCK], query[word], out=differing[:size])
+            totals += np.bitwise_count(differing[:size], out=bit_counts[:size])
+    np.putmask(differences, ~allowed, _MOST_DIFFERENT)  # more than any row can be
     limit = np.partition(differences, min_count - 1)[min_count - 1]
     return np.flatnonzero(differences <= limit)
 
@@ -139,7 +139,7 @@ def decode_vectors(stored: Iterable[tuple[Any, bytes]], dimension: int) -> tuple
 
 
 def segment_in_memory(blocks: Blocks, dimension: int) -> VectorSegment:
-    """Make a segment in memory of blocks of vectors with their row numbers, which are all different."""
+    """Make a segment in memory of blocks of vectors with their row numbers (no number twice, in any order)."""
     filled = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
     filled += [block for block in blocks if len(block[0])]  # an empty block may have another dimension
     numbers, rows = (np.concatenate(arrays) for arrays in zip(*filled, strict=True))
