@@ -209,13 +209,12 @@ def family_rows(
 
 
 def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
-    """Yield the rows of a document's children, each with its place and the spans above it."""
+    """Yield the rows of a document's children, each with its place and the span that holds it, if any."""
     inherited: dict[str, Any] = json.loads(parent.metadata)
     shift = offset_in_source(inherited, len(parent.text))
-    for key in ("start", "end"):
+    for key in ("start", "end"):  # those of the document
         inherited.pop(key, None)
-    # how many children lie in each span
-    leaves = Counter((child.span.start, child.span.end) for child in family.children if child.span)
+    leaves = Counter((child.span.start, child.span.end) for child in family.children if child.span)  # by span
     occurrences: Counter[str] = Counter()  # by text
     for ordinal, child in enumerate(family.children):
         start, end = child.start, child.end
@@ -230,12 +229,12 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
         key = chunk_id(f"child\0{parent.id}", child.text, occurrences[child.text])
         occurrences[child.text] += 1
         row = make_row(f"A child of {parent.id!r}", key, parent.source, ordinal, child.text, metadata)
-        spans = [span._replace(leaves=leaves[span.start, span.end]) for span in [child.span] if span]
-        yield row._replace(parent=parent.id, place=json.dumps([start, end, spans]))
+        span = child.span and child.span._replace(leaves=leaves[child.span.start, child.span.end])
+        yield row._replace(parent=parent.id, place=json.dumps([start, end, [span] if span else []]))
 
 
 def offset_in_source(metadata: dict[str, Any], length: int) -> int:
-    """Return where a document of some length, a verbatim span of its source, begins there by its metadata; else 0."""
+    """Return a document's offset in its source: metadata ``start``, or 0 if ``end`` is not ``length`` behind it."""
     start, end = metadata.get("start"), metadata.get("end")
     return start if type(start) is int and type(end) is int and end - start == length and start >= 0 else 0
 
