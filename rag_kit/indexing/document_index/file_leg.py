@@ -26,9 +26,8 @@ class FileLeg(ABC):
     kind: ClassVar[str]  # how the names of its files begin
     tables: ClassVar[tuple[str, str]]  # whose generations say what changed, and what was removed
     made_by: ClassVar[str] = ""  # field of the state that names the model or encoder, if there is one
-    waits_for: str = (
-        ""  # what was not given to this process; until a writer has it, the leg stays as it was saved
-    )
+    #: What was not given to this process; until a writer has it, the leg stays as it was saved.
+    waits_for: str = ""
 
     def _is_empty(self, state: IndexState) -> bool:
         """Tell whether an index has nothing for the leg to derive."""
@@ -80,10 +79,10 @@ class FileLeg(ABC):
         prefix = self._prefix(state)
         paths = {path.stem.removeprefix(prefix): path for path in self._folder.glob(f"{prefix}*.index")}
         files = [(int(name), path) for name, path in paths.items() if name.isdecimal()]
-        return sorted((each for each in files if each[0] <= state.generation), reverse=True)
+        return sorted([(saved, path) for saved, path in files if saved <= state.generation], reverse=True)
 
     def _saved_generation(self, state: IndexState) -> int:
-        """Return the generation of the newest file that the store's changes still lead on from; else NO_GENERATION."""
+        """Return the newest file's generation; NO_GENERATION without a file, or if later removals are forgotten."""
         return next((saved for saved, _ in self.readable(state) if saved >= state.floor), NO_GENERATION)
 
     def _is_recent(self, connection: Connection, state: IndexState) -> bool:

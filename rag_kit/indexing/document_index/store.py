@@ -144,10 +144,11 @@ class Store(ABC):
     def check_leg(self, name: str, state: IndexState) -> None:
         """Raise InvalidInputError where an index lacks a leg."""
         if name not in ("keyword", *state.legs):
+            legs = [*state.legs, name]
             raise InvalidInputError(
                 # the name alone: a retriever may note this, and notes leave with answers
-                f"The index {self.location.name!r} has no {name} leg. Add it: DocumentIndex.open(..., mode='w', legs="
-                f"{[*state.legs, name]!r}), or rag-kit ingest PATH --index DIR --legs {','.join([*state.legs, name])}."
+                f"The index {self.location.name!r} has no {name} leg. Add it: DocumentIndex.open(..., mode='w', "
+                f"legs={legs!r}), or rag-kit ingest PATH --index DIR --legs {','.join(legs)}."
             )
 
     @abstractmethod

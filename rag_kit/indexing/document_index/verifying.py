@@ -32,9 +32,9 @@ def verify(store: Store) -> IndexReport:
             [(number,)] = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
             if number or table == "chunks":
                 report.checked[table] = number
-            if damaged := list(_damaged_rows(connection, table)):
+            if ids := [row.id for _, row in _damaged_rows(connection, table)]:
                 report.problems.append(
-                    f"store: {len(damaged)} rows of {table} are not what was written, for example {damaged[0][1].id}; "
+                    f"store: {len(ids)} rows of {table} are not what was written, for example {ids[0]}; "
                     "repair forgets their files, and the next ingest reads them again"
                 )
         if state.embedding is not None:

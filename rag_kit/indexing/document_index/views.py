@@ -60,20 +60,20 @@ class PostingsView:
 
     def _best(self, terms: Terms, k: int, where: Filter | None, ids_only: bool) -> Scored:
         """Return the k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
-        # a finished state, which no writer changes; only the k that are returned become documents
-        view = self._index.current()
+        view = self._index.current()  # a finished state, which no writer changes
         passes = passes_of(where)
         fetch = k + _TIES
         while True:
             positions, scores = view.top(terms, fetch, passes)
+            # done if these are all, or if the last one scores too low for a tie with the k-th
             if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
                 break
-            fetch *= 4  # the last one fetched ties with the k-th best, so there may be further ties
+            fetch *= 4
         ids = [view.rows[position].key for position in positions.tolist()]
         steps = np.rint(scores.astype(np.float64) / TIE).tolist()
         best = sorted(range(len(ids)), key=lambda hit: (-steps[hit], ids[hit]))[:k]
-        by_id = [ids[hit] for hit in best]
-        documents = documents_of_ids(by_id) if ids_only else view.documents(positions[best].tolist())
+        best_ids = [ids[hit] for hit in best]
+        documents = documents_of_ids(best_ids) if ids_only else view.documents(positions[best].tolist())
         return list(zip(documents, scores[best].tolist(), strict=True))
 
 

@@ -62,10 +62,7 @@ class WritableIndex(ReadableIndex):
         return report
 
     def sync(
-        self,
-        documents: Sequence[Document] | Sequence[Family],
-        *,
-        ids: Sequence[str] | None = None,
+        self, documents: Sequence[Document] | Sequence[Family], *, ids: Sequence[str] | None = None
     ) -> WriteReport:
         """Make the index hold exactly these documents of their sources.
 
@@ -130,7 +127,7 @@ class WritableIndex(ReadableIndex):
         """Return the embedded texts of rows that have no vector in the store yet, by their hash."""
         if self.embeddings is None or not rows:
             return {}
-        self.add_vectors()  # does nothing but in an index that had no embedding model before
+        self.add_vectors()  # if this is the first model of the index, its chunks need vectors, too
         with self._store.reading_uncommitted() as connection:
             known = vectors_by_hash(connection, {row.hash for row in rows})
         return _texts_without_vector(rows, known)
@@ -139,7 +136,7 @@ class WritableIndex(ReadableIndex):
         """Write a batch in one transaction; ``made`` are the vectors made for it, the store has the others."""
         with self._store.writing() as connection:
             state = self._store.state(connection)
-            batch.check(batch)
+            batch.check(batch)  # takes out what others have overtaken
             if batch.rows:  # another process may have made vectors by another model
                 check_model(self.folder, state.embedding, self._embedding_name, writing=True)
             embedded, vectors = len(made), dict[bytes, bytes]()
