@@ -17,7 +17,7 @@ from rag_kit.indexing.bm25.parameters import check_ids, check_k
 from rag_kit.indexing.bm25.view import Hits
 from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
-from rag_kit.indexing.document_index.rows import FamilyView, documents_of_ids, read_documents
+from rag_kit.indexing.document_index.rows import FamilyView, read_documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import decode_vectors
@@ -191,10 +191,8 @@ class ReadableIndex:
             where = passage_filter(filter, state.derived)
             unit_query = query_vector(query, state.dimension)
             hits = self._store.vectors.search(connection, state, unit_query, k, where)
-            if ids_only:
-                return list(zip(documents_of_ids(key for key, _ in hits), [s for _, s in hits], strict=True))
-            rows = read_documents(connection, [key for key, _ in hits])
-        return [(rows[key], score) for key, score in hits if key in rows]
+            documents = read_documents(connection, [key for key, _ in hits], ids_only=ids_only)
+        return [(documents[key], score) for key, score in hits if key in documents]
 
     def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:
         """Raise an error unless the index has vectors by the model it was opened with; a text needs that model."""

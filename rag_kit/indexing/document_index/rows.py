@@ -130,8 +130,12 @@ def document(key: str, text: str, metadata: str) -> Document:
     return Document(id=key, page_content=text, metadata=json.loads(metadata))
 
 
-def read_documents(connection: Connection, ids: Sequence[str], table: str = "chunks") -> dict[str, Document]:
-    """Return documents of a table by id; what is not there is left out."""
+def read_documents(
+    connection: Connection, ids: Sequence[str], table: str = "chunks", *, ids_only: bool = False
+) -> dict[str, Document]:
+    """Return documents of a table by id; what is not there is left out. With ``ids_only`` nothing is read."""
+    if ids_only:
+        return dict(zip(ids, documents_of_ids(ids), strict=True))
     query = f"SELECT id, text, metadata FROM {table} WHERE id IN ({{}})"
     return {row[0]: document(*row) for row in select_in(connection, query, ids)}
 

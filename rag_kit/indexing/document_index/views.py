@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
 Scored: TypeAlias = "list[tuple[Document, float]]"
-_TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
+TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
 
 class PostingsView:
@@ -62,7 +62,7 @@ class PostingsView:
         """Return the k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
         view = self._index.current()  # a finished state, which no writer changes
         passes = passes_of(where)
-        fetch = k + _TIES
+        fetch = k + TIES
         while True:
             positions, scores = view.top(terms, fetch, passes)
             # done if these are all, or if the last one scores too low for a tie with the k-th

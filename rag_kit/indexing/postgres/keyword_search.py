@@ -23,10 +23,10 @@ from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.spelling import correct
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Hits, Terms
-from rag_kit.indexing.document_index.rows import documents_of_ids, read_documents
+from rag_kit.indexing.document_index.rows import read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION, IndexState
 from rag_kit.indexing.document_index.vectors import TIE, Numbers
-from rag_kit.indexing.document_index.views import KeywordView, Scored
+from rag_kit.indexing.document_index.views import TIES, KeywordView, Scored
 from rag_kit.indexing.postgres.connection import PostgresConnection, filter_rows
 from rag_kit.indexing.searched import passage_filter
 from rag_kit.text.analysis import TERMS_VERSION
@@ -38,8 +38,7 @@ COUNT_BITS, LENGTH_BITS = 24, 26  # with the 13 of a position below 2**63: numpy
 POSITION_SHIFT = COUNT_BITS + LENGTH_BITS
 MAX_COUNT, MAX_LENGTH = (1 << COUNT_BITS) - 1, (1 << LENGTH_BITS) - 1
 
-_TIES = 20  # further hits to look at, so that equal scores are ordered by id
-_FILTERED_FACTOR = 8  # times as many where a filter may leave some out
+_FILTERED_FACTOR = 8  # so many times as many hits are looked at where a filter may leave some out
 
 
 class TermPostings(NamedTuple):
@@ -157,7 +156,7 @@ def best_hits(
     The filter is tried on the best-scored documents first, and on four times as many if too few of those pass. So the
     cost grows with the number of documents that the filter rejects, not with the number of hits.
     """
-    fetch = (k + _TIES) * (_FILTERED_FACTOR if where else 1)
+    fetch = (k + TIES) * (_FILTERED_FACTOR if where else 1)
     is_tested, hits = np.zeros(len(scores), bool), list[tuple[str, float]]()
     while True:
         fetch_all = fetch >= len(scores)
@@ -217,11 +216,7 @@ class PostgresKeywordView(KeywordView):
         with self._store.reading() as connection:
             numbers, scores = score_all(TermTables(connection, self._leg), terms)
             hits = best_hits(connection.native, numbers, scores, k, where)
-            keys = [key for key, _ in hits]
-            if ids_only:
-                documents = dict(zip(keys, documents_of_ids(keys), strict=True))
-            else:
-                documents = read_documents(connection, keys)
+            documents = read_documents(connection, [key for key, _ in hits], ids_only=ids_only)
         return [(documents[key], score) for key, score in hits]
 
     def spread(
