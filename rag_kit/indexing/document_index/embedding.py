@@ -12,13 +12,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.pool import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
 from rag_kit.indexing.document_index.rows import text_hash
-from rag_kit.indexing.document_index.state import (
-    Connection,
-    IndexState,
-    in_groups,
-    select_in,
-    upsert_statement,
-)
+from rag_kit.indexing.document_index.state import Connection, IndexState, select_in, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import vectors_by_hash
@@ -27,11 +21,11 @@ from rag_kit.models.clients import check_embeddings, embed_documents
 from rag_kit.models.runnables import connections_of
 
 EMBED_BATCH = 512
-_REQUESTS = 4  # to an endpoint at a time
+_DEFAULT_REQUESTS = 4  # to an endpoint at a time
 _NEXT = "next_vectors"  # table of a new model's vectors, until they replace those in the table "vectors"
 #: Condition for next vectors that are those of the present texts: a changed chunk keeps that of its former text.
 _IS_CURRENT = f"EXISTS (SELECT 1 FROM chunks c WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
-_FROM_CHUNKS_WITHOUT = "FROM chunks c LEFT JOIN {} v USING (n) WHERE v.n IS NULL"
+_FROM_LACKING = "FROM chunks c LEFT JOIN {} v USING (n) WHERE v.n IS NULL"
 
 
 def name_of(embeddings: Embeddings) -> str:
@@ -94,19 +88,21 @@ def embed_ahead(
 def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
     """Return how many batches a model is given at a time: several only over connections, or by workers."""
     if connections_of(embeddings):
-        return max_concurrency or _REQUESTS
+        return max_concurrency or _DEFAULT_REQUESTS
     return int(getattr(embeddings, "concurrent_batches", 1))
 
 
 def _batches_of(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[dict[bytes, str], bool]]:
-    """Cut groups into batches of `EMBED_BATCH`; yield each with whether it is the last of its group (maybe empty)."""
+    """Cut groups into batches of `EMBED_BATCH`; yield each with whether it ends its group. An empty group has one."""
     for group in groups:
-        batches = list(in_groups(group.items(), EMBED_BATCH)) or [[]]
-        yield from ((dict(texts), number == len(batches)) for number, texts in enumerate(batches, 1))
+        texts = list(group.items())
+        for start in range(0, max(1, len(texts)), EMBED_BATCH):
+            end = start + EMBED_BATCH
+            yield dict(texts[start:end]), end >= len(texts)
 
 
 def check_vectors(answer: Sequence[Sequence[float]] | Vectors, count: int) -> Vectors:
-    """Return a model's answer as an array of shape (count, dimension); raise ModelOutputError if it is none."""
+    """Return a model's answer as an array of shape (count, dimension); raise ModelOutputError for any other answer."""
     try:
         array = np.asarray(answer, dtype="<f4")
     except (ValueError, TypeError):  # its text would quote what the model gave
@@ -163,8 +159,8 @@ class Filling:
         with self._store.write_lock:
             while lacking := self._begin_or_finish(written=done > 0):
                 total = done + lacking
-                for texts, chunks in self._fill():
-                    embedded, done = embedded + texts, done + chunks
+                for text_count, chunk_count in self._fill():
+                    embedded, done = embedded + text_count, done + chunk_count
                     if progress is not None:
                         progress(done, max(total, done))
         return embedded
@@ -180,8 +176,7 @@ class Filling:
             is_new_model = table == _NEXT
             if is_new_model:
                 self._delete_outdated(connection, state)
-            query = f"SELECT count(*) {_FROM_CHUNKS_WITHOUT.format(table)}"
-            [(lacking,)] = connection.execute(query).fetchall()
+            [(lacking,)] = connection.execute(f"SELECT count(*) {_FROM_LACKING.format(table)}").fetchall()
             if lacking:
                 return int(lacking)
             if is_new_model:
@@ -196,8 +191,8 @@ class Filling:
         connection.execute("DELETE FROM vectors")
         connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
         connection.execute(f"DELETE FROM {_NEXT}")
-        facts = {"embedding": self._name, "dimension": dimension}
-        self._store.set_meta(**facts, next_embedding=None, next_dimension=None)
+        self._store.set_meta(embedding=self._name, dimension=dimension)
+        self._store.set_meta(next_embedding=None, next_dimension=None)
 
     def _delete_outdated(self, connection: Connection, state: IndexState) -> None:
         """Delete the next vectors of another model, or of chunks that were changed since they were made."""
@@ -215,11 +210,10 @@ class Filling:
             with self._store.reading_uncommitted() as connection:
                 state = self._store.state(connection)
                 table = self._table(state)
-                columns = "c.n, c.hash, c.text, c.metadata"
-                query = f"SELECT {columns} {_FROM_CHUNKS_WITHOUT.format(table)} AND c.n > ?"
+                query = f"SELECT c.n, c.hash, c.text, c.metadata {_FROM_LACKING.format(table)} AND c.n > ?"
                 rows = connection.execute(f"{query} ORDER BY c.n LIMIT {size}", (last,)).fetchall()
                 usable = f"(SELECT * FROM {_NEXT} WHERE {_IS_CURRENT})" if table == _NEXT else table
-                known = vectors_by_hash(connection, {row[1] for row in rows}, usable)
+                known = vectors_by_hash(connection, {digest for _, digest, *_ in rows}, usable)
             if not rows:
                 return
             texts = {n: embedded_row(text, metadata) for n, _, text, metadata in rows}
