@@ -18,12 +18,9 @@ from rag_kit.indexing.searched import searched_text
 from rag_kit.text.analysis import TERMS_VERSION
 
 _PAGE = 5000  # chunks that are analysed and written together
-#: A problem, and the query for the rows that have it.
 _DIFFERENCES = {
-    "are missing": "SELECT id FROM chunks c WHERE NOT EXISTS "
-    "(SELECT 1 FROM {leg}_documents d WHERE d.n = c.n)",
-    "should be gone": "SELECT n FROM {leg}_documents d WHERE NOT EXISTS "
-    "(SELECT 1 FROM chunks c WHERE c.n = d.n)",
+    "are missing": "SELECT id FROM chunks LEFT JOIN {leg}_documents d USING (tenant, n) WHERE d.n IS NULL",
+    "should be gone": "SELECT n FROM {leg}_documents LEFT JOIN chunks c USING (tenant, n) WHERE c.n IS NULL",
 }
 # the last is 0 where each term of each document has a posting
 _SUMS = f"""
