@@ -88,20 +88,18 @@ class PostgresStore(Store):
 
     def _make_statements(self, types: str) -> None:
         """Make the SQL that begins transactions to read and to write, sent at once; ``types`` is pgvector's schema."""
-        location = self.location
+        index, tenant = self.location.index, self.location.tenant
         # without JIT, for compiling a search takes longer than running it
         settings = sql.SQL(
             "SET LOCAL search_path = {}, {}; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
-        ).format(sql.Identifier(location.index), sql.Identifier(types), location.tenant)
-        key = hashlib.sha256(f"{location.index}\0{location.tenant}".encode()).digest()[:8]
+        ).format(sql.Identifier(index), sql.Identifier(types), tenant)
+        key = hashlib.sha256(f"{index}\0{tenant}".encode()).digest()[:8]
         # lock_timeout is in ms, below 2**31; 0 would wait for ever
         turn = sql.SQL("SET LOCAL lock_timeout = {}; SELECT pg_advisory_xact_lock({})").format(
             int(min(self._wait * 1000 + 1, 2**31 - 1)), int.from_bytes(key, signed=True)
         )
         # asked in each transaction, for a role may get BYPASSRLS at any time; null where there are no tables yet
-        self._ask_rls = sql.SQL("SELECT row_security_active(to_regclass({}))").format(
-            f"{location.index}.meta"
-        )
+        self._ask_rls = sql.SQL("SELECT row_security_active(to_regclass({}))").format(f"{index}.meta")
         begin_read = sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         begin_write = sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED")
         self._begin_read = sql.SQL("; ").join([begin_read, settings, self._ask_rls])
@@ -121,7 +119,7 @@ class PostgresStore(Store):
                 )
             facts = {"uid": uuid.uuid4().hex, "embedding": access.embedding, "settings": dict(settings)}
             store.set_meta(generation=0, derived=False, terms=TERMS_VERSION, **facts)
-            store._choose_legs(connection, access)
+            store._choose_legs(connection, access.legs or [])
         return store
 
     @classmethod
@@ -135,16 +133,16 @@ class PostgresStore(Store):
             check_model(location, state.embedding, access.embedding, writing=access.check and access.writable)
             if access.legs is not None and access.legs != state.legs:
                 with store.writing() as connection:
-                    store._choose_legs(connection, access)
+                    store._choose_legs(connection, access.legs)
         return store
 
-    def _choose_legs(self, connection: Any, access: Access) -> None:
-        """Make the trigram index in the open transaction if ``access.legs`` names it; remove it if that is empty."""
-        if access.legs:
+    def _choose_legs(self, connection: Any, legs: list[str]) -> None:
+        """Make the trigram index in the open transaction, for ``["trigram"]``; remove it for an empty list."""
+        if legs:
             make_trigram_tables(connection.native)
-            self.set_meta(legs=access.legs)
+            self.set_meta(legs=legs)
             self._trigram.apply(connection, self.state(connection))
-        elif access.legs is not None and self.state(connection).legs:
+        elif self.state(connection).legs:
             self.set_meta(legs=[])
             self._trigram.clear(connection)
 
