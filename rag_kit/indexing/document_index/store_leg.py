@@ -12,7 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -25,15 +25,12 @@ from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import (
-    NO_GENERATION,
-    Connection,
-    IndexReport,
-    IndexState,
-    in_groups,
-)
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexState, in_groups
 from rag_kit.indexing.document_index.vector_leg import read_changed_numbers, read_numbers
 from rag_kit.indexing.document_index.vectors import Numbers, Vectors, best_by_id, best_with_ties, read_blocks
+
+if TYPE_CHECKING:
+    from rag_kit.indexing.document_index.state import IndexReport
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +208,7 @@ class StoreLeg(FileLeg):
         changed = read_changed_numbers(connection, generation, "vectors")
         removed = read_changed_numbers(connection, generation, "removed")
         self.remove(state)  # no file while the store is being changed
-        # some stores lose rows that are deleted before they are added again; those replace a row when it is added
+        # a store that replaces rows when they are added may lose those that are deleted just before
         unwanted = np.setdiff1d(removed, changed) if self._store.replaces else np.union1d(removed, changed)
         self._store.delete(state, unwanted)
         self._store.add(connection, state, changed)
