@@ -121,7 +121,7 @@ class FolderStore(Store):
                 store._become_writer(access.wait)
                 state = store.state()  # again: before the lock was taken, another writer may have changed it
                 store._remove_leftovers(state)
-            writing = access.check and access.writable
+            writing = access.check and access.writable  # without the check, a writer only repairs
             check_model(folder, state.embedding, access.embedding, writing=writing)
             store._embedding = state.embedding
             store._choose_vector_leg(access.connected)

@@ -245,8 +245,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             self._close(flush=flush)
         except Exception as closing_error:
             if error_class is None:
-                raise
-            # the block's own error goes on
+                raise  # else the block's own error goes on
             logger.warning("After an error, the index could not be brought up to date: %s", closing_error)
 
     def __reduce__(self) -> tuple[Any, ...]:

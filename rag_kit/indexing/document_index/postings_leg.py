@@ -94,8 +94,7 @@ class KeywordLeg(PostingsLeg[BM25Index]):
     def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
         """Return a mask of the rows that pass a filter, by row number; numbers without a row do not pass.
 
-        The filter reads the metadata in memory, which are not in the order of the row numbers; so the position of each
-        row is looked up, once for a view.
+        The metadata in memory are not in the order of the row numbers; the positions are looked up once for a view.
         """
         with self._lock:
             index = self.current(connection, state)

@@ -138,8 +138,7 @@ def _score_segment(
     # clipped numbers are those of removed rows, which are not live
     allowed = live if mask is None else live & np.take(mask, segment.numbers, mode="clip")
     allowed_count, enough = int(np.count_nonzero(allowed)), max(_CANDIDATES, _CANDIDATES_PER_HIT * k)
-    is_large = allowed_count > 2 * enough and size > EXACT_ROWS
-    # in a large file, sign bits choose the rows
+    is_large = allowed_count > 2 * enough and size > EXACT_ROWS  # then sign bits choose the rows
     if is_large and segment.signs is not None and segment.centre is not None:
         bits = vectors.pack_signs(query[None], segment.centre)[:, 0]
         positions = vectors.candidates(segment.signs, bits, enough, allowed)

@@ -112,12 +112,11 @@ class WritableIndex(ReadableIndex):
                 drawn.append((batch, texts))
                 yield texts
 
-        dimension = self._state().dimension
         embedded: Generator[Mapping[bytes, bytes]]
         if self.embeddings is None:
             embedded = ({} for _ in draw_texts())
         else:
-            embedded = embed_ahead(self.embeddings, draw_texts(), dimension, max_concurrency)
+            embedded = embed_ahead(self.embeddings, draw_texts(), self._state().dimension, max_concurrency)
         with closing(embedded):
             for vectors in embedded:
                 batch, _ = drawn.popleft()

@@ -59,12 +59,7 @@ _REFUSALS = {
 
 
 def postgres_sql(sql: str) -> str:
-    """Translate a statement from SQLite's to PostgreSQL's SQL: placeholders, and the few words that differ.
-
-    Example:
-        >>> postgres_sql("SELECT CAST(text AS BLOB) FROM chunks WHERE id = ? AND text NOT LIKE '50%'")
-        "SELECT blob(text) FROM chunks WHERE id = %s AND text NOT LIKE '50%%'"
-    """
+    """Translate a statement from SQLite's to PostgreSQL's SQL: placeholders, and the few words that differ."""
     # keys are unique within a tenant, so conflicts are on (tenant, key)
     sql = sql.replace("%", "%%").replace("?", "%s").replace("ON CONFLICT (", "ON CONFLICT (tenant, ")
     # the shared SQL uses instr as a condition only; PostgreSQL wants a boolean there
