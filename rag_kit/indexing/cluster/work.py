@@ -64,7 +64,7 @@ def _register(client: Any, parts: worker.WorkerParts, run: str) -> None:
         try:
             client.register_plugin(parts, name=run)
             return
-        except ConfigurationError:
+        except ConfigurationError:  # a worker of other versions says so itself
             raise
         except Exception as error:
             if not isinstance(error, OSError) or attempt == _REGISTER_ATTEMPTS:
@@ -82,7 +82,7 @@ class Cluster:
         self._client = client
         self._run = run
         self._address = getattr(client.scheduler, "address", "?")
-        self._numbers = count()
+        self._numbers = count()  # for the keys of tasks
         self._threads, self._counted_at, self._workers_seen_at = 0, 0.0, time.monotonic()
 
     def threads(self) -> int:

@@ -157,7 +157,7 @@ class Filling:
         """Embed until no chunk lacks a vector, for others may write meanwhile; return how many texts were embedded."""
         embedded = done = 0
         with self._store.write_lock:
-            while lacking := self._begin_or_finish(written=done > 0):
+            while lacking := self._begin_or_finish(has_new_vectors=done > 0):
                 total = done + lacking
                 for text_count, chunk_count in self._fill():
                     embedded, done = embedded + text_count, done + chunk_count
@@ -168,7 +168,7 @@ class Filling:
     def _table(self, state: IndexState) -> str:
         return "vectors" if state.embedding == self._name else _NEXT
 
-    def _begin_or_finish(self, *, written: bool) -> int:
+    def _begin_or_finish(self, *, has_new_vectors: bool) -> int:
         """Return how many chunks lack a vector; if none does, let a new model's vectors replace the old ones."""
         with self._store.writing() as connection:
             state = self._store.state(connection)
@@ -181,7 +181,7 @@ class Filling:
                 return int(lacking)
             if is_new_model:
                 self._replace_old_vectors(connection)
-            if is_new_model or written:  # searches find new vectors
+            if is_new_model or has_new_vectors:
                 self._store.set_meta(generation=state.generation + 1)
         return 0
 
@@ -243,6 +243,6 @@ class Filling:
             rows = [(n, vectors[hashes[n]], generation) for n in unchanged]
             connection.executemany(upsert_statement(table, "n", "vector", "generation"), rows)
             if vectors:
-                name = "dimension" if table == "vectors" else "next_dimension"
-                self._store.set_meta(**{name: len(next(iter(vectors.values()))) // 4})  # float32 has 4 bytes
+                field = "dimension" if table == "vectors" else "next_dimension"
+                self._store.set_meta(**{field: len(next(iter(vectors.values()))) // 4})  # float32 has 4 bytes
         return len(unchanged)

@@ -107,6 +107,7 @@ class FileLeg(ABC):
             if not self._is_recent(connection, state):
                 self._save(connection, state, self._file(state, state.generation))
             saved = self._saved_generation(state)
+        # those of older generations, of other models, of an index that was here before
         remove_parts(self._folder.glob(f"{self.kind}-*"), keep=[self._file(state, saved).name])
         return saved
 

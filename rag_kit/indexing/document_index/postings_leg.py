@@ -36,7 +36,7 @@ class PostingsLeg(LoadedLeg[I]):
     def _follow(self, loaded: I, connection: Connection, since: int, state: IndexState) -> I:
         """Add the documents written after a generation to the loaded index, remove those removed, and return it."""
         changed = read_changed_documents(connection, since)
-        query = "SELECT id FROM removed WHERE generation > ?"
+        query = "SELECT id FROM removed WHERE generation > ?"  # an index that was just made has none of them
         removed = [key for (key,) in connection.execute(query, (since,))] if len(loaded) else []
         searched = [searched_text(document.page_content, document.metadata) for document in changed]
         loaded._write(changed, None, replace=True, texts=searched, removed=removed)

@@ -207,7 +207,7 @@ def family_rows(
 ) -> tuple[list[StoredRow], list[StoredRow]]:
     """Return the rows of the families' documents, and those of all their children; equal families count once."""
     parents = document_rows([family.parent for family in families], ids, sources)
-    children = [list(_child_rows(*pair)) for pair in zip(families, parents, strict=True)]
+    children = [list(_child_rows(family, row)) for family, row in zip(families, parents, strict=True)]
     merged = _merge_equal(zip(parents, children, strict=True))
     return [parent for parent, _ in merged], [row for _, rows in merged for row in rows]
 
@@ -251,8 +251,8 @@ class FamilyView:
 
     def places(self, ids: Sequence[str]) -> dict[str, ChildPlace]:
         """Return the places of children by id; ids of other rows, or of none, are left out."""
-        size = "(SELECT count(*) FROM chunks s WHERE s.parent != '' AND s.parent = c.parent)"
-        columns = f"id, parent, ordinal, place, {size}"
+        count_siblings = "(SELECT count(*) FROM chunks s WHERE s.parent != '' AND s.parent = c.parent)"
+        columns = f"id, parent, ordinal, place, {count_siblings}"
         query = f"SELECT {columns} FROM chunks c WHERE parent != '' AND id IN ({{}})"
         places = {}
         for key, parent, ordinal, place, size in select_in(self._connection, query, ids):

@@ -205,7 +205,7 @@ def open_file(path: Path) -> VectorSegment:
 
 
 def _layout(count: int, dimension: int) -> tuple[list[int], int]:
-    """Return the offsets of a file's parts, and its end."""
+    """Return the offsets of a file's parts (rows, numbers, centre, signs), and its end."""
     offsets, end = [], _HEAD.size
     for size in (count * dimension * 4, count * 8, dimension * 4, words_of(dimension) * count * 8):
         offsets.append(-(-end // _ALIGN) * _ALIGN)  # rounded up

@@ -70,7 +70,7 @@ class PostingsView:
                 break
             fetch *= 4
         ids = [view.rows[position].key for position in positions.tolist()]
-        steps = np.rint(scores.astype(np.float64) / TIE).tolist()
+        steps = np.rint(scores.astype(np.float64) / TIE).tolist()  # equal for scores that tie
         best = sorted(range(len(ids)), key=lambda hit: (-steps[hit], ids[hit]))[:k]
         best_ids = [ids[hit] for hit in best]
         documents = documents_of_ids(best_ids) if ids_only else view.documents(positions[best].tolist())

@@ -54,11 +54,9 @@ class WritableIndex(ReadableIndex):
             Which ids were added, updated, unchanged; of families those of the children, the documents' in ``parents``.
         """
         report = self.write(_batch(documents, ids))
-        if replaced := report.replaced_fields | report.parents.replaced_fields:
+        if fields := report.replaced_fields | report.parents.replaced_fields:
             how = "documents without an id replaced those of the same source and text, whose %s differed; give ids="
-            logger.warning(
-                f"{how}, or sources of their own, where both are meant", ", ".join(sorted(replaced))
-            )
+            logger.warning(f"{how}, or sources of their own, where both are meant", ", ".join(sorted(fields)))
         return report
 
     def sync(
@@ -114,7 +112,7 @@ class WritableIndex(ReadableIndex):
 
         embedded: Generator[Mapping[bytes, bytes]]
         if self.embeddings is None:
-            embedded = ({} for _ in draw_texts())
+            embedded = ({} for _ in draw_texts())  # no vectors, but the batches are drawn
         else:
             embedded = embed_ahead(self.embeddings, draw_texts(), self._state().dimension, max_concurrency)
         with closing(embedded):

@@ -38,7 +38,7 @@ class PostgresKeywordLeg:
         self.label, self.analyzer = label, analyzer
 
     def apply(self, connection: Any, state: IndexState) -> int:
-        """Index the chunks written or removed since this index part was last updated; return its generation now."""
+        """Index the chunks written or removed since the leg was last updated; return its generation now."""
         native, tables = connection.native, TermTables(connection, self.label)
         check_version(state)
         total = tables.counts()
