@@ -32,7 +32,7 @@ class VectorView(NamedTuple):
 
     file: VectorSegment  # empty where there is none
     live: NDArray[np.bool_]  # which rows of the file are not replaced or removed since, shape (n,)
-    rest: VectorSegment  # in memory
+    later: VectorSegment  # in memory, of rows that were written later than the file
 
 
 class VectorLeg(LoadedLeg[VectorView]):
@@ -75,10 +75,10 @@ class VectorLeg(LoadedLeg[VectorView]):
         changed = read_changed_numbers(connection, since, *self.tables)
         if not len(changed):
             return view
-        file, live, rest = view
+        file, live, later = view
         live = live & ~np.isin(file.numbers, changed)
-        is_kept, dimension = ~np.isin(rest.numbers, changed), state.dimension or 0
-        kept = (rest.numbers[is_kept], rest.rows[is_kept])
+        is_kept, dimension = ~np.isin(later.numbers, changed), state.dimension or 0
+        kept = (later.numbers[is_kept], later.rows[is_kept])
         blocks = [*vectors.read_blocks(connection, changed, dimension), kept]
         return VectorView(file, live, vectors.segment_in_memory(blocks, dimension))
 
@@ -119,7 +119,7 @@ def _nearest(view: VectorView, query: Vectors, k: int, mask: Mask | None) -> tup
     """Return row numbers and cosines of the k nearest rows, and of those that tie with the k-th, in no order."""
     numbers: list[Numbers] = [np.empty(0, np.int64)]
     scores: list[Vectors] = [np.empty(0, np.float32)]
-    for segment, live in ((view.file, view.live), (view.rest, np.ones(len(view.rest.numbers), bool))):
+    for segment, live in ((view.file, view.live), (view.later, np.ones(len(view.later.numbers), bool))):
         if not len(segment.numbers):
             continue  # that of an empty index has no dimension yet
         positions, cosines = _score_segment(segment, live, query, k, mask)
