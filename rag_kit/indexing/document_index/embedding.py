@@ -33,6 +33,7 @@ def name_of(embeddings: Embeddings) -> str:
     from rag_kit.models.embedding import embedding_name
 
     check_embeddings(embeddings)
+    # a model that asks workers (`ClusterEmbeddings`) has the name of the one that these use
     return getattr(embeddings, "recorded_as", None) or embedding_name(embeddings)
 
 

@@ -178,8 +178,8 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     if not path.exists():  # made here, so that nobody but its owner can read it
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     connection = _connect(path, "mode=rw")
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA journal_mode=WAL")  # so that others can read while this writes
+    connection.execute("PRAGMA synchronous=FULL")  # what was committed survives a power failure
     connection.executescript(_SCHEMA)
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('uid', ?)", (json.dumps(uuid.uuid4().hex),))
     return connection

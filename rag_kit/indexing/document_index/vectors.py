@@ -188,7 +188,7 @@ def open_file(path: Path) -> VectorSegment:
         # a file shorter than the head is filled up with zeros, which are no magic number
         magic, count, dimension, digest = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
         length = os.fstat(file.fileno()).st_size
-        if magic != _MAGIC or max(count, dimension) > length:
+        if magic != _MAGIC or max(count, dimension) > length:  # more rows or numbers than bytes
             raise IndexFormatError(f"{path} is no file of vectors, or its beginning is damaged.")
         offsets, size = _layout(count, dimension)
         if length != size:

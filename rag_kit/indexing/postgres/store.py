@@ -188,7 +188,7 @@ class PostgresStore(Store):
 
         ``answer`` is the result of ``self._ask_rls``: whether row-level security restricts the role.
         """
-        if answer.fetchone() != (False,):
+        if answer.fetchone() != (False,):  # restricted, or null: no tables yet
             return
         if self.location.tenant or answer.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
             raise InvalidInputError(
