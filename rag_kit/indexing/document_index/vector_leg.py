@@ -96,9 +96,9 @@ class VectorLeg(LoadedLeg[VectorView]):
             return
         self.check_saved(connection, state, report)
         try:
-            generation, path = next(iter(self.readable(state)))
+            generation, path = self.readable(state)[0]
             file = vectors.open_file(path)
-        except (StopIteration, FileNotFoundError):
+        except (IndexError, FileNotFoundError):
             return  # lost, or a writer has just put one of a later state in its place
         except (IndexFormatError, OSError) as error:
             report.problems.append(f"vectors: {error}")

@@ -71,7 +71,7 @@ def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
     With zero for the centre, vectors that share a part would have mostly equal signs. Searches read word after word.
     """
     bits = np.packbits(rows > centre, axis=1)
-    padded = np.zeros((len(rows), words_of(rows.shape[1]) * 8), np.uint8)
+    padded = np.zeros((len(rows), words_of(rows.shape[1]) * 8), np.uint8)  # to whole words of 8 bytes
     padded[:, : bits.shape[1]] = bits
     return np.ascontiguousarray(padded.view(np.uint64).T)
 

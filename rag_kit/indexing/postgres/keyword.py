@@ -81,8 +81,8 @@ class PostgresKeywordLeg:
             report.problems.append(f"{self.label}: {error}")
         total = TermTables(connection, self.label).counts()
         for problem, query in _DIFFERENCES.items():
-            if rows := native.execute(query.format(leg=self.label)).fetchall():
-                report.problems.append(f"{self.label}: {len(rows)} rows {problem}, for example {rows[0][0]}")
+            if keys := [key for (key,) in native.execute(query.format(leg=self.label))]:
+                report.problems.append(f"{self.label}: {len(keys)} rows {problem}, for example {keys[0]}")
         sums = native.execute(_SUMS.format(leg=self.label)).fetchone()
         # the generation is -1 as long as nothing was indexed, which fits a store of generation 0
         if sums != (total.documents, total.tokens, 0) or max(total.generation, 0) != state.generation:
