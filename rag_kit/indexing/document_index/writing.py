@@ -94,7 +94,7 @@ def apply_batch(
     `vectors` has the vector of each row, by the hash of the row's embedded text; empty for an index without vectors.
     """
     report, generation = WriteReport(), state.generation + 1
-    sources = {*batch.whole, *batch.removed_sources}
+    sources = {*batch.whole, *batch.removed_sources}  # of rows to remove, unless they are written anew
     _refuse_clashes(connection, batch, sources)
     old_parents = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
