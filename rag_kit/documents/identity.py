@@ -75,27 +75,27 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
         [doc.id or id_of_text.get(doc.page_content) or f"text:{doc.page_content}" for doc in ranking]
         for ranking in rankings
     ]
-    if len({doc.id for doc in with_ids}) == len(id_of_text):
+    if len({(doc.page_content, doc.id) for doc in with_ids}) == len(id_of_text):
         return keys  # no text has two ids
     first_id = _ids_of_same_chunks(rankings)
     return [[first_id.get(key, key) for key in ranking] for ranking in keys]
 
 
 def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
-    """Map UUIDs, which stores make up, to the first id of the same chunk: same text, metadata that agree."""
-    repeated: set[str] = set()  # texts that one list has under several ids
+    """Map UUIDs, which stores make up, to the first UUID of the same chunk: same text, metadata that agree."""
+    repeated: set[str] = set()  # texts that one list has under several ids: they are chunks of their own
     for ranking in rankings:
         texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
         repeated.update(text for text, count in texts.items() if count > 1)
     first_of_text: dict[str, Document] = {}
     first_id: dict[str, str] = {}
     for doc in chain.from_iterable(rankings):
-        first = first_of_text.setdefault(doc.page_content, doc)
-        if doc.id == first.id or doc.page_content in repeated or not _UUID.fullmatch(doc.id or ""):
+        if not doc.id or not _UUID.fullmatch(doc.id) or doc.page_content in repeated:
             continue
+        first = first_of_text.setdefault(doc.page_content, doc)
         shared_keys = doc.metadata.keys() & first.metadata.keys() - {"rag_kit"}
         agree = all(doc.metadata[key] == first.metadata[key] for key in shared_keys)
-        if agree and doc.id and first.id and _UUID.fullmatch(first.id):
+        if agree and first.id and first.id != doc.id:
             first_id[doc.id] = first.id
     return first_id
 
@@ -167,7 +167,7 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
         return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
-    if isinstance(value, str):
+    if isinstance(value, str):  # of a subclass, such as an enumeration, whose own str() may be another text
         return str.__str__(value)
     if isinstance(value, int):
         return int(value)

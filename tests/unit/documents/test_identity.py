@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 from langchain_core.documents import Document
 
@@ -27,6 +29,17 @@ def test_text_without_id_joins_the_same_text_with_id() -> None:
     """Across lists, a text without an id is the document with that text and an id."""
     lists = [[Document("x"), Document("y")], [Document("y", id="7"), Document("z", id="8")]]
     assert document_keys(lists) == [["text:x", "7"], ["7", "8"]]
+
+
+def test_uuids_of_one_text_are_one_document_beside_other_copies() -> None:
+    """Two stores' UUIDs are one document, also where a first list has the text without an id, or with a given id."""
+    first, second = str(uuid4()), str(uuid4())
+    copies = [[Document("x", id=first)], [Document("x", id=second)]]
+    assert document_keys(copies) == [[first], [first]]
+    assert document_keys([[Document("x")], *copies]) == [[first], [first], [first]]
+    assert document_keys([[Document("x", id="7")], *copies]) == [["7"], [first], [first]]
+    # as many ids as texts, and yet a text with two ids
+    assert document_keys([[Document("old", id=first), *copies[0]], copies[1]]) == [[first, first], [first]]
 
 
 def test_lone_surrogates_have_a_hash() -> None:
