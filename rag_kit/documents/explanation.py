@@ -38,12 +38,13 @@ class Explanation:
 
     def __init__(self, documents: Sequence[Document], width: int) -> None:
         records = [get_provenance(doc) for doc in documents]
-        notes = [record.get("notes", []) for record in records]
-        # a note that every document has is about the call, so it is printed once
-        shared = [note for note in notes[0] if all(note in each for each in notes)] if notes else []
-        self._notes = [one_line(note) for note in shared]
+        note_lists = [record.get("notes", []) for record in records]
+        first_notes = note_lists[0] if note_lists else []
+        # a note that every document has is about the call, so it is printed once, below them
+        call_notes = [note for note in first_notes if all(note in notes for notes in note_lists)]
+        self._notes = [one_line(note) for note in call_notes]
         self._rows = [
-            _explain_document(doc, record, position, shared)
+            _explain_document(doc, record, position, left_out=call_notes)
             for position, (doc, record) in enumerate(zip(documents, records, strict=True), start=1)
         ]
         self._width = width
@@ -91,12 +92,12 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
     return Explanation(documents, max(40, width))
 
 
-def _explain_document(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
-    """Describe a document by its provenance record, without shared notes; ``position`` is the rank if it has none."""
+def _explain_document(doc: Document, record: dict[str, Any], position: int, left_out: Sequence[str]) -> _Row:
+    """Describe a document by its provenance, but for some notes; ``position`` is the rank if the record has none."""
     stages = [_describe_stage(stage) for stage in record.get("stages", [])]
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
         stages.append(one_line(f'searched with "{sentence}"'))
-    notes = [one_line(note) for note in record.get("notes", []) if note not in shared]
+    notes = [one_line(note) for note in record.get("notes", []) if note not in left_out]
     if doc.metadata.get(CORRECTED) is True:
         notes.append("the text was corrected by hand")
     rank = one_line(str(position if record.get("rank") is None else record["rank"]))

@@ -26,7 +26,7 @@ def fields_of_filter(where: Filter | None) -> set[str]:
 
     def record(key: str, operator: str, operand: object, negated: bool) -> bool:
         operators_of[key].add(operator)
-        return True
+        return True  # as any clause would do: the translation itself is not used
 
     translate(where, record, lambda word, parts: True)  # calls `record` with each condition
     needed = {key: operators for key, operators in operators_of.items() if "$exists" not in operators}
@@ -34,7 +34,10 @@ def fields_of_filter(where: Filter | None) -> set[str]:
 
 
 def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[set[str], bool]:
-    """Collect the fields of metadata rows until all needed ones were found; also return whether all rows were read."""
+    """Collect the fields of metadata rows, and tell whether all rows were read.
+
+    Reading ends when all ``needed`` fields were found; with none needed, all rows are read.
+    """
     fields: set[str] = set()
     for row in rows:
         for name, value in row.items():
@@ -52,8 +55,8 @@ def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = Tr
     """
     name = min(missing).removesuffix("[]")
     names = sorted(clean_text(field)[:60] for field in known if not field.endswith("[]"))
-    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
-    fields = f" The fields there are: {', '.join(names[:_MAX_LISTED])}{more}."
+    unlisted = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    fields = f" The fields there are: {', '.join(names[:_MAX_LISTED])}{unlisted}."
     if not listed:
         problem = "which no document has (or not as a list, as $contains asks)"
         fields = " The fields there are stay unnamed, since the retriever has a filter of its own."

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 #: A filter for Chroma that no row passes.
 _IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$ne": 0}}]}
-_MAX_INTEGER = 2**63
-_PLAIN_KEY = re.compile(r"[^\W\d][\w-]*", re.ASCII)
-#: Qdrant compares numbers as doubles.
-_MAX_EXACT = 2**53
+#: Chroma keeps whole numbers in 64 bits.
+_MAX_CHROMA_INTEGER = 2**63
+#: Qdrant compares numbers as doubles, which are exact up to here.
+_MAX_QDRANT_INTEGER = 2**53
+#: A key that needs no quotes in a path of Qdrant's, as in ``metadata.year``.
+_UNQUOTED_KEY = re.compile(r"[^\W\d][\w-]*", re.ASCII)
 
 
 def to_chroma(where: Filter | None) -> dict[str, Any] | None:
@@ -40,20 +42,20 @@ def to_chroma(where: Filter | None) -> dict[str, Any] | None:
 def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clause:
     """Translate a condition into Chroma's language; raise FilterError for one that Chroma lacks."""
     values = operand if operator == "$in" else [operand]
-    has_own_key = key.startswith(("#", "chroma:"))
+    is_reserved = key.startswith(("#", "chroma:"))  # for Chroma's own keys
     # the negation of an order would miss rows without the key
     lacks_order = operator in ORDER and (negated or isinstance(operand, str))
-    is_too_large = any(type(value) is int and abs(value) >= _MAX_INTEGER for value in values)
-    if has_own_key or lacks_order or is_too_large or operator in ("$startswith", "$exists"):
+    is_too_large = any(type(value) is int and abs(value) >= _MAX_CHROMA_INTEGER for value in values)
+    if is_reserved or lacks_order or is_too_large or operator in ("$startswith", "$exists"):
         raise _cannot_ask("Chroma", key, f"the negation of {operator}" if negated else operator)
     if operator in ORDER:
         return _chroma_comparison(key, operator, operand)
     if operator == "$contains":
-        items = [operand]
-        if type(operand) in (int, float) and abs(operand) < _MAX_INTEGER and operand == int(operand):
+        items, in_list = [operand], "$not_contains" if negated else "$contains"
+        if type(operand) in (int, float) and abs(operand) < _MAX_CHROMA_INTEGER and operand == int(operand):
             # in Chroma a list of integers does not contain 1.0, nor a list of floats 1
             items = [float(operand), int(operand)]
-        clauses = [{key: {"$not_contains" if negated else operator: item}} for item in items]
+        clauses = [{key: {in_list: item}} for item in items]
     elif len(values) > 1 and all(isinstance(value, str) for value in values):
         return {key: {"$nin" if negated else "$in": values}}
     else:  # Chroma's own $in takes values of one type
@@ -112,19 +114,18 @@ def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: A
     values = operand if operator == "$in" else [operand]
     lacks_operator = operator in ("$exists", "$startswith")
     lacks_order = operator in ORDER and isinstance(operand, str)
-    is_too_large = any(not isinstance(value, str) and abs(value) > _MAX_EXACT for value in values)
+    is_too_large = any(not isinstance(value, str) and abs(value) > _MAX_QDRANT_INTEGER for value in values)
     fits_no_path = '"' in key or "\\" in key or not key.isprintable()
     if lacks_operator or lacks_order or is_too_large or fits_no_path:
         raise _cannot_ask("Qdrant", key, operator)
     # in quotes, dots and brackets in a key are not read as steps of a path
-    name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
+    name = key if _UNQUOTED_KEY.fullmatch(key) else f'"{key}"'
     path = f"{prefix}.{name}" if prefix else name
-    item = f"{path}[]"
-    target = item if operator == "$contains" else path
-    tests = [_qdrant_test(models, target, operator, value) for value in values]
-    clause = models.Filter(should=tests)
+    items_path = f"{path}[]"  # of the items, if the value is a list
+    tested_path = items_path if operator == "$contains" else path
+    clause = models.Filter(should=[_qdrant_test(models, tested_path, operator, value) for value in values])
     if operator != "$contains":  # Qdrant looks into lists too, these operators do not
-        no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=item))
+        no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=items_path))
         clause = models.Filter(must=[clause, no_list])
     return models.Filter(must_not=[clause]) if negated else clause
 

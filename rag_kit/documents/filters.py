@@ -34,8 +34,8 @@ Predicate = Callable[[Mapping[str, Any]], bool]
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$startswith", "$exists")
 ORDER = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 LISTS = (list, tuple, set, frozenset)
-MISSING = object()  # stands for a value that is not a scalar
-_OPERANDS: dict[str, tuple[Any, str]] = {
+MISSING = object()  # what `plain_scalar` returns for a value that is not a scalar
+_OPERAND_TYPES: dict[str, tuple[Any, str]] = {  # and how an error text calls them
     "$in": (LISTS, "a list of values"),
     "$nin": (LISTS, "a list of values"),
     "$exists": (bool, "true or false"),
@@ -173,10 +173,10 @@ def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
             raise FilterError(f"The filter compares with more than {_MAX_VALUES} values. Make it smaller.")
         return leaf(key, operator, operand, negated)
 
-    return _translate({} if where is None else where, False, leaf_within_bound, join)
+    return _translate({} if where is None else where, leaf_within_bound, join, negate=False)
 
 
-def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0) -> Clause:
+def _translate(where: Any, leaf: Leaf, join: Join, *, negate: bool, depth: int = 0) -> Clause:
     """Check and translate a filter, or its negation (``negate``); ``depth`` counts the filters around it."""
     if not isinstance(where, Mapping):
         raise FilterError(
@@ -189,15 +189,15 @@ def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0)
         if key in ("$and", "$or"):
             if not isinstance(value, (list, tuple)) or not value:
                 raise FilterError(f"{key} needs a non-empty list of filters, not {to_plain(value)!r:.80}.")
-            inner = [_translate(part, negate, leaf, join, depth + 1) for part in value]
+            inner = [_translate(part, leaf, join, negate=negate, depth=depth + 1) for part in value]
             # the negation of "and" is "or" of the negations, and the reverse
             word = "and" if (key == "$and") != negate else "or"
             parts.append(join_clauses(word, inner, join))
         elif key == "$not":
-            parts.append(_translate(value, not negate, leaf, join, depth + 1))
+            parts.append(_translate(value, leaf, join, negate=not negate, depth=depth + 1))
         else:
             for operator, operand in _conditions(key, value).items():
-                parts.append(_translate_condition(key, operator, operand, negate, leaf))
+                parts.append(_translate_condition(key, operator, operand, leaf, negate=negate))
     return join_clauses("or" if negate else "and", parts, join)
 
 
@@ -217,21 +217,21 @@ def _conditions(key: Any, value: Any) -> Mapping[Any, Any]:
     return value
 
 
-def _translate_condition(key: str, operator: Any, operand: Any, negate: bool, leaf: Leaf) -> Clause:
-    """Check and translate one condition, or its negation."""
+def _translate_condition(key: str, operator: Any, operand: Any, leaf: Leaf, *, negate: bool) -> Clause:
+    """Check and translate one condition, or its negation; ``$ne`` and ``$nin`` become negated ``$eq`` and ``$in``."""
     if operator not in OPERATORS:
         raise FilterError(
             f"Unknown operator {operator!r} for {key!r}. Allowed: {', '.join(OPERATORS)} ($contains asks whether a "
             "list holds a value, $startswith how a string begins)."
         )
-    kind, wanted = _OPERANDS.get(operator, (object, ""))
-    if not isinstance(operand, kind):
+    types, wanted = _OPERAND_TYPES.get(operator, (object, ""))  # other operands are checked below
+    if not isinstance(operand, types):
         raise FilterError(f"{operator} on {key!r} needs {wanted}, not {to_plain(operand)!r:.80}.")
     if operator in ORDER and isinstance(operand, bool):
         raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
     if operator in ("$in", "$nin"):
         values = [_check_scalar(key, operator, value) for value in operand]
-        negate = negate != (operator == "$nin")
+        negate = negate != (operator == "$nin")  # "not $nin" is "$in" again
         return leaf(key, "$in", values, negate) if values else negate  # no value is in an empty list
     value = _check_scalar(key, operator, operand)
     return leaf(key, "$eq", value, not negate) if operator == "$ne" else leaf(key, operator, value, negate)

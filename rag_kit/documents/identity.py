@@ -123,7 +123,7 @@ def copy_metadata(doc: Document, *, without: str | None = None) -> dict[str, Any
         if key != without:
             try:
                 copied[key] = copy_value(value)
-            except Exception as error:
+            except Exception as error:  # a value's own code may raise anything
                 name = f"{doc.id!r} " if doc.id else ""
                 raise InvalidInputError(
                     f"The metadata of the document {name}({doc.page_content[:40]!r}) hold {type(value).__name__} "

@@ -174,7 +174,7 @@ def _copy_with_record(doc: Document, record: dict[str, Any]) -> Document:
     return doc.model_copy(update={"metadata": metadata})
 
 
-_TEXTS, _NUMBERS = ("stage", "retriever", "query"), ("rank", "score", "weight")
+_TEXT_FIELDS, _NUMBER_FIELDS = ("stage", "retriever", "query"), ("rank", "score", "weight")
 
 
 def encode_provenance(record: Mapping[str, Any]) -> Any:
@@ -201,23 +201,23 @@ def _dump(value: Any) -> str:
 
     try:
         return to_json(value).decode()
-    except PydanticSerializationError:
+    except PydanticSerializationError:  # for a surrogate; "backslashreplace" escapes it as JSON does
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _encode_stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Encode stages: all texts once, and for each stage the positions of its texts, its numbers, and other fields."""
-    position_of: dict[Any, int] = {}
+    position_of: dict[Any, int] = {}  # of each text among the texts
     rows: list[list[Any]] = []
 
     def position(text: Any) -> int:
-        return position_of.setdefault(text, len(position_of))
+        return position_of.setdefault(text, len(position_of))  # that of a new text is the next one
 
     for stage in stages:
         others = {**stage}
-        row: list[Any] = [position(others.pop(name, None)) for name in _TEXTS]
-        row += [others.pop(name, None) for name in _NUMBERS]
+        row: list[Any] = [position(others.pop(name, None)) for name in _TEXT_FIELDS]
+        row += [others.pop(name, None) for name in _NUMBER_FIELDS]
         if type(queries := others.get("queries")) is list:
             others["queries"] = [position(query) for query in queries]
         if others:
@@ -238,7 +238,7 @@ def decode_provenance(text: str) -> dict[str, Any]:
             padded = [*row, *[None] * 7][:7]  # three positions of texts, three numbers, other fields
             positions, numbers, others = padded[:3], padded[3:6], padded[6]
             values = [*(texts[position] for position in positions), *numbers]
-            stage = dict(zip(_TEXTS + _NUMBERS, values, strict=True)) | (others or {})
+            stage = dict(zip(_TEXT_FIELDS + _NUMBER_FIELDS, values, strict=True)) | (others or {})
             if "queries" in stage:
                 stage["queries"] = [texts[position] for position in stage["queries"]]
             stages.append(stage)
