@@ -31,8 +31,8 @@ def split_family(
     """Cut a document into parents, if ``parent`` is given, and these into the children that are searched.
 
     ``child`` and ``parent`` are the most characters of one, or a splitter. A parent that is not found in the document's
-    text is left out. ``overlap`` is the most characters that a child repeats of the one before, in whole sentences. A
-    blank text has no children.
+    text is left out with its children; InvalidInputError if all are. ``overlap`` is the most characters that a child
+    repeats of the one before, in whole sentences. A blank text has no children.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -42,16 +42,20 @@ def split_family(
         [(0, 29, 59), (30, 59, 59), (60, 89, 119), (90, 119, 119)]
     """
     heading_at, size = heading_lookup(document), len(document.page_content)
-    spans: list[ParentSpan | None] = [None]
+    parents: list[ParentSpan | None] = [None]  # without parents the whole document is cut once
     if parent is not None:
-        parts = _split_span(document, parent, 0, size, 0)
-        spans = [
-            ParentSpan(part.start, part.end, 0, **heading_at(part.start))
+        parts = _split_span(document, parent, 0, size)
+        parents = [
+            ParentSpan(part.start, part.end, leaves=0, **heading_at(part.start))
             for part in parts
             if part.start is not None and part.end is not None  # else a splitter has rewritten the text
         ]
+        if parts and not parents:
+            raise InvalidInputError(
+                "The parent splitter rewrites the text, so that no parent is found in the document; take another."
+            )
     children = []
-    for span in spans:
+    for span in parents:
         start, end = (span.start, span.end) if span else (0, size)
         for part in _split_span(document, child, start, end, overlap):
             if part.text.strip():
@@ -61,14 +65,14 @@ def split_family(
 
 
 def _split_span(
-    document: Document, cut: Splitter | int, start: int, end: int, overlap: int
+    document: Document, cut: Splitter | int, start: int, end: int, overlap: int = 0
 ) -> Sequence[SplitPart]:
     """Cut the span of a document from ``start`` to ``end`` by a splitter, or into pieces of a size."""
     if not isinstance(cut, int):
         return spans_of(document, cut, start, end)
     text = document.page_content[start:end]
     spans = split_spans(text, chunk_size=cut, chunk_overlap=overlap, markdown=is_markdown(document))
-    return [SplitPart(text[s.start : s.end], start + s.start, start + s.end, {}) for s in spans]
+    return [SplitPart(text[low:high], start + low, start + high, {}) for low, high, *_ in spans]
 
 
 def sentence_family(document: Document, *, max_chars: int = 1000) -> Family:

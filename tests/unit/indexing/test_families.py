@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -271,6 +271,19 @@ def test_splitters_of_other_makers() -> None:
     for wrong in ("no splitter", lambda docs: ["text"]):
         with pytest.raises(InvalidInputError, match="splitter"):
             spans_of(document, wrong)
+
+
+def test_parents_without_a_place_are_not_lost_in_silence() -> None:
+    """Of parents that a splitter rewrites, the others remain; a document without any other is refused."""
+
+    def shout(documents: Sequence[Document]) -> list[Document]:
+        return [Document(part.upper()) for document in documents for part in document.page_content.split("|")]
+
+    family = split_family(Document("Loud words.|FOUND WORDS."), 20, shout)
+    assert [child.text for child in family.children] == ["FOUND WORDS."]
+    with pytest.raises(InvalidInputError, match="no parent is found"):
+        split_family(Document("Loud words."), 20, shout)
+    assert not split_family(Document(" "), 20, 60).children
 
 
 def test_offsets_are_those_of_the_source(tmp_path: Path) -> None:
