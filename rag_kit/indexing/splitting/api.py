@@ -94,7 +94,7 @@ def choose_splitter(
 ) -> Callable[[Document], Iterator[SplitPart]]:
     """Return a function that cuts a document into parts by a splitter, which may be given by name."""
     check_sizes(chunk_size, chunk_overlap)
-    if splitter == "structure" and tokenizer is None:
+    if splitter == "structure" and tokenizer is None:  # with one, `named_splitter` raises
         return partial(_split_by_structure, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
     if isinstance(splitter, str):
         splitter = named_splitter(splitter, chunk_size, chunk_overlap, embeddings, tokenizer)
@@ -111,8 +111,11 @@ def iter_chunks(
             raise InvalidInputError(
                 f"documents[{position}] must be a Document, not {type(document).__name__}."
             )
+        # a document without source and id is numbered by itself, under a name that no other has
         source = document.metadata.get("source", document.id or f"\x00{position}")
-        fields = {k: v for k, v in document.metadata.items() if k not in ("heading", "start", "end")}
+        fields = {
+            key: value for key, value in document.metadata.items() if key not in ("heading", "start", "end")
+        }
         for part in cut(document):
             offsets = {} if part.start is None else {"start": part.start, "end": part.end}
             metadata = {**copy.deepcopy(fields), "chunk": counts[source], **offsets, **part.metadata}
@@ -151,26 +154,25 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
     if isinstance(pieces, Document) or not isinstance(pieces, Iterable):
         pieces = [pieces]
     parts: list[SplitPart] = []
-    last, found_to = -1, 0  # where the piece before begins, and how far the pieces go so far
+    last_offset, found_to = -1, 0  # where the piece before begins, and how far the pieces go so far
     for piece in pieces:
         if not isinstance(piece, Document):
             raise InvalidInputError(
                 f"A splitter gave {type(piece).__name__}; it gets a list of documents and must give documents, such "
                 "as [Document(text), ...]."
             )
-        metadata = {  # what the splitter has added
+        added_metadata = {
             key: value
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
-        content = piece.page_content
-        offset = _find_offset(text, piece, last, found_to)
-        if offset < 0:
-            parts.append(SplitPart(content, None, None, metadata))
-        else:
-            end_offset = offset + len(content)
-            last, found_to = offset, max(found_to, end_offset)
-            parts.append(SplitPart(content, start + offset, start + end_offset, metadata))
+        part = SplitPart(piece.page_content, None, None, added_metadata)
+        offset = _find_offset(text, piece, last_offset, found_to)
+        if offset >= 0:  # else the splitter has rewritten the text
+            end_offset = offset + len(part.text)
+            last_offset, found_to = offset, max(found_to, end_offset)
+            part = part._replace(start=start + offset, end=start + end_offset)
+        parts.append(part)
     return parts
 
 
@@ -185,11 +187,11 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
     return cast("Callable[[Sequence[Document]], Sequence[Document]]", cut)
 
 
-def _find_offset(text: str, piece: Document, last: int, found_to: int) -> int:
+def _find_offset(text: str, piece: Document, last_offset: int, found_to: int) -> int:
     """Return the offset of a piece in its text: the one in its metadata, else one after the pieces before, else any.
 
-    The piece before begins at ``last`` (-1 for the first one), the pieces before go up to ``found_to``. -1 if the text
-    does not have the piece, as where the splitter rewrites it.
+    The piece before begins at ``last_offset`` (-1: there is none), the pieces before go up to ``found_to``. -1 if the
+    text does not have the piece, as where the splitter rewrites it.
     """
     content = piece.page_content
     for key in ("start_index", "start"):
@@ -197,8 +199,9 @@ def _find_offset(text: str, piece: Document, last: int, found_to: int) -> int:
         if type(stated) is int and stated >= 0 and text.startswith(content, stated):
             return stated
     gap = _SPACE.match(text, found_to)
+    latest_offset = gap.end() if gap else found_to
     # text may repeat: take the last place that leaves nothing visible between this piece and those before
-    offset = text.rfind(content, last + 1, (gap.end() if gap else found_to) + len(content))
+    offset = text.rfind(content, last_offset + 1, latest_offset + len(content))
     if offset < 0:
-        offset = text.find(content, max(last, 0))
+        offset = text.find(content, max(last_offset, 0))
     return offset if offset >= 0 else text.rfind(content)

@@ -20,12 +20,12 @@ Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
 #: Start and end of each stretch of a text.
 Spans: TypeAlias = "Iterator[tuple[int, int]]"
 
-_WORD = re.compile(  # what counts as a token: a kana, Chinese or Korean character, another word, a mark
+_TOKEN = re.compile(  # a kana, Chinese or Korean character, another word, or a mark
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"
 )
 # as langchain-text-splitters has them, with Chinese stops
 _SEPARATORS = ["\n\n", "\n", "。", "！", "？", ". ", "；", "，", " ", ""]
-_BLANK = re.compile(r"\n[ \t\r]*\n\s*")
+_PARAGRAPH_BREAK = re.compile(r"\n[ \t\r]*\n\s*")
 _BREAK_PERCENTILE = 90  # of the distances between neighbours; a text is cut by meaning where it is exceeded
 
 
@@ -65,7 +65,7 @@ def named_splitter(
         "structure": lambda text: (span[:2] for span in by_structure(text)),
         "sentence": lambda text: pack_sentences(text, (), chunk_size, chunk_overlap),
         "paragraph": lambda text: pack_sentences(
-            text, map(re.Match.start, _BLANK.finditer(text)), chunk_size
+            text, map(re.Match.start, _PARAGRAPH_BREAK.finditer(text)), chunk_size
         ),
         "semantic": partial(_semantic_spans, size=chunk_size, embeddings=embeddings),
     }
@@ -102,7 +102,7 @@ def _semantic_spans(text: str, *, size: int, embeddings: Embeddings | None) -> S
         befores, afters = [parts[0], *parts[:-1]], [*parts[1:], parts[-1]]
         windows = [text[before.start : after.end] for before, after in zip(befores, afters, strict=True)]
         vectors = np.asarray(embed_documents(embeddings, windows), np.float32)
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)  # to length 1
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)  # to length 1, or 0
         distances = 1 - (vectors[1:] * vectors[:-1]).sum(axis=1)  # cosine distances of neighbours
         is_break = distances > np.percentile(distances, _BREAK_PERCENTILE)
         breaks = [part.start for part, cut in zip(parts[1:], is_break, strict=True) if cut]
@@ -112,7 +112,7 @@ def _semantic_spans(text: str, *, size: int, embeddings: Embeddings | None) -> S
 def _token_counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
     """Make a function from a text to its number of tokens; raises InvalidInputError for a file that is no tokenizer."""
     if tokenizer is None:
-        return lambda text: len(_WORD.findall(text))
+        return lambda text: len(_TOKEN.findall(text))
     if callable(tokenizer):
         return tokenizer
     try:

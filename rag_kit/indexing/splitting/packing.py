@@ -15,11 +15,11 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.splitting.structure import Keep, Section, sections
 from rag_kit.text import sentences
 
-_SOFT = ("\n", ";；", ",，、:：", " \t\u3000")  # where a long sentence is cut: the first kind that it has
+_SOFT_MARKS = ("\n", ";；", ",，、:：", " \t\u3000")  # a long sentence is cut at the first kind it has
 _BLANK = re.compile(r"\s+")
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)+")
-_CLUSTER = 64  # the longest run of combining marks and joined emoji that is respected
+_MAX_CLUSTER = 64  # the longest run of combining marks and joined emoji that is respected
 
 
 class Span(NamedTuple):
@@ -74,27 +74,27 @@ class _SectionPacker:
         self.section = section
         self.size = size
         self.overlap = overlap
-        self._ends_of: dict[int, list[int]] = {}  # number of a paragraph -> ends of its sentences
+        self._sentence_ends_of: dict[int, list[int]] = {}  # by a paragraph's number
 
     def spans(self) -> Iterator[Span]:
         """Yield the spans of a section, each as long as fits and cut at the best break, with the overlap."""
         # the next span begins at position; up to packed_to, it repeats text of the span before
         position = packed_to = self.section.start
-        end = position + len(self.text[position : self.section.end].rstrip())
-        while packed_to < end:
-            position = self._first_visible(position, end)
-            cut = end if end - position <= self.size else self._best_cut(position, max(packed_to, position))
+        section_end = position + len(self.text[position : self.section.end].rstrip())
+        while packed_to < section_end:
+            position = self._first_visible(position, section_end)
+            fits = section_end - position <= self.size
+            cut = section_end if fits else self._best_cut(position, max(packed_to, position))
             if cut < 0:  # nothing new fits behind the repeated sentences: do without them
                 position = packed_to
                 continue
-            last = position + len(self.text[position:cut].rstrip())
-            if last > position:
-                yield Span(position, last, self.section.heading, self._table_header(position))
-            next_position = cut
-            if last > position and cut < end and self.overlap:
-                repeated = self._repeated_from(last, cut)
-                if repeated > position:  # a chunk is never repeated whole
-                    next_position = repeated
+            span_end, next_position = position + len(self.text[position:cut].rstrip()), cut
+            if span_end > position:
+                yield Span(position, span_end, self.section.heading, self._table_header(position))
+                if cut < section_end and self.overlap:
+                    next_position = self._repeated_from(span_end, cut)
+            if next_position <= position:
+                next_position = cut  # a chunk is never repeated whole
             position, packed_to = next_position, cut
 
     @cached_property
@@ -105,11 +105,12 @@ class _SectionPacker:
 
     def _sentence_ends(self, paragraph: int) -> list[int]:
         """Return the offsets where the sentences of a paragraph (by its number) end; they are found only once."""
-        if paragraph not in self._ends_of:
+        if paragraph not in self._sentence_ends_of:
             start, end = self._paragraphs[paragraph : paragraph + 2]
-            cut = sentences(self.text[start:end].rstrip(), max_chars=max(20, end - start))
-            self._ends_of[paragraph] = [start + sentence.end for sentence in cut]
-        return self._ends_of[paragraph]
+            # `sentences` cuts none that is no longer than the paragraph; it takes 20 or more
+            uncut = sentences(self.text[start:end].rstrip(), max_chars=max(20, end - start))
+            self._sentence_ends_of[paragraph] = [start + sentence.end for sentence in uncut]
+        return self._sentence_ends_of[paragraph]
 
     def _last_sentence_end(self, low: int, high: int) -> int:
         """Return the last end of a sentence in ``(low, high]``, else -1."""
@@ -146,14 +147,15 @@ class _SectionPacker:
         item at the limit, a sentence's end, any block's end, a point inside the sentence.
         """
         limit = position + self.size
-        block_end = _last_between(self.section.ends, packed_to, limit)
+        block_end = _last_between(self.section.ends, packed_to, limit)  # -1 if no block ends there
         if block_end - position >= self.size // 2:
             return block_end
         cut = self._cut_at_keep(position, packed_to, limit)
         if cut < 0:
             cut = self._last_sentence_end(packed_to, limit)
-        if cut < 0 and self.text[packed_to : max(block_end, packed_to)].strip():
+        if cut < 0 and block_end >= 0 and self.text[packed_to:block_end].strip():
             cut = block_end
+        # a sentence is cut only where nothing is repeated; else the caller tries again without the overlap
         if cut < 0 and not self.text[position:packed_to].strip():
             cut = self._cut_sentence(position, limit)
         return cut
@@ -163,36 +165,36 @@ class _SectionPacker:
         keep = self._keep_at(limit)
         if keep is None:
             return -1
-        is_short = keep.end - keep.start <= self.size
-        if keep.start > packed_to and (is_short or keep.start - position >= self.size // 2):
+        fits_next_span = keep.end - keep.start <= self.size
+        if keep.start > packed_to and (fits_next_span or keep.start - position >= self.size // 2):
             return keep.start if self.text[packed_to : keep.start].strip() else -1
         if keep.kind == "item":
-            return -1
+            return -1  # cut between sentences, not lines
         line_end = self.text.rfind("\n", max(packed_to, keep.start), limit) + 1
+        # a table's header, with the line break behind it, is no chunk by itself
         header_end = keep.start + len(keep.header) + 1 if keep.header else 0
-        # a table's header alone is not a chunk
         return line_end if line_end > max(packed_to, header_end) else -1
 
     def _cut_sentence(self, position: int, limit: int) -> int:
         """Cut inside a sentence that is too long: after a line, a clause, a word, else between whole characters."""
-        for marks in _SOFT:  # the last of them in the second half of the span
+        for marks in _SOFT_MARKS:  # the last of them in the second half of the span
             last = max(self.text.rfind(mark, position + self.size // 2, limit) for mark in marks)
             if last >= 0:
                 return last + 1
         return _between_characters(self.text, limit, position + 1)
 
-    def _repeated_from(self, last: int, cut: int) -> int:
-        """Return where the next span begins to repeat sentences of the one before, up to ``last``; ``cut`` for none."""
-        low = max(self.section.start, cut - self.overlap)
-        if (keep := self._keep_before(last - 1)) is not None:
-            if keep.kind == "item" and low <= keep.start:
-                return keep.start
-            if keep.kind != "item":
-                if keep.end >= last:
-                    return cut  # rows and code are not repeated
-                low = max(low, keep.end)
-        sentence_end = self._next_sentence_end(low)
-        return sentence_end if sentence_end < last else cut
+    def _repeated_from(self, span_end: int, cut: int) -> int:
+        """Return where the next span begins to repeat text of the one before, up to ``span_end``; ``cut`` for none."""
+        earliest = max(self.section.start, cut - self.overlap)
+        keep = self._keep_before(span_end - 1)
+        if keep is not None and keep.kind == "item" and earliest <= keep.start:
+            return keep.start  # the last item is repeated whole
+        if keep is not None and keep.kind != "item":  # rows and code are not repeated
+            if keep.end >= span_end:
+                return cut
+            earliest = max(earliest, keep.end)
+        sentence_end = self._next_sentence_end(earliest)
+        return sentence_end if sentence_end < span_end else cut
 
     def _table_header(self, position: int) -> str:
         """Return the header of the table that a span continues, unless it is longer than a chunk."""
@@ -217,8 +219,9 @@ def _last_between(positions: Sequence[int], low: int, high: int) -> int:
 
 def _between_characters(text: str, cut: int, low: int) -> int:
     """Return a cut, moved back (to ``low`` at most) if it tears a character of several code points, as an emoji."""
-    for position in range(cut, max(low, cut - _CLUSTER) - 1, -1):
+    for position in range(cut, max(low, cut - _MAX_CLUSTER) - 1, -1):
         before, after = text[position - 1 : position], text[position : position + 1]
+        # marks, and skin tones (Sk, as are "^" and "`")
         combines = after > "\u00ff" and unicodedata.category(after) in ("Mn", "Mc", "Me", "Sk")
         if not combines and "\u200d" not in (before, after):  # the joiner of two emoji
             return position

@@ -12,16 +12,17 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 
 _MARKUP = re.compile(
-    r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"
-    r"|(?P<setext>[^\s#|>\-*+`~][^\n]*)\n={3,}[ \t]*$"
-    # code goes up to a line that only closes its fence, else to the end
+    r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"  # "## Oil"
+    r"|(?P<underlined>[^\s#|>\-*+`~][^\n]*)\n={3,}[ \t]*$"  # "Oil", and "===" on the next line
+    # code goes up to a line that only closes its fence, else to the end ("*+", for going back is of no use)
     r"|(?P<code>[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*(?:\n(?![ ]{0,3}(?P=fence)[`~]*[ \t]*$)[^\n]*)*+(?:\n[^\n]*)?)"
     r"|(?P<table>[ \t]*\|[^\n]*(?:\n[ \t]*\|[^\n]*)*)"
-    r"|(?P<item>[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t])"
+    r"|(?P<item>[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t])"  # "- ", "12. "
     r"|(?P<blank>[ \t]*$))",
     re.M,
 )
 _BLANK_LINE = re.compile(r"^(?P<blank>[ \t]*$)", re.M)
+# "| Name | Size |", and "|---|:-:|" on the next line
 _TABLE_HEADER = re.compile(r"[^\n]*\n[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*$", re.M)
 _NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})  # formats of documents
 _MAX_TITLE = 200  # characters of a heading, for each chunk below it carries the whole path
@@ -59,17 +60,17 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
     matches = list((_MARKUP if markdown else _BLANK_LINE).finditer(text))
     next_starts = [*(match.start() for match in matches[1:]), len(text)]
     for match, next_start in zip(matches, next_starts, strict=False):
-        (start, end), kind = match.span(), match.lastgroup
+        (start, end), kind = match.span(), match.lastgroup  # the last to close: an outer group
         has_text = has_text or bool(text[last_end:start].strip())
         last_end = end
         if has_text:
             section.ends.append(start)
-        if kind in ("title", "setext"):
+        if kind in ("title", "underlined"):
             if has_text:
                 section.end = start
                 yield section
                 section, has_text = Section(start, len(text), ""), False
-            title = match["title"].rstrip("# \t") if kind == "title" else match["setext"]
+            title = match["title"].rstrip("# \t") if kind == "title" else match["underlined"]
             level = len(match["mark"] or "#")  # one that is underlined has level 1
             path = [(above, name) for above, name in path if above < level]
             path.append((level, " ".join(title.split())[:_MAX_TITLE]))
