@@ -28,7 +28,7 @@ from rag_kit.indexing.document_index.rows import (
 )
 from rag_kit.indexing.document_index.writing import Batch, Correction
 
-_PAGE = 500  # chunks that are read at a time
+_PAGE_SIZE = 500  # chunks that are read at a time
 
 
 class _Line(BaseModel):
@@ -70,8 +70,8 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
 
     def lines() -> Iterator[dict[str, Any]]:
         """Yield a line for each chunk of the index, and for each that was taken out."""
-        for start in range(0, len(ids), _PAGE):
-            for chunk in index.get(ids[start : start + _PAGE]):
+        for start in range(0, len(ids), _PAGE_SIZE):
+            for chunk in index.get(ids[start : start + _PAGE_SIZE]):
                 line = {"id": chunk.id, "text": chunk.page_content, "metadata": chunk.metadata}
                 if chunk.id in corrections and chunk.metadata.get(CORRECTED) is True:
                     line["original"] = corrections[chunk.id].text
@@ -133,53 +133,57 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
             )
 
     earlier, present = stored_chunks()
-    represented = bool(index.settings.get("represent"))
-    rows, families, corrections = list[StoredRow](), list[Family](), list[Correction]()
-    removed, restored, sources = list[str](), list[str](), list[str]()
+    is_represented = bool(index.settings.get("represent"))
+    changes, rows, families, sources = list[Correction](), list[StoredRow](), list[Family](), list[str]()
     for key, (number, text) in lines.items():
         chunk, is_parent = present.get(key, (None, False))
-        original = _chunk_as_read(chunk, earlier.get(key))  # as it was before any correction
-        if original is None or (is_parent and not represented):
+        original = _chunk_as_read(chunk, earlier.get(key))
+        if original is None or (is_parent and not is_represented):
             raise InvalidInputError(
                 f"{path}, line {number}: the index has no chunk {key!r} that can be corrected; its file may have "
                 "changed. Nothing was changed; export again."
             )
         if text == (None if chunk is None else chunk.text):
             continue  # the line is as the index has it
-        if text == original.text:
-            restored.append(key)
-        else:
-            corrections.append(original._replace(corrected=text))
+        change = original._replace(corrected=text)
+        changes.append(change)
         if text is None:
-            removed.append(key)
             continue
-        metadata = json.loads(original.metadata)
-        if text != original.text:
-            metadata = _corrected_metadata(metadata)
-        if is_parent or (chunk is None and represented):
-            document = Document(text, id=key, metadata=metadata)
+        if is_parent or (chunk is None and is_represented):
+            document = Document(text, id=key, metadata=_metadata_after(change))
             families.append(Family(document, [Child(text, 0, len(text))]))
-            sources.append(original.source)
+            sources.append(change.source)
         else:
-            fields = (text, dump_metadata(metadata), text_hash(text))
-            rows.append(StoredRow(key, original.source, original.ordinal, *fields))
+            fields = (text, dump_metadata(_metadata_after(change)), text_hash(text))
+            rows.append(StoredRow(key, change.source, change.ordinal, *fields))
+    corrections = [change for change in changes if change.corrected != change.text]
+    restored = [change.id for change in changes if change.corrected == change.text]
+    removed = [change.id for change in changes if change.corrected is None]
     # without settings on record the next ingest reads these files again, and represents their chunks
-    records = index.source_records() if represented else {}
+    records = index.source_records() if is_represented else {}
     to_read = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]
     parents, children = family_rows(families, sources=sources)
     batch = Batch([*rows, *children], parents, removed_ids=removed, records=to_read, check=check)
     index.write(replace(batch, corrections=corrections, uncorrected=restored))
-    counts = len(corrections) - len(removed), len(removed), len(restored)
-    return Corrected(*counts, len(lines) - sum(counts))
+    corrected, unchanged = len(corrections) - len(removed), len(lines) - len(changes)
+    return Corrected(corrected, len(removed), len(restored), unchanged)
 
 
 def _chunk_as_read(chunk: Correction | None, correction: Correction | None) -> Correction | None:
-    """Return a chunk as it was read: as the index has it uncorrected, or by its correction; ``None`` if missing."""
-    if chunk is not None and (correction is None or json.loads(chunk.metadata).get(CORRECTED) is not True):
-        return chunk
-    if chunk is None and correction is not None and correction.corrected is not None:
-        return None  # a corrected chunk should be in the index, and is not
-    return correction
+    """Return a chunk as it was read, before any correction; ``None`` if there is none to correct.
+
+    ``chunk`` is what the index has now, ``correction`` the earlier correction, if any.
+    """
+    if chunk is None:  # it was taken out; a chunk with a corrected text should be there
+        return correction if correction is not None and correction.corrected is None else None
+    is_corrected = correction is not None and json.loads(chunk.metadata).get(CORRECTED) is True
+    return correction if is_corrected else chunk
+
+
+def _metadata_after(change: Correction) -> dict[str, Any]:
+    """Return the metadata of a chunk after a change: marked as corrected, unless its text is the original one again."""
+    metadata: dict[str, Any] = json.loads(change.metadata)
+    return metadata if change.corrected == change.text else _corrected_metadata(metadata)
 
 
 def correct(
@@ -191,23 +195,23 @@ def correct(
     in each chunk that contains all of it. Each chunk keeps the id made of its text as read; blank ones are dropped.
     """
     ids = [row.id for row in document_rows(chunks, sources=source)]
-    exact = {correction.id: correction for correction in corrections if correction.id in ids}
-    others = [correction for correction in corrections if correction.id not in exact]
-    corrected, placed = list[Document](), set[str]()
+    correction_of = {correction.id: correction for correction in corrections if correction.id in ids}
+    others = [correction for correction in corrections if correction.id not in correction_of]
+    results, applied = list[Document](), set[str]()  # applied: ids of the others that fit somewhere
     for chunk, key in zip(chunks, ids, strict=True):
         text = chunk.page_content
-        if key in exact:
-            text = exact[key].corrected or ""
+        if key in correction_of:
+            text = correction_of[key].corrected or ""  # None: it was taken out
         else:
             for correction in others:
                 if correction.text in text:
                     text = text.replace(correction.text, correction.corrected or "")
-                    placed.add(correction.id)
+                    applied.add(correction.id)
         if text == chunk.page_content:
-            corrected.append(Document(text, id=key, metadata=chunk.metadata))
+            results.append(Document(text, id=key, metadata=chunk.metadata))
         elif text.strip():
-            corrected.append(Document(text, id=key, metadata=_corrected_metadata(chunk.metadata)))
-    return corrected, [correction for correction in others if correction.id not in placed]
+            results.append(Document(text, id=key, metadata=_corrected_metadata(chunk.metadata)))
+    return results, [correction for correction in others if correction.id not in applied]
 
 
 def _corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rag_kit.errors import InvalidInputError
 
 _MAX_FILES = 200_000
-_ESCAPE = re.compile(r"\\x[0-9a-f]{2}")  # as `printable_path` writes a byte that is no UTF-8
+_ESCAPED_BYTE = re.compile(r"\\x[0-9a-f]{2}")  # as `printable_path` writes a byte that is no UTF-8
 _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "desktop.ini"})
 
 
@@ -60,16 +60,16 @@ def iter_files(
     roots = sorted(Path(os.path.abspath(path)) for path in listed)
     if missing := [str(path) for path in roots if not os.path.lexists(path)]:
         raise InvalidInputError(f"No such file or folder: {missing[0]!r}. Check the path.")
-    done = {os.path.realpath(path) for path in exclude}  # real paths that are excluded, or listed already
+    skip = {os.path.realpath(path) for path in exclude}  # real paths to leave out, or listed already
     files: list[SourceFile] = []
     problems: list[FileProblem] = []
     links: list[tuple[Path, Path]] = []  # with their roots
     for root in filter(Path.is_dir, roots):
-        for path in _walk(root, done, problems):
+        for path in _walk(root, skip, problems):
             if path.is_symlink():
                 links.append((path, root))
             else:
-                _list_file(path, root, done, files, problems)
+                _list_file(path, root, skip, files, problems)
     # links and single files come after the folders, for what they lead to may be listed there
     for path, root in [*links, *((path, path.parent) for path in roots if not path.is_dir())]:
         try:
@@ -81,7 +81,7 @@ def iter_files(
             reason = "the link leaves the folder; name the file itself, or copy it, to have it read"
             problems.append(_problem(path, root, reason))
         elif not target.is_dir():
-            _list_file(path, root, done, files, problems)
+            _list_file(path, root, skip, files, problems)
     files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
     return files, sorted(problems)
 
@@ -97,20 +97,20 @@ def printable_path(path: str) -> str:
     """
     data = os.fsencode(path)
     text = data.decode("utf-8", "backslashreplace")
-    if b"\\" not in data or not _ESCAPE.search(text):
+    if b"\\" not in data or not _ESCAPED_BYTE.search(text):
         return text
     return data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
-def _walk(root: Path, done: set[str], problems: list[FileProblem]) -> Iterator[Path]:
-    """Yield the visible files and links in a folder and below it; skip folders in ``done``, report unreadable ones."""
+def _walk(root: Path, skip: set[str], problems: list[FileProblem]) -> Iterator[Path]:
+    """Yield the visible files and links in a folder and below it, but in no folder of ``skip``."""
 
     def report(error: OSError) -> None:
         reason = f"the folder cannot be read ({error.strerror or error})"
         problems.append(_problem(Path(error.filename), root, reason))
 
     for folder, folders, files in os.walk(root, onerror=report):
-        if os.path.realpath(folder) in done:
+        if os.path.realpath(folder) in skip:
             folders.clear()
             continue
         folders[:] = filter(_is_visible, folders)  # `os.walk` goes on in this list, but in no link
@@ -119,11 +119,11 @@ def _walk(root: Path, done: set[str], problems: list[FileProblem]) -> Iterator[P
 
 
 def _list_file(
-    path: Path, root: Path, done: set[str], files: list[SourceFile], problems: list[FileProblem]
+    path: Path, root: Path, skip: set[str], files: list[SourceFile], problems: list[FileProblem]
 ) -> None:
-    """Add a file to the files, unless its real path is in ``done``; one that cannot be read, to the problems."""
+    """Add a file to the files, unless its real path is in ``skip``; one that cannot be read, to the problems."""
     real = os.path.realpath(path)
-    if real in done:
+    if real in skip:
         return
     if not os.path.isfile(path):
         problems.append(_problem(path, root, "it is no regular file but a pipe, socket or device"))
@@ -134,7 +134,7 @@ def _list_file(
             f"There are more than {_MAX_FILES} files under {root}. Ingest parts of it one after the other."
         )
     else:
-        done.add(real)
+        skip.add(real)
         files.append(SourceFile(path, root, path.relative_to(root).as_posix()))
 
 

@@ -63,14 +63,14 @@ def locate(
         raise InvalidInputError(
             f"{str(path)!r} is no PDF; locate takes passages of a PDF, or the path of one."
         )
-    page, ocr = metadata.get("page", 0), metadata.get("ocr") is True  # page 0: search all pages
+    page = metadata.get("page", 0)  # 0: search all pages
     if type(page) is not int or page < 0:
         raise InvalidInputError(f"metadata['page'] is {page!r}; the first page of a PDF is 1.")
-    ocr_wanted(ocr)  # raises if OCR is needed and not installed
+    ocr = ocr_wanted(metadata.get("ocr") is True)  # raises if OCR is needed and not installed
     if root is None:
-        found = shared_reader().locate(quote, path, page, ocr=ocr)
+        place = shared_reader().locate(quote, path, page, ocr=ocr)
     else:
         folder = as_path(root, "root")
         with Reader(root=folder) as reader:
-            found = reader.locate(quote, folder / path, page, ocr=ocr)
-    return Location(*found) if found else None
+            place = reader.locate(quote, folder / path, page, ocr=ocr)
+    return Location(*place) if place else None

@@ -95,11 +95,12 @@ def _put_below_titles(text: str, metadata: Mapping[str, Any], max_titles: int) -
     title, heading = metadata.get("title"), metadata.get("heading")
     titles = [title] if isinstance(title, str) else []
     titles += heading.split(" > ") if isinstance(heading, str) else []
-    folded, path = text.casefold(), ""
+    folded_text, path = text.casefold(), ""
     for name in dict.fromkeys(titles):
-        longer = f"{path} > {name}" if path else name
-        if len(longer) <= max_titles and name.strip() and not _has_words(folded, name.casefold()):
-            path = longer
+        path_below = f"{path} > {name}" if path else name
+        is_new = name.strip() and not _has_words(folded_text, name.casefold())
+        if is_new and len(path_below) <= max_titles:
+            path = path_below
     lines = [path, text] if path else [text]
     situation = metadata.get(SITUATION)
     if isinstance(situation, str) and situation and REPRESENTATION not in metadata:

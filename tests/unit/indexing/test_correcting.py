@@ -203,7 +203,7 @@ def test_documents_that_have_parts_are_refused(tmp_path: Path) -> None:
 
 def test_an_export_that_fails_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the chunks would look like all of them, and stand in the way of the next export."""
-    monkeypatch.setattr(correcting, "_PAGE", 1)
+    monkeypatch.setattr(correcting, "_PAGE_SIZE", 1)
     get, path = DocumentIndex.get, folder.parent / "chunks.jsonl"
     with DocumentIndex.open(folder) as index:
         last = index.passage_ids()[-1:]
