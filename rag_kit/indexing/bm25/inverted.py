@@ -24,7 +24,7 @@ from rag_kit.indexing.bm25.postings import PostingRun, Postings, Vocabulary, Wei
 from rag_kit.indexing.bm25.storage import StorageState
 from rag_kit.indexing.bm25.view import BM25View, ScoreRow, documents_of_rows
 
-_BATCH = 2048  # documents analysed between two turns of the lock
+_BATCH_SIZE = 2048  # documents analysed between two turns of the lock
 
 
 class InvertedIndex(ABC):
@@ -238,8 +238,8 @@ class InvertedIndex(ABC):
         texts = [doc.page_content for doc in documents] if texts is None else texts
         copies = [copy_metadata(doc, without=PROVENANCE_KEY) for doc in documents]
         runs, lengths = list[PostingRun](), list[int]()
-        for start in range(0, len(documents), _BATCH):
-            analysed = self._analyse(texts[start : start + _BATCH])
+        for start in range(0, len(documents), _BATCH_SIZE):
+            analysed = self._analyse(texts[start : start + _BATCH_SIZE])
             lengths += map(len, analysed)
             with self._lock:  # counting changes the vocabulary
                 runs.append(self._make_run(analysed, start))
@@ -286,14 +286,14 @@ def _missing_positions(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) ->
     """Return the positions of the rows that are not in ``present``, which has all others in the same order.
 
     With m missing rows found, ``rows[i + m]`` is ``present[i]`` before the next missing row, and another row from there
-    on. So bisection over i finds it.
+    on. So bisection over i finds it, much faster than a look at every row: [A, B, C, D] and [A, D] give [1, 2].
     """
-    positions, start = list[int](), 0
+    missing, start = list[int](), 0
 
-    def is_behind_gap(at: int) -> bool:
-        return rows[at + len(positions)] is not present[at]
+    def is_behind_next(position: int) -> bool:
+        return rows[position + len(missing)] is not present[position]
 
-    while len(positions) < len(rows) - len(present):
-        start = bisect_left(range(len(present)), True, start, key=is_behind_gap)
-        positions.append(start + len(positions))
-    return positions
+    while len(missing) < len(rows) - len(present):
+        start = bisect_left(range(len(present)), True, start, key=is_behind_next)
+        missing.append(start + len(missing))
+    return missing

@@ -52,15 +52,16 @@ def documents_of_texts(texts: Any, metadatas: Any) -> list[Document]:
     metadatas = _list_of("metadatas", metadatas, (Mapping, type(None)), "dicts, one a text")
     if len(metadatas) != len(texts):
         raise InvalidInputError(f"{len(texts)} texts but {len(metadatas)} metadatas; give one each.")
-    return [Document(page_content=t, metadata=dict(m or {})) for t, m in zip(texts, metadatas, strict=True)]
+    pairs = zip(texts, metadatas, strict=True)
+    return [Document(page_content=text, metadata=dict(metadata or {})) for text, metadata in pairs]
 
 
-def check_ids(ids: Any, documents: int | None = None) -> list[str]:
-    """Return ids as a list; raise InvalidInputError unless they are strings and as many as ``documents``, if given."""
+def check_ids(ids: Any, count: int | None = None) -> list[str]:
+    """Return ids as a list; raise InvalidInputError unless they are strings, ``count`` of them if that is given."""
     checked = _list_of("ids", ids, str, "ids (str)")
-    if documents is not None and len(checked) != documents:
+    if count is not None and len(checked) != count:
         raise InvalidInputError(
-            f"{documents} documents need as many ids, not {len(checked)}; give one each, or leave ids out."
+            f"{count} documents need as many ids, not {len(checked)}; give one each, or leave ids out."
         )
     return checked
 

@@ -167,21 +167,21 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
 
     def weights_of_term(term: int) -> Floats:
         """Return the weight that each posting of a term adds to its document's score."""
-        part = slice(postings.pointers[term], postings.pointers[term + 1])
-        counts = postings.counts[part].astype(np.float64)
-        weights: Floats = counts / (saturation[postings.documents[part]] + counts) * idf[term]
+        of_term = slice(postings.pointers[term], postings.pointers[term + 1])
+        counts = postings.counts[of_term].astype(np.float64)
+        weights: Floats = counts / (saturation[postings.documents[of_term]] + counts) * idf[term]
         return weights.astype(dtype, copy=False)
 
     # counts / (saturation + counts) stays below 1, so no weight exceeds the idf
     return Weights(dtype, np.maximum(idf, 0), weights_of_term)
 
 
-def inverse_frequencies(df: NDArray[np.int64], documents: int, variant: Variant) -> NDArray[np.float64]:
-    """Return the idf of each term, shape (terms,), from its document frequency and the number of all documents."""
+def inverse_frequencies(df: NDArray[np.int64], total: int, variant: Variant) -> NDArray[np.float64]:
+    """Return the idf of each term, shape (terms,), from its document frequency and the total of documents."""
     if variant == "lucene":
-        idf: NDArray[np.float64] = np.log1p((documents - df + 0.5) / (df + 0.5))
+        idf: NDArray[np.float64] = np.log1p((total - df + 0.5) / (df + 0.5))
         return idf
-    idf = np.log(documents - df + 0.5) - np.log(df + 0.5)
+    idf = np.log(total - df + 0.5) - np.log(df + 0.5)
     present = idf[df > 0]
     if len(present):
         # negative ones get a share of the mean; fsum does not depend on the order in which an index grew

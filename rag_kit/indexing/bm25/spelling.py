@@ -10,10 +10,10 @@ from rag_kit.concurrency.notes import write_note
 
 WEIGHT = 0.8  # of a corrected word beside one that was found as typed; measured, see docs/benchmarks.md
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_SHORTEST = 4  # letters; shorter words have too many neighbours
-_MOST = 32  # words of a query that are corrected
-_WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_LONGEST_TEXT = 100_000  # characters of a document that are looked through for a word as it is written there
+_MIN_LETTERS = 4  # shorter words have too many neighbours
+_MAX_CORRECTED = 32  # words of a query
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # of letters, also "don't"
+_MAX_TEXT = 100_000  # characters of a document that are looked through for a word as it is written there
 
 #: From terms to those among them that documents have, the most frequent first, each with the text of one document.
 FindKnown = Callable[[Iterable[str]], Iterator[tuple[str, str]]]
@@ -50,15 +50,15 @@ def correct(
     """
     if not getattr(analyzer, "typos", False):
         return weights
-    words = (term for term in weights if len(term) >= _SHORTEST and term.isascii() and term.isalpha())
+    words = (term for term in weights if len(term) >= _MIN_LETTERS and term.isascii() and term.isalpha())
     unknown = [term for term in words if not is_known(term)]
     nearest: dict[str, str] = {}
-    for term in unknown[:_MOST]:
-        for known, text in find_known(edits(term)):  # the first is the most frequent one
+    for term in unknown[:_MAX_CORRECTED]:
+        for known, text in find_known(edits(term)):
             nearest[term] = known
             searched, typed = _word_for(known, text, analyzer), _word_for(term, query, analyzer)
             write_note(f"searched {searched!r} for {typed!r}")
-            break
+            break  # the first is the most frequent one
     if not nearest:
         return weights
     corrected: defaultdict[str, float] = defaultdict(float)
@@ -70,7 +70,7 @@ def correct(
 
 def _word_for(term: str, text: str, analyzer: Callable[[str], list[str]]) -> str:
     """Return the first word of a text that is analysed to a term; the term itself if there is none."""
-    for match in _WORDS.finditer(text[:_LONGEST_TEXT]):
+    for match in _WORD.finditer(text[:_MAX_TEXT]):
         if analyzer(match[0]) == [term]:
             return match[0]
     return term

@@ -25,8 +25,8 @@ from rag_kit.text import Analyzer
 from rag_kit.text.ngrams import CharacterNgrams
 
 FORMAT_VERSION = 2  # 1 lacks the parts of words of letters and digits
-_FIXED = struct.Struct("<8sIIQ")
-_DIGEST = 32
+_PREFIX = struct.Struct("<8sIIQ")  # kind, version, length of the header, length of the body
+_DIGEST_SIZE = 32
 _ANALYZERS: dict[str, type[Analyzer | CharacterNgrams]] = {"words": Analyzer, "characters": CharacterNgrams}
 
 
@@ -65,8 +65,8 @@ def save(path: str | Path, kind: IndexKind, header: Mapping[str, Any], state: St
         offset += len(data)
     numbers = {"documents": len(state.rows), "count_bytes": counts.itemsize}
     head = _dump({**header, **numbers, "sections": extents})
-    blocks = [_FIXED.pack(kind.magic, FORMAT_VERSION, len(head), offset), head, *sections.values()]
-    digest = hashlib.blake2b(digest_size=_DIGEST)
+    blocks = [_PREFIX.pack(kind.magic, FORMAT_VERSION, len(head), offset), head, *sections.values()]
+    digest = hashlib.blake2b(digest_size=_DIGEST_SIZE)
     for block in blocks:
         digest.update(block)
     replace_file(target, lambda file: file.writelines([*blocks, digest.digest()]))
@@ -91,9 +91,9 @@ def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
         raise IndexMissingError(
             f"There is no {kind.name} at {path}. Build one and save() it there."
         ) from None
-    if len(data) < _FIXED.size or not data.startswith(kind.magic):
+    if len(data) < _PREFIX.size or not data.startswith(kind.magic):
         raise IndexFormatError(f"{path} is not a {kind.name} of rag_kit (or its beginning is damaged).")
-    _, version, header_size, body_size = _FIXED.unpack_from(data)
+    _, version, header_size, body_size = _PREFIX.unpack_from(data)
     if version != FORMAT_VERSION:
         whose = "a newer rag_kit"
         if version < FORMAT_VERSION:
@@ -102,14 +102,14 @@ def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
             f"{path} is a {kind.name} of {whose}: it has format version {version}, and this rag_kit reads version "
             f"{FORMAT_VERSION}. Build the index again, or use the rag_kit that wrote it."
         )
-    view, body_start = memoryview(data), _FIXED.size + header_size
-    digest = hashlib.blake2b(view[:-_DIGEST], digest_size=_DIGEST).digest()
-    if len(data) != body_start + body_size + _DIGEST or digest != data[-_DIGEST:]:
+    view, body_start = memoryview(data), _PREFIX.size + header_size  # slices of a memoryview are no copies
+    digest = hashlib.blake2b(view[:-_DIGEST_SIZE], digest_size=_DIGEST_SIZE).digest()
+    if len(data) != body_start + body_size + _DIGEST_SIZE or digest != data[-_DIGEST_SIZE:]:
         raise IndexFormatError(
             f"{path} is cut short or damaged: its checksum does not fit. Build the index again."
         )
     with format_errors(path):
-        header = json.loads(data[_FIXED.size : body_start])
+        header = json.loads(data[_PREFIX.size : body_start])
         return header, _read_state(header, view[body_start : body_start + body_size], kind)
 
 

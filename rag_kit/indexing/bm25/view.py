@@ -84,7 +84,7 @@ class BM25View:
         """Return a bound that no document's score for the terms exceeds: the sum of the most that each term can add."""
         if not self._size:
             return 0.0
-        unknown = self._known_terms  # behind the known terms, `_highest` has the bound for all unknown ones
+        unknown = self._known_terms  # the last position of `_highest`, with the bound for all unknown terms
         numbers = {term: min(self._vocabulary.get(term, unknown), unknown) for term in terms}
         return sum(weight * self._highest[numbers[term]] for term, weight in terms.items())
 
@@ -96,8 +96,7 @@ class BM25View:
     def find_known(self, terms: Iterable[str], passes: Passes | None = None) -> Iterator[tuple[str, str]]:
         """Yield the terms that some passing document has, most frequent first, each with one such document's text."""
         for term in sorted(filter(self.frequency, terms), key=lambda term: (-self.frequency(term), term)):
-            number = self._vocabulary[term]
-            for position in self.postings.documents[self._pointers[number] : self._pointers[number + 1]]:
+            for position in self._documents_with(self._vocabulary[term]):
                 if passes is None or passes(self.rows[position].metadata):
                     yield term, self.rows[position].text
                     break
@@ -136,36 +135,37 @@ class BM25View:
             number = self._vocabulary.get(term, self._known_terms)
             if number >= self._known_terms:
                 continue
-            values = self._values(number)
+            added = self._added_scores(number)
             if weight != 1:
-                values = values * self._weights.dtype.type(weight)
-            if len(values) == self._padded:  # a term in many documents has a value for each document
-                np.add(scores, values, out=scores)
-            elif len(values):
-                start = self._pointers[number]
-                documents = self.postings.documents[start : start + len(values)]
-                np.add.at(scores, documents.astype(np.intp), values)
+                added = added * self._weights.dtype.type(weight)
+            if len(added) == self._padded:  # a term in many documents has a value for each document
+                np.add(scores, added, out=scores)
+            elif len(added):
+                np.add.at(scores, self._documents_with(number).astype(np.intp), added)
         return scores
 
-    def _values(self, number: int) -> Floats:
+    def _documents_with(self, number: int) -> NDArray[np.int32]:
+        """Return the positions of the documents that have a term, given by its number."""
+        return self.postings.documents[self._pointers[number] : self._pointers[number + 1]]
+
+    def _added_scores(self, number: int) -> Floats:
         """Return what a term adds to scores: of all (padded) documents if many have it, else of those that have it."""
-        values = self._weights_of.get(number)
-        if values is None:
-            values = self._weights.of_term(number)
-            if len(values) * _DENSE_SHARE > self._size:
-                row = np.zeros(self._padded, self._weights.dtype)
-                start = self._pointers[number]
-                row[self.postings.documents[start : start + len(values)]] = values
-                values = row
-            self._weights_of[number] = values
-        return values
+        added = self._weights_of.get(number)
+        if added is None:
+            added = self._weights.of_term(number)
+            if len(added) * _DENSE_SHARE > self._size:
+                full_row = np.zeros(self._padded, self._weights.dtype)
+                full_row[self._documents_with(number)] = added
+                added = full_row
+            self._weights_of[number] = added
+        return added
 
     def _best(self, scores: Floats, k: int) -> Positions:
         """Return the positions of the k highest scores above zero, the best first; ties by position."""
         bound = 0.0  # a lower bound of the k-th best score, so that few scores need sorting
         if k < self._width:  # the k best columns have a score of at least the bound each, so k documents do
             maxima = scores.reshape(self._height, self._width).max(axis=0)
-            bound = np.partition(maxima, self._width - k)[self._width - k]
+            bound = np.partition(maxima, self._width - k)[self._width - k]  # the k-th highest
         positions = (scores >= bound if bound > 0 else scores > 0).nonzero()[0]
         return positions[np.lexsort((positions, -scores[positions]))[:k]]
 

@@ -46,8 +46,8 @@ def check_vectors(answer: Any, count: int) -> list[Vector]:
     return list(map(check_weights, answer))
 
 
-_BATCH = 64  # texts
-_COUNTS = "counts"  # in a file: the weights are counts of terms, for TF-IDF
+_BATCH_SIZE = 64  # texts
+_TFIDF = "counts"  # in a file: the weights are counts of terms, for TF-IDF
 
 
 class SparseIndex(InvertedIndex):
@@ -83,7 +83,7 @@ class SparseIndex(InvertedIndex):
         encoder: SparseEncoder | None = None,
         *,
         query_encoder: SparseEncoder | None = None,
-        batch_size: int = _BATCH,
+        batch_size: int = _BATCH_SIZE,
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -158,7 +158,7 @@ class SparseIndex(InvertedIndex):
 
     def _header(self) -> dict[str, Any]:
         return {
-            "encoder": _COUNTS if self.encoder is None else None,
+            "encoder": _TFIDF if self.encoder is None else None,
             "query_encoder": self.query_encoder is not self.encoder,
         }
 
@@ -169,7 +169,7 @@ class SparseIndex(InvertedIndex):
         *,
         encoder: SparseEncoder | None = None,
         query_encoder: SparseEncoder | None = None,
-        batch_size: int = _BATCH,
+        batch_size: int = _BATCH_SIZE,
     ) -> Self:
         """Read an index that :meth:`save` wrote, with the encoders that it was built with, if any.
 
@@ -187,9 +187,9 @@ class SparseIndex(InvertedIndex):
         header, state = storage.load(path, cls.kind)
         with storage.format_errors(path):
             weighting, has_query_encoder = header["encoder"], header["query_encoder"]
-            if weighting not in (None, _COUNTS) or not isinstance(has_query_encoder, bool):
+            if weighting not in (None, _TFIDF) or not isinstance(has_query_encoder, bool):
                 raise ValueError(f"the encoder is {weighting!r}, {has_query_encoder!r}")
-        is_tfidf = weighting == _COUNTS  # None: its weights are an encoder's
+        is_tfidf = weighting == _TFIDF  # None: its weights are an encoder's
         if (encoder is None) != is_tfidf:
             preposition = "without" if is_tfidf else "with"
             raise InvalidInputError(f"{path} was built {preposition} encoder=; give the same to load(path).")
@@ -203,6 +203,6 @@ class SparseIndex(InvertedIndex):
         return f"SparseIndex({len(self)} documents, {'TF-IDF' if self.encoder is None else self.encoder!r})"
 
 
-def _idf(documents: int, frequencies: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the smoothed inverse document frequencies of terms; ``frequencies`` are their document frequencies."""
-    return np.log((1 + documents) / (1 + frequencies)) + 1
+def _idf(total: int, frequencies: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the smoothed idf of terms, from their document frequencies and the total of documents."""
+    return np.log((1 + total) / (1 + frequencies)) + 1
