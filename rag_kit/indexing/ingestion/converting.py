@@ -29,7 +29,8 @@ from rag_kit.indexing.splitting.api import iter_chunks
 if TYPE_CHECKING:
     from rag_kit.indexing.ingestion.pictures import Pictures
 
-_TRIES = 3  # of a file that is written to while it is read
+_MAX_READS = 3  # of a file that is written to while it is read
+# a blank behind or before a Chinese character or mark
 _BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-\u9fff\uff00-\uffef])")
 
 
@@ -123,7 +124,7 @@ class Converter:
     def _read(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
         """Read the documents of a file, again if it changes meanwhile, and make a record of it."""
         path = Path(file.path)
-        for _ in range(_TRIES):
+        for _ in range(_MAX_READS):
             with as_read_errors():
                 seen_ns, state = time.time_ns(), file_state(path)
                 self._reader.check(path, file.root)  # refuses a file that is too large, before it is hashed
@@ -133,12 +134,12 @@ class Converter:
                     settings = self._settings.key
                     return documents, SourceRecord("", state.size, state.mtime_ns, seen_ns, digest, settings)
         raise ReadError(
-            f"it is being written to (it changed {_TRIES} times while it was read). Ingest it again later."
+            f"it is being written to (it changed {_MAX_READS} times while it was read). Ingest it again later."
         )
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
         """Return a hash that copies share, of words (and folder, if copies in others are kept); ``b""`` to keep all."""
-        keep = self._settings.keep_duplicates
+        keep = self._settings.keep_duplicates  # None: those in other folders
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:
             return b""

@@ -76,9 +76,9 @@ class Grouping:
         rank = {source: 2 if record.original else 0 for source, record in self.records.items()}
         for source in sorted(files, key=lambda source: rank.get(source, 1)):
             with self._report_failure(source, files[source].file):
-                if not self._is_unchanged(group, source):  # which adds a record with a new time to the group
+                if not self._keep_unchanged(group, source):
                     changed.append(source)
-        if group.records:
+        if group.records:  # of unchanged files with a new time
             yield group
             group = Group(check=self.check)
         self.converter.expect([files[source] for source in changed])
@@ -104,8 +104,8 @@ class Grouping:
             self.report.failed.append((file, f"{error}{earlier}"))
             self.progress.count()
 
-    def _is_unchanged(self, group: Group, source: str) -> bool:
-        """Tell whether a file need not be read again; if so, count it, and add its record to the group if changed."""
+    def _keep_unchanged(self, group: Group, source: str) -> bool:
+        """Count a file as unchanged if it need not be read again, and tell whether; a new time goes into the group."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
             return False
@@ -136,8 +136,8 @@ class Grouping:
         try:
             self._check_storable(source, chunks)
             if corrections := self._corrections_of(source):
-                chunks, lost = correct(chunks, source, corrections)
-                self.report.lost += [(file.file, fix.text, fix.corrected) for fix in lost]
+                chunks, unplaced = correct(chunks, source, corrections)
+                self.report.lost += [(file.file, lost.text, lost.corrected) for lost in unplaced]
             elif original := self._originals.get(record.fingerprint, ""):
                 group.whole.append(source)
                 group.records.append(replace(record, original=original))
@@ -183,29 +183,35 @@ class Grouping:
     def check(self, batch: Batch) -> None:
         """Remove files from a batch that other processes corrected or wrote meanwhile, or whose original is gone."""
         read = set(batch.whole)
-        corrections = {correction for correction in self.corrections if correction.source in read}
-        # sources with a correction that was made or dropped since this ingest began (^: in one of the sets only)
-        gone = {correction.source for correction in corrections ^ set(self.index.corrections(read))}
-        names = {name for record in batch.records for name in (record.source, record.original)}
-        stored = self.index.source_records(names)
-        written = stored | {record.source: record for record in batch.records if record.source not in gone}
-        for record in batch.records:
-            if record.source in read:
-                original = written.get(record.original or record.source)  # itself, if it is no copy
-                is_valid = original is not None and original.fingerprint == record.fingerprint
-            else:  # only its time is new
-                is_valid = stored.get(record.source) == self.records[record.source]
-            if not is_valid:
-                gone.add(record.source)
-        for source in sorted(gone & read):
+        outdated = self._outdated_sources(batch, read)
+        for source in sorted(outdated & read):
             with self._report_failure(source, self.files[source].file):  # which catches the error
                 raise ReadError(
                     "another process has just corrected it by hand or removed its original; ingest it again."
                 )
-        batch.rows = [row for row in batch.rows if row.source not in gone]
-        batch.parents = [row for row in batch.parents if row.source not in gone]
-        batch.records = [record for record in batch.records if record.source not in gone]
-        batch.whole = read - gone
+        batch.rows = [row for row in batch.rows if row.source not in outdated]
+        batch.parents = [row for row in batch.parents if row.source not in outdated]
+        batch.records = [record for record in batch.records if record.source not in outdated]
+        batch.whole = read - outdated
+
+    def _outdated_sources(self, batch: Batch, read: set[str]) -> set[str]:
+        """Return the files of a batch that do not fit what the index has now; ``read`` are those that were read."""
+        corrections = {correction for correction in self.corrections if correction.source in read}
+        # those with a correction that was made or dropped since this ingest began (^: in one of the sets only)
+        outdated = {correction.source for correction in corrections ^ set(self.index.corrections(read))}
+        names = {name for record in batch.records for name in (record.source, record.original)}
+        stored = self.index.source_records(names)
+        kept = [record for record in batch.records if record.source not in outdated]
+        after_write = stored | {record.source: record for record in kept}
+        for record in batch.records:
+            if record.source in read:
+                original = after_write.get(record.original or record.source)  # itself, if it is no copy
+                is_valid = original is not None and original.fingerprint == record.fingerprint
+            else:  # only its time is new
+                is_valid = stored.get(record.source) == self.records[record.source]
+            if not is_valid:
+                outdated.add(record.source)
+        return outdated
 
     def _corrections_of(self, source: str) -> list[Correction]:
         return [correction for correction in self.corrections if correction.source == source]
@@ -219,8 +225,8 @@ class Grouping:
         """Return a file's record if it is unchanged, with the new time if that has changed; else ``None``."""
         with as_read_errors():
             seen_ns, state = time.time_ns(), file_state(file.path)
-            is_time_safe = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
-            if is_time_safe and (state.size, state.mtime_ns) == (record.size, record.mtime_ns):
+            can_trust_time = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
+            if can_trust_time and (state.size, state.mtime_ns) == (record.size, record.mtime_ns):
                 return record
             if state.size == record.size and file_hash(file.path) == record.sha256:
                 return replace(record, mtime_ns=state.mtime_ns, checked_ns=seen_ns)

@@ -85,30 +85,30 @@ def open_index(
 ) -> Iterator[DocumentIndex]:
     """Open or create the index for writing; for a dry run, open it for reading, or create one in a temporary folder."""
     legs: Any = options.legs
-    given: Any = {"embeddings": embeddings, "wait": options.wait, "sparse_encoder": options.sparse_encoder}
+    common: Any = {"embeddings": embeddings, "wait": options.wait, "sparse_encoder": options.sparse_encoder}
     with contextlib.ExitStack() as stack:
         try:
             if dry_run:
                 index = DocumentIndex.open(folder, embeddings=embeddings)
             else:
-                index = DocumentIndex.open(folder, mode="w", legs=legs, **given)
+                index = DocumentIndex.open(folder, mode="w", legs=legs, **common)
         except IndexMissingError:
             check_paths(paths, [])
             if dry_run:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-")))
-            index = _create_index(folder, legs, given)
+            index = _create_index(folder, legs, common)
         yield stack.enter_context(index)
 
 
-def _create_index(folder: Path | RemoteLocation, legs: Any, given: dict[str, Any]) -> DocumentIndex:
+def _create_index(folder: Path | RemoteLocation, legs: Any, common: dict[str, Any]) -> DocumentIndex:
     """Create an index; in a database, open it if another process has created it meanwhile."""
     try:
-        return DocumentIndex.create(folder, legs=legs or (), **given)
+        return DocumentIndex.create(folder, legs=legs or (), **common)
     except InvalidInputError as refusal:
         if isinstance(folder, Path):
             raise
         try:
-            return DocumentIndex.open(folder, mode="w", legs=legs, **given)
+            return DocumentIndex.open(folder, mode="w", legs=legs, **common)
         except IndexMissingError:  # so it was refused for another reason
             raise refusal from None
 

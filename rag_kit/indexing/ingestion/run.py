@@ -126,7 +126,7 @@ def ingest(
                 opened.delete_sources(listing.vanished)
             for source in listing.vanished:
                 report.count(source, "removed")
-            grouping.progress.tell("")
+            grouping.progress.tell("")  # no file is worked on any more
         if not dry_run:
             opened.flush()
         report.chunks = len(opened.passage_ids())

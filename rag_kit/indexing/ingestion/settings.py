@@ -144,41 +144,37 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
     recorded = index.settings
     before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}
     given = {name: getattr(options, name) for name in _RECORDED}
-    values = {name: before[name] if given[name] is None else given[name] for name in _RECORDED}
+    now = {name: before[name] if given[name] is None else given[name] for name in _RECORDED}
     splitter, tokenizer = options.splitter, options.tokenizer
     if splitter is None:
         splitter, tokenizer = _recorded_splitter(index, str(before["splitter"]), tokenizer)
-    values["vision"] = _vision_name(options, values)
-    ocr_wanted(values["pictures"])  # pictures need it: raises if it is not installed
-    before["ocr"], values["ocr"] = bool(before["ocr"]), ocr_wanted(values["ocr"])
-    sizes = values["chunk_size"], values["chunk_overlap"]
-    cut = choose_splitter(splitter, *sizes, index.embeddings, tokenizer)
-    values["splitter"] = _name_of(splitter)
+    now["vision"] = _vision_name(options, now)
+    ocr_wanted(now["pictures"])  # pictures need it: raises if it is not installed
+    before["ocr"], now["ocr"] = bool(before["ocr"]), ocr_wanted(now["ocr"])
+    cut = choose_splitter(splitter, now["chunk_size"], now["chunk_overlap"], index.embeddings, tokenizer)
+    now["splitter"] = _name_of(splitter)
     if tokenizer is not None:
-        values["splitter"] += f" by {_name_of(tokenizer)}"
-    changed = []
-    for name, value in values.items():
-        if before[name] != value:
-            changed.append(f"{name} changed from {before[name]!r} to {value!r}")
+        now["splitter"] += f" by {_name_of(tokenizer)}"
+    changed = [name for name in _RECORDED if before[name] != now[name]]
+    changes = [f"{name} changed from {before[name]!r} to {now[name]!r}" for name in changed]
     if "represent" in recorded and any(recorded.get(key) != value for key, value in represent.items()):
-        changed.append("what represents chunks (kinds, model or prompts) changed")
-    notes = []
-    if changed and "chunk_size" in recorded:
-        notes.append(f"{' and '.join(changed)}: all given files are split again")
-    return SplitSettings(**values, cut=cut, represent=represent, notes=notes)
+        changes.append("what represents chunks (kinds, model or prompts) changed")
+    has_files = "chunk_size" in recorded  # else no ingest wrote the index before
+    notes = [f"{' and '.join(changes)}: all given files are split again"] if changes and has_files else []
+    return SplitSettings(**now, cut=cut, represent=represent, notes=notes)
 
 
 def _recorded_splitter(index: DocumentIndex, recorded: str, tokenizer: Any) -> tuple[str, Any]:
     """Return the splitter and tokenizer that an index records; raise InvalidInputError for a user's own objects."""
     splitter, _, tokenizer_name = recorded.partition(" by ")  # "tokens by tokenizer.json"
-    has_tokenizer = not tokenizer_name or tokenizer_name.endswith(".json") or tokenizer is not None
-    if splitter not in SPLITTERS or not has_tokenizer:
+    can_load_tokenizer = not tokenizer_name or tokenizer_name.endswith(".json")
+    if splitter not in SPLITTERS or (tokenizer is None and not can_load_tokenizer):
         raise InvalidInputError(
             f"The files of the index in {index.folder} were split by {recorded}, which "
             "is not known by name: give splitter= (and tokenizer=) again, or others, by which all given files are "
             "split again."
         )
-    return splitter, tokenizer if tokenizer is not None else tokenizer_name or None
+    return splitter, (tokenizer_name or None) if tokenizer is None else tokenizer
 
 
 def _vision_name(options: IngestOptions, values: Mapping[str, Any]) -> str:
