@@ -20,7 +20,7 @@ from rag_kit.prompts.template import PicturePrompt
 from rag_kit.text import detect_language
 
 _MAX_DESCRIPTION = 3_000  # characters
-_ENTRIES = 5_000_000  # of the cache of replies
+_MAX_REPLIES = 5_000_000  # of the cache of replies
 
 
 class Pictures:
@@ -30,7 +30,7 @@ class Pictures:
         self._folder, self._dry_run = Path(str(index.folder)), dry_run
         self._model = chat_model(vision) if isinstance(vision, str) and vision else vision
         is_used = self._model and not dry_run
-        self._cache = JsonCache(index.replies, max_entries=_ENTRIES) if is_used else None
+        self._cache = JsonCache(index.replies, max_entries=_MAX_REPLIES) if is_used else None
 
     def close(self) -> None:
         """Close the file of replies."""

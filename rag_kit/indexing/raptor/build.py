@@ -104,7 +104,7 @@ def build_raptor(
     return builder.report
 
 
-class _Item(NamedTuple):
+class _Node(NamedTuple):
     """A passage or a summary, to be clustered and summarised."""
 
     text: str
@@ -114,17 +114,17 @@ class _Item(NamedTuple):
 
 
 class _Cluster(NamedTuple):
-    """The members of a summary; ``first`` are the passages it was first made of, empty above level 1."""
+    """The nodes under one summary."""
 
     tree: str
-    id: str
-    members: list[str]
-    first: dict[str, str]  # passage -> hash of its text
+    id: str  # of the summary
+    members: list[str]  # ids of nodes
+    first_members: dict[str, str]  # passages it was made of, with their texts' hashes; empty above level 1
 
 
 @dataclass
 class _TreeBuilder:
-    """One call of `build_raptor`: the passages and summaries (items), the old tree, and the rows to write."""
+    """One call of `build_raptor`: the passages and summaries (nodes), the old tree, and the rows to write."""
 
     index: DocumentIndex
     asker: Asker
@@ -136,20 +136,21 @@ class _TreeBuilder:
     progress: Callable[[int, int], None] | None
 
     def __post_init__(self) -> None:
-        self.items, self.rows = dict[str, _Item](), list[StoredRow]()
+        self.nodes, self.rows = dict[str, _Node](), list[StoredRow]()
         self._read()
-        self.report = RaptorReport(passages=len(self.items))
+        self.report = RaptorReport(passages=len(self.nodes))
         # a tree is named by the values of its partition as JSON: '{"tenant": "a"}'; without a partition: '{}'
-        self.old_nodes: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
-        for node in self.tree.nodes.values():
-            self.old_nodes[_json(node.metadata[RAPTOR]["partition"]), node.metadata["level"]].append(node)
+        self.old_summaries: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
+        for summary in self.tree.nodes.values():
+            tree, level = _json(summary.metadata[RAPTOR]["partition"]), summary.metadata["level"]
+            self.old_summaries[tree, level].append(summary)
         fields = self._partition_fields()
         self.passages: dict[str, list[str]] = defaultdict(list)  # ids by tree
-        for key, item in self.items.items():
-            self.passages[_json({name: item.metadata.get(name) for name in fields})].append(key)
+        for key, node in self.nodes.items():
+            self.passages[_json({name: node.metadata.get(name) for name in fields})].append(key)
         self.new_trees = set[str]()  # whose clusters are made anew
         for tree, ids in self.passages.items():
-            clustered, changed = self._compare_with_tree(tree, ids)
+            clustered, changed = self._count_changes(tree, ids)
             self.report.changed += changed
             if self.rebuild or changed > _MAX_CHANGED * clustered:
                 self.new_trees.add(tree)
@@ -168,78 +169,78 @@ class _TreeBuilder:
         for (key, text, fields, digest), vector in zip(rows, unit(vectors), strict=True):
             metadata = json.loads(fields)
             if REPRESENTATION not in metadata and text.strip():
-                self.items[key] = _Item(embedded_row(text, fields), short_hash(digest), metadata, vector)
+                self.nodes[key] = _Node(embedded_row(text, fields), short_hash(digest), metadata, vector)
 
     def _partition_fields(self) -> list[str]:
         """Return the metadata fields by which there are separate trees."""
         if self.partition is None:
-            for node in self.tree.nodes.values():  # all have the same fields, so the first one tells
-                return sorted(node.metadata[RAPTOR]["partition"])
-            return []
+            summary = next(iter(self.tree.nodes.values()), None)  # any, for all have the same fields
+            return [] if summary is None else sorted(summary.metadata[RAPTOR]["partition"])
         fields = {self.partition} if isinstance(self.partition, str) else set(self.partition)
-        known = {name for item in self.items.values() for name in item.metadata}
-        if self.items and not fields <= known:
+        known = {name for node in self.nodes.values() for name in node.metadata}
+        if self.nodes and not fields <= known:
             raise InvalidInputError(
                 f"partition={sorted(fields)!r} was given, and no passage has the field {min(fields - known)!r}; "
                 f"there are: {', '.join(sorted(known))}."
             )
         return sorted(fields)
 
-    def _compare_with_tree(self, tree: str, ids: Sequence[str]) -> tuple[int, int]:
+    def _count_changes(self, tree: str, ids: Sequence[str]) -> tuple[int, int]:
         """Return how many passages a tree was clustered from, and how many changed since, were added or removed."""
         present = self._hashes(ids).items()  # (id, hash) pairs: a changed passage has another pair
         clustered = set[tuple[str, str]]()
-        for node in self.old_nodes[tree, 1]:
-            clustered.update(node.metadata[RAPTOR]["first"].items())
+        for summary in self.old_summaries[tree, 1]:
+            clustered.update(summary.metadata[RAPTOR]["first"].items())
         if not clustered and len(present) < 2:
             return 0, 0  # a single passage has no tree
         return len(clustered), max(len(present - clustered), len(clustered - present))  # changed: in both
 
     def build(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
-        members, level = dict(self.passages), 1  # ids to cluster on this level, by tree
-        while members:
-            summaries, clusters_of_level = dict[str, list[str]](), list[_Cluster]()
-            for tree, ids in members.items():
+        to_cluster, level = dict(self.passages), 1  # ids of nodes by tree: passages, then summaries
+        while to_cluster:
+            summary_ids, clusters_of_level = dict[str, list[str]](), list[_Cluster]()
+            for tree, ids in to_cluster.items():
                 clusters = self._clusters_of_level(tree, level, ids)
                 clusters_of_level += clusters
-                # a new tree ends at as many clusters as members, which would give as many again on the next level
+                # a new tree ends at as many clusters as nodes, which would give as many again on the next level
                 if clusters and (tree not in self.new_trees or len(clusters) < len(ids)):
-                    summaries[tree] = [cluster.id for cluster in clusters]
+                    summary_ids[tree] = [cluster.id for cluster in clusters]
             if clusters_of_level:
                 self._summarise(level, clusters_of_level)
                 self.report.summaries.append(len(clusters_of_level))
-            members, level = summaries, level + 1
+            to_cluster, level = summary_ids, level + 1
         if not self.dry:
             removed = self.tree.nodes.keys() - {row.id for row in self.rows}
             batch = Batch(rows=self.rows, removed_ids=sorted(removed))
             self.report.embedded = self.index.write(batch).embedded
 
     def _clusters_of_level(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
-        """Return the clusters of a tree's level: made anew of the items, or the old ones brought up to date."""
+        """Return the clusters of a tree's level: made anew of the nodes, or the old ones brought up to date."""
         if tree not in self.new_trees:
             return self._update_clusters(tree, level, ids)
         if len(ids) < 2:
             return []
-        sizes = [estimate_tokens(self.items[key].text) for key in ids]
+        sizes = [estimate_tokens(self.nodes[key].text) for key in ids]
         clusters = []
         for positions in soft_clusters(self._vectors(ids), sizes, self.max_tokens, self.seed):
             members = [ids[position] for position in positions]
-            first = self._hashes(members) if level == 1 else {}
+            first_members = self._hashes(members) if level == 1 else {}
             key = f"{RAPTOR}:{level}:{_digest([tree, sorted(members)])}"
-            clusters.append(_Cluster(tree, key, members, first))
+            clusters.append(_Cluster(tree, key, members, first_members))
         return clusters
 
     def _update_clusters(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
-        """Return the old clusters without members that are gone or changed; each new item joins the nearest cluster."""
+        """Return the old clusters without members that are gone or changed; each new node joins the nearest cluster."""
         clusters, present = [], set(ids)
         clustered = set[str]()
-        for node in self.old_nodes[tree, level]:
-            hashes = node.metadata[RAPTOR]["leaves"]  # of passages when summarised; none above level 1
-            members = [key for key in node.metadata["members"] if key in present]
-            members = [key for key in members if hashes.get(key) in (None, self.items[key].hash)]
+        for summary in self.old_summaries[tree, level]:
+            data = summary.metadata[RAPTOR]
+            hashes = data["leaves"]  # of passages when summarised; none above level 1
+            members = [key for key in summary.metadata["members"] if key in present]
+            members = [key for key in members if hashes.get(key) in (None, self.nodes[key].hash)]
             if members:
-                clusters.append(_Cluster(tree, node.id or "", members, node.metadata[RAPTOR]["first"]))
+                clusters.append(_Cluster(tree, summary.id or "", members, data["first"]))
                 clustered.update(members)
         new = [key for key in ids if key not in clustered]
         if clusters and new:
@@ -249,10 +250,10 @@ class _TreeBuilder:
         return clusters
 
     def _hashes(self, ids: Sequence[str]) -> dict[str, str]:
-        return {key: self.items[key].hash for key in ids}
+        return {key: self.nodes[key].hash for key in ids}
 
     def _vectors(self, ids: Sequence[str]) -> Vectors:
-        return np.stack([self.items[key].vector for key in ids])
+        return np.stack([self.nodes[key].vector for key in ids])
 
     def _summarise(self, level: int, clusters: Sequence[_Cluster]) -> None:
         """Add a row for each cluster's summary: the old one, or the model's if the members have changed."""
@@ -278,13 +279,13 @@ class _TreeBuilder:
             self._add_row(level, cluster, text, digest)
 
     def _add_row(self, level: int, cluster: _Cluster, text: str, digest: str) -> None:
-        """Add the summary of a cluster to the rows to write, and to the items of the next level."""
+        """Add the summary of a cluster to the rows to write, and to the nodes, as one of the next level."""
         members, shared = cluster.members, self._shared_metadata(cluster.members)
         leaves = self._hashes(members) if level == 1 else {}
         data = {
             "partition": json.loads(cluster.tree),
             "digest": digest,
-            "first": cluster.first,
+            "first": cluster.first_members,
             "leaves": leaves,
         }
         fields = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
@@ -292,14 +293,14 @@ class _TreeBuilder:
         row = make_rows([summary], source="")[0]
         self.rows.append(row)
         vector = unit(self._vectors(members).mean(axis=0))
-        self.items[cluster.id] = _Item(text, short_hash(row.hash), shared, vector)
+        self.nodes[cluster.id] = _Node(text, short_hash(row.hash), shared, vector)
 
     def _members_digest(self, cluster: _Cluster) -> str:
         return _digest(sorted(self._hashes(cluster.members).values()))
 
     def _joined_text(self, cluster: _Cluster, max_tokens: int) -> str:
         """Join the texts of a cluster; cut all by the same share if they have over ``max_tokens`` together."""
-        texts = [self.items[key].text for key in cluster.members]
+        texts = [self.nodes[key].text for key in cluster.members]
         total = sum(map(estimate_tokens, texts))
         if total > max_tokens:
             texts = [text[: max(1, len(text) * max_tokens // total)] for text in texts]
@@ -307,7 +308,8 @@ class _TreeBuilder:
 
     def _shared_metadata(self, members: Sequence[str]) -> dict[str, Any]:
         """Return the metadata fields with the same value in all members."""
-        fields = [self.items[key].metadata.items() for key in members]
+        fields = [self.nodes[key].metadata.items() for key in members]
+        # values as JSON, for a set takes no lists
         shared = set.intersection(*({(name, _json(value)) for name, value in pairs} for pairs in fields))
         return {name: json.loads(value) for name, value in sorted(shared) if name not in _POSITION_FIELDS}
 

@@ -16,7 +16,7 @@ _DIMENSIONS = 10  # that vectors are reduced to
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)  # components that are tried
 _MIN_PROBABILITY = 0.1  # with which a vector belongs to a cluster beside its likeliest one
 _MAX_OVERLAP = 1.5  # clusters of a vector, on average
-_SMALL = 3  # vectors of a cluster that is not cut any more
+_MAX_UNCUT = 3  # vectors of a cluster that is not cut any more
 
 
 def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: int) -> list[list[int]]:
@@ -32,7 +32,7 @@ def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: i
         clusters: list[list[int]] = []
         for part in _cut_by_mixture(vectors[positions], min_parts, seed):
             members = positions[part]
-            if size[members].sum() <= max_size or len(members) <= _SMALL:
+            if size[members].sum() <= max_size or len(members) <= _MAX_UNCUT:
                 clusters.append(sorted(members.tolist()))
             elif len(members) < len(positions) or min_parts == 1:
                 clusters += cluster(members, 2)
@@ -52,7 +52,7 @@ def _cut_by_mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray
     to with a probability above `_MIN_PROBABILITY`, unless the parts would overlap too much.
     """
     count = len(vectors)
-    if count <= _SMALL:
+    if count <= _MAX_UNCUT:
         return [np.arange(count)]
     points, probabilities = _fit_mixture(vectors, min_parts, seed)
     labels = probabilities.argmax(axis=1)

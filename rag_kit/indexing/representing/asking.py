@@ -26,7 +26,7 @@ from rag_kit.text import detect_language
 _MAX_PASSAGES = 8  # of a call
 _MAX_CHARACTERS = 8_000  # of the passages of a call
 _HEADINGS = ("title", "heading")  # the subject of a passage is often only in these
-_ENTRIES = 5_000_000  # of the cache of replies
+_MAX_REPLIES = 5_000_000  # of the cache of replies
 
 
 class PassageRequest(NamedTuple):
@@ -66,7 +66,7 @@ class Asker:
         self._cache: Any = None
         if kinds and not self._by_rule:  # the embedded model is as fast as a look-up in a file
             is_file = isinstance(cache, str | os.PathLike)
-            self._cache = JsonCache(cache, max_entries=_ENTRIES) if is_file else cache
+            self._cache = JsonCache(cache, max_entries=_MAX_REPLIES) if is_file else cache
 
     def close(self) -> None:
         """Close the file of replies."""
@@ -86,8 +86,8 @@ class Asker:
         language = detect_language(document.page_content)
         metadata = {name: document.metadata[name] for name in _HEADINGS if name in document.metadata}
         passage = Document(document.page_content, metadata=metadata)
-        request = PassageRequest("", kind, language, passage, group, around)
-        prompt, values = self._call([request])
+        request = PassageRequest("", kind, language, passage, group, around)  # its key is made of its prompt
+        prompt, values = self._prompt_and_values([request])
         key = call_key(self._llm, prompt, values, PassageTexts)
         return request._replace(key=key or f"{kind.spec}\0{values}")  # there is no key for an unknown model
 
@@ -111,7 +111,7 @@ class Asker:
         cost.reused += len(texts)
         if not self._by_rule:
             cost.calls += len(calls)
-            cost.tokens += sum(map(self._tokens, calls))
+            cost.tokens += sum(map(self._count_tokens, calls))
         if not dry:
             self._send(calls, texts, progress)  # adds to `texts`; passages still lacking then go one by one
             self._send([[request] for key, request in by_key.items() if key not in texts], texts, progress)
@@ -143,15 +143,15 @@ class Asker:
             if outcome.error is not None and not isinstance(outcome.error, ModelOutputError):
                 raise outcome.error
 
-    def _tokens(self, batch: Sequence[PassageRequest]) -> int:
+    def _count_tokens(self, batch: Sequence[PassageRequest]) -> int:
         """Estimate the tokens that a call sends."""
-        prompt, values = self._call(batch)
+        prompt, values = self._prompt_and_values(batch)
         messages = prompt.format_prompt(**values).to_messages()
         return sum(estimate_tokens(text_of(message)) for message in messages)
 
     def _ask(self, batch: Sequence[PassageRequest]) -> dict[str, list[str]]:
         """Make one call for a batch; return its texts by the keys of the requests."""
-        prompt, values = self._call(batch)
+        prompt, values = self._prompt_and_values(batch)
         reply = structured_call(self._llm, prompt, values, PassageTexts)
         request_of = {str(number): request for number, request in enumerate(batch, start=1)}
         texts: dict[str, list[str]] = {}
@@ -162,7 +162,7 @@ class Asker:
                     texts.setdefault(request.key, request.kind.texts(answer["texts"]))
         return texts
 
-    def _call(self, batch: Sequence[PassageRequest]) -> tuple[Any, dict[str, Any]]:
+    def _prompt_and_values(self, batch: Sequence[PassageRequest]) -> tuple[Any, dict[str, Any]]:
         """Return the prompt for a batch, and the values of its variables."""
         kind, language = batch[0].kind, batch[0].language
         prompt = self._prompts[kind.spec, language]

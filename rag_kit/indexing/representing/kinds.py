@@ -21,7 +21,7 @@ _MAX_TAGS, _MAX_TAG_VALUE = 16, 80
 
 
 @dataclass(frozen=True)
-class _Form:
+class _KindForm:
     """The form of a kind: how many texts, how long, and what may follow its name."""
 
     count: int
@@ -31,6 +31,7 @@ class _Form:
     argument: tuple[str, str] = ("(?!)", "nothing")  # a pattern, and its explanation; "(?!)" never matches
 
 
+# patterns of what may follow a kind's name, with explanations
 _NUMBER = (r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
 _SIZE = (r"[2-9]\d|[1-9]\d{2,}", "20 or more characters, such as 250")
 _LANGUAGE = (r"[^\W\d_][\w -]{1,29}", "a language, such as zh or German")
@@ -39,19 +40,19 @@ _NAMES = (
     rf"{_NAME}(\+{_NAME}){{0,{_MAX_TAGS - 1}}}",
     f"at most {_MAX_TAGS} names of letters, digits and _, such as topic+place",
 )
-_ALLOWED = {
-    "children": _Form(250, by_rule=True, argument=_SIZE),
-    "summary": _Form(1, 2_000, by_rule=True),
-    "questions": _Form(3, 500, argument=_NUMBER),
-    "keywords": _Form(8, 100, separator=", ", argument=_NUMBER),
-    "qa": _Form(3, 1_000, argument=_NUMBER),
-    "tags": _Form(_MAX_TAGS, 200, by_rule=True, separator="; ", argument=_NAMES),
-    "translation": _Form(1, 20_000, argument=_LANGUAGE),
-    "triples": _Form(10, 300, argument=_NUMBER),
-    "situation": _Form(1, 300),
+_USER_KINDS = {
+    "children": _KindForm(250, by_rule=True, argument=_SIZE),
+    "summary": _KindForm(1, 2_000, by_rule=True),
+    "questions": _KindForm(3, 500, argument=_NUMBER),
+    "keywords": _KindForm(8, 100, separator=", ", argument=_NUMBER),
+    "qa": _KindForm(3, 1_000, argument=_NUMBER),
+    "tags": _KindForm(_MAX_TAGS, 200, by_rule=True, separator="; ", argument=_NAMES),
+    "translation": _KindForm(1, 20_000, argument=_LANGUAGE),
+    "triples": _KindForm(10, 300, argument=_NUMBER),
+    "situation": _KindForm(1, 300),
 }
-# `cluster` is a cluster of passages, for `build_raptor` alone
-_FORMS = {**_ALLOWED, "cluster": _Form(1, 4_000, by_rule=True)}
+# a summary of a cluster of passages is for `build_raptor` alone
+_ALL_KINDS = {**_USER_KINDS, "cluster": _KindForm(1, 4_000, by_rule=True)}
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class RepresentationKind:
     @property
     def by_rule(self) -> bool:
         """Whether the kind needs no language model."""
-        return _FORMS[self.name].by_rule
+        return _ALL_KINDS[self.name].by_rule
 
     @property
     def is_searched_alone(self) -> bool:
@@ -75,7 +76,7 @@ class RepresentationKind:
     @property
     def count(self) -> int:
         """Most texts for a passage; for ``children`` most characters of one."""
-        return int(self.argument) if self.argument.isdecimal() else _FORMS[self.name].count
+        return int(self.argument) if self.argument.isdecimal() else _ALL_KINDS[self.name].count
 
     @property
     def tag_names(self) -> tuple[str, ...]:
@@ -91,7 +92,7 @@ class RepresentationKind:
 
     def texts(self, reply: Any) -> list[str]:
         """Return the usable texts of a model's reply for one passage: cleaned, no more and no longer than allowed."""
-        max_chars = _FORMS[self.name].max_chars
+        max_chars = _ALL_KINDS[self.name].max_chars
         cleaned: dict[str, None] = {}  # a dict as an ordered set
         for text in reply if isinstance(reply, list) else ():
             if isinstance(text, str):
@@ -119,7 +120,7 @@ class RepresentationKind:
 
     def children(self, texts: Sequence[str]) -> list[str]:
         """Return the texts as they are indexed: joined into one for some kinds."""
-        separator = _FORMS[self.name].separator
+        separator = _ALL_KINDS[self.name].separator
         return list(texts) if separator is None or not texts else [separator.join(texts)]
 
 
@@ -146,11 +147,11 @@ def kinds_of(represent: Sequence[str] | str) -> tuple[RepresentationKind, ...]:
 def _read_kind(spec: str) -> RepresentationKind:
     """Read one name with its value, such as ``"questions:3"``; raise InvalidInputError for a wrong one."""
     name, colon, argument = spec.partition(":")
-    if name not in _ALLOWED:
+    if name not in _USER_KINDS:
         raise InvalidInputError(
-            f"represent={spec!r} is unknown; allowed: {', '.join(_ALLOWED)}{did_you_mean(name, _ALLOWED)}."
+            f"represent={spec!r} is unknown; allowed: {', '.join(_USER_KINDS)}{did_you_mean(name, _USER_KINDS)}."
         )
-    pattern, hint = _ALLOWED[name].argument
+    pattern, hint = _USER_KINDS[name].argument
     if colon and not re.fullmatch(pattern, argument):
         raise InvalidInputError(f"represent={spec!r} was given; what stands behind {name}: is {hint}.")
     return RepresentationKind(spec, name, argument)
