@@ -33,19 +33,16 @@ def fields_of_filter(where: Filter | None) -> set[str]:
     return {f"{key}[]" if "$contains" in operators else key for key, operators in needed.items()}
 
 
-def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[set[str], bool]:
-    """Collect the fields of metadata rows, and tell whether all rows were read.
-
-    Reading ends when all ``needed`` fields were found; with none needed, all rows are read.
-    """
+def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> set[str]:
+    """Collect the fields of metadata rows until all needed ones were found, or of all rows if none is needed."""
     fields: set[str] = set()
     for row in rows:
         for name, value in row.items():
             if value is not None and name != PROVENANCE_KEY:
                 fields |= {name, f"{name}[]"} if isinstance(value, LISTS) else {name}
         if needed and needed <= fields:
-            return fields, False
-    return fields, True
+            break
+    return fields
 
 
 def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = True) -> InvalidInputError:

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.documents.explanation import CORRECTED
-from rag_kit.documents.files import replace_file
+from rag_kit.documents.files import json_line, replace_file
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import (
@@ -22,9 +22,8 @@ from rag_kit.indexing.document_index.rows import (
     Family,
     StoredRow,
     document_rows,
-    dump_metadata,
     family_rows,
-    text_hash,
+    make_row,
 )
 from rag_kit.indexing.document_index.writing import Batch, Correction
 
@@ -82,9 +81,8 @@ def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
 
     if os.path.lexists(path):
         raise InvalidInputError(f"{path} is there already, and may hold corrections. Name a new file.")
-    texts = (json.dumps(line, ensure_ascii=False) + "\n" for line in lines())
     try:
-        replace_file(Path(path), lambda file: file.writelines(text.encode() for text in texts))
+        replace_file(Path(path), lambda file: file.writelines(map(json_line, lines())))
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be written ({error.strerror or error}).") from error
     return len(ids) + len(removed)
@@ -149,13 +147,13 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
         changes.append(change)
         if text is None:
             continue
+        metadata = _metadata_after(change)
         if is_parent or (chunk is None and is_represented):
-            document = Document(text, id=key, metadata=_metadata_after(change))
-            families.append(Family(document, [Child(text, 0, len(text))]))
+            families.append(Family(Document(text, id=key, metadata=metadata), [Child(text, 0, len(text))]))
             sources.append(change.source)
         else:
-            fields = (text, dump_metadata(_metadata_after(change)), text_hash(text))
-            rows.append(StoredRow(key, change.source, change.ordinal, *fields))
+            name = f"{path}, line {number}"
+            rows.append(make_row(name, key, change.source, change.ordinal, text, metadata))
     corrections = [change for change in changes if change.corrected != change.text]
     restored = [change.id for change in changes if change.corrected == change.text]
     removed = [change.id for change in changes if change.corrected is None]

@@ -158,7 +158,7 @@ class RagKitRetriever(BaseRetriever):
         """Read the metadata fields of the documents until all needed ones were seen; ``None`` if not all are known."""
         index: Any = getattr(self, "index", None)
         if hasattr(index, "metadata_rows"):
-            return read_fields(index.metadata_rows(), needed)[0]
+            return read_fields(index.metadata_rows(), needed)
         return fields_inside(self.inner_retrievers(), needed)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:

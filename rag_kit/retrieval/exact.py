@@ -102,7 +102,7 @@ class ExactVectorRetriever(ByVectorRetriever):
 
     def known_fields(self, needed: set[str]) -> set[str] | None:
         """Read the metadata fields of the documents until all needed ones were seen."""
-        return read_fields((document.metadata for document in self.documents), needed)[0]
+        return read_fields((document.metadata for document in self.documents), needed)
 
     def _model(self) -> Any:
         return self.embeddings
