@@ -263,7 +263,7 @@ class InvertedIndex(ABC):
     def _keys(self, ids: Sequence[Any], documents: Sequence[Document], replace: bool) -> list[str]:
         """Return the keys of documents to write: their ids, else hashes of their texts (repeats: ``#2``, ``#3``...)."""
         keys: dict[str, None] = {}
-        repeats: dict[str, int] = {}
+        repeats: dict[str, int] = {}  # the last number of each hash: the search for a free one begins there
         for key, document in zip(ids, documents, strict=True):
             if key is None:
                 key = hashed = content_hash(document.page_content)

@@ -84,13 +84,15 @@ class BM25View:
         """Return a bound that no document's score for the terms exceeds: the sum of the most that each term can add."""
         if not self._size:
             return 0.0
-        unknown = self._known_terms  # the last position of `_highest`, with the bound for all unknown terms
-        numbers = {term: min(self._vocabulary.get(term, unknown), unknown) for term in terms}
-        return sum(weight * self._highest[numbers[term]] for term, weight in terms.items())
+        return sum(weight * self._highest[self._number_of(term)] for term, weight in terms.items())
+
+    def _number_of(self, term: str) -> int:
+        """Return a term's number; for all unknown terms the one behind the last, which `_highest` has, too."""
+        return min(self._vocabulary.get(term, self._known_terms), self._known_terms)
 
     def frequency(self, term: str) -> int:
         """Return the number of documents that have a term."""
-        number = self._vocabulary.get(term, self._known_terms)
+        number = self._number_of(term)
         return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
 
     def find_known(self, terms: Iterable[str], passes: Passes | None = None) -> Iterator[tuple[str, str]]:
@@ -132,15 +134,15 @@ class BM25View:
         """Return the scores of all documents, then zeros that fill up the grid of `_best`: shape (height * width,)."""
         scores: Floats = np.zeros(self._padded, self._weights.dtype)
         for term, weight in terms.items():
-            number = self._vocabulary.get(term, self._known_terms)
-            if number >= self._known_terms:
+            number = self._number_of(term)
+            if number == self._known_terms:
                 continue
             added = self._added_scores(number)
             if weight != 1:
                 added = added * self._weights.dtype.type(weight)
             if len(added) == self._padded:  # a term in many documents has a value for each document
                 np.add(scores, added, out=scores)
-            elif len(added):
+            else:
                 np.add.at(scores, self._documents_with(number).astype(np.intp), added)
         return scores
 

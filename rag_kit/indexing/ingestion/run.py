@@ -193,9 +193,9 @@ def _represent(grouping: Grouping, representer: Representer, group: Group) -> Gr
         report.count_representations(represented)
         group.parents, group.rows = family_rows(represented.families, sources=group.sources)
         if represented.failed:
-            failed = {group.sources[number] for number in represented.failed}
+            failed_sources = {group.sources[number] for number in represented.failed}
             for number, record in enumerate(group.records):
-                if record.source in failed:  # no ingest has settings "": so the next one reads the file again
+                if record.source in failed_sources:  # no ingest has settings "": the next one reads it again
                     group.records[number] = replace(record, settings="")
             report.notes.append(
                 f"degraded: the model gave no usable reply for {len(represented.failed)} of {len(group.chunks)} "
