@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.documents.display import Table, cut, one_line, tables_html
 from rag_kit.documents.identity import document_key
-from rag_kit.documents.provenance import get_provenance
+from rag_kit.documents.provenance import get_provenance, passage_notes
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class Explanation:
     def __init__(self, documents: Sequence[Document], width: int) -> None:
         records = [get_provenance(doc) for doc in documents]
         note_lists = [record.get("notes", []) for record in records]
-        first_notes = note_lists[0] if note_lists else []
         # a note that every document has is about the call, so it is printed once, below them
-        call_notes = [note for note in first_notes if all(note in notes for notes in note_lists)]
+        all_notes = passage_notes(documents)
+        call_notes = [note for note in all_notes if all(note in notes for notes in note_lists)]
         self._notes = [one_line(note) for note in call_notes]
         self._rows = [
             _explain_document(doc, record, position, left_out=call_notes)

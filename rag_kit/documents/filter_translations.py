@@ -15,12 +15,9 @@ if TYPE_CHECKING:
 
 #: A filter for Chroma that no row passes.
 _IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$ne": 0}}]}
-#: Chroma keeps whole numbers in 64 bits.
-_MAX_CHROMA_INTEGER = 2**63
-#: Qdrant compares numbers as doubles, which are exact up to here.
-_MAX_QDRANT_INTEGER = 2**53
-#: A key that needs no quotes in a path of Qdrant's, as in ``metadata.year``.
-_UNQUOTED_KEY = re.compile(r"[^\W\d][\w-]*", re.ASCII)
+_MAX_CHROMA_INTEGER = 2**63  # Chroma keeps whole numbers in 64 bits
+_MAX_QDRANT_INTEGER = 2**53  # Qdrant compares numbers as doubles, which are exact up to here
+_UNQUOTED_KEY = re.compile(r"[^\W\d][\w-]*", re.ASCII)  # needs no quotes in a path, as in metadata.year
 
 
 def to_chroma(where: Filter | None) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
-from rag_kit.documents.identity import copy_document, copy_metadata, to_plain
+from rag_kit.documents.identity import copy_metadata, to_plain
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -127,9 +127,7 @@ def passage_notes(documents: Iterable[Document]) -> list[str]:
 
 def strip_provenance(doc: Document) -> Document:
     """Copy a document without its provenance, for writing it to a store."""
-    result = copy_document(doc)
-    result.metadata.pop(PROVENANCE_KEY, None)
-    return result
+    return doc.model_copy(update={"metadata": copy_metadata(doc, without=PROVENANCE_KEY)})
 
 
 def add_first_stage(

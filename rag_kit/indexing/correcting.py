@@ -17,14 +17,7 @@ from rag_kit.documents.explanation import CORRECTED
 from rag_kit.documents.files import json_line, replace_file
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.indexing.document_index.rows import (
-    Child,
-    Family,
-    StoredRow,
-    document_rows,
-    family_rows,
-    make_row,
-)
+from rag_kit.indexing.document_index.rows import Child, Family, document_rows, family_rows, make_row
 from rag_kit.indexing.document_index.writing import Batch, Correction
 
 _PAGE_SIZE = 500  # chunks that are read at a time
@@ -132,7 +125,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
 
     earlier, present = stored_chunks()
     is_represented = bool(index.settings.get("represent"))
-    changes, rows, families, sources = list[Correction](), list[StoredRow](), list[Family](), list[str]()
+    changes, rows, families, sources = [], [], [], []
     for key, (number, text) in lines.items():
         chunk, is_parent = present.get(key, (None, False))
         original = _chunk_as_read(chunk, earlier.get(key))

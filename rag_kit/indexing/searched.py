@@ -98,8 +98,7 @@ def _put_below_titles(text: str, metadata: Mapping[str, Any], max_titles: int) -
     folded_text, path = text.casefold(), ""
     for name in dict.fromkeys(titles):
         path_below = f"{path} > {name}" if path else name
-        is_new = name.strip() and not _has_words(folded_text, name.casefold())
-        if is_new and len(path_below) <= max_titles:
+        if len(path_below) <= max_titles and name.strip() and not _has_words(folded_text, name.casefold()):
             path = path_below
     lines = [path, text] if path else [text]
     situation = metadata.get(SITUATION)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rag_kit.indexing.ingestion.pictures import Pictures
 
 _MAX_READS = 3  # of a file that is written to while it is read
-# a blank behind or before a Chinese character or mark
 _BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-\u9fff\uff00-\uffef])")
 
 

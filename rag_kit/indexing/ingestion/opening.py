@@ -6,9 +6,9 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.representing.representer import Representer
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """The files to look at."""
 
     files: dict[str, SourceFile]  # by identity

@@ -281,12 +281,11 @@ class _TreeBuilder:
     def _add_row(self, level: int, cluster: _Cluster, text: str, digest: str) -> None:
         """Add the summary of a cluster to the rows to write, and to the nodes, as one of the next level."""
         members, shared = cluster.members, self._shared_metadata(cluster.members)
-        leaves = self._hashes(members) if level == 1 else {}
         data = {
             "partition": json.loads(cluster.tree),
             "digest": digest,
             "first": cluster.first_members,
-            "leaves": leaves,
+            "leaves": self._hashes(members) if level == 1 else {},
         }
         fields = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
         summary = Document(text, id=cluster.id, metadata={**shared, **fields})

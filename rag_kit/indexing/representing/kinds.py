@@ -31,7 +31,6 @@ class _KindForm:
     argument: tuple[str, str] = ("(?!)", "nothing")  # a pattern, and its explanation; "(?!)" never matches
 
 
-# patterns of what may follow a kind's name, with explanations
 _NUMBER = (r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
 _SIZE = (r"[2-9]\d|[1-9]\d{2,}", "20 or more characters, such as 250")
 _LANGUAGE = (r"[^\W\d_][\w -]{1,29}", "a language, such as zh or German")

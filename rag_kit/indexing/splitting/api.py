@@ -35,7 +35,7 @@ class SplitPart(NamedTuple):
     metadata: Mapping[str, Any]  # what the splitter added to the document's
 
 
-_ABSENT = object()  # unlike any value of metadata
+_CHANGED_FIELDS = ("heading", "start", "end")  # a chunk has its own
 _SPACE = re.compile(r"\s*")
 
 
@@ -113,9 +113,7 @@ def iter_chunks(
             )
         # a document without source and id is numbered by itself, under a name that no other has
         source = document.metadata.get("source", document.id or f"\x00{position}")
-        fields = {
-            key: value for key, value in document.metadata.items() if key not in ("heading", "start", "end")
-        }
+        fields = {key: value for key, value in document.metadata.items() if key not in _CHANGED_FIELDS}
         for part in cut(document):
             offsets = {} if part.start is None else {"start": part.start, "end": part.end}
             metadata = {**copy.deepcopy(fields), "chunk": counts[source], **offsets, **part.metadata}
@@ -164,7 +162,7 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
         added_metadata = {
             key: value
             for key, value in piece.metadata.items()
-            if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
+            if key not in ("start", "end", "start_index") and (key, value) not in document.metadata.items()
         }
         part = SplitPart(piece.page_content, None, None, added_metadata)
         offset = _find_offset(text, piece, last_offset, found_to)

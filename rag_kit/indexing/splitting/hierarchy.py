@@ -51,9 +51,7 @@ def split_family(
             if part.start is not None and part.end is not None  # else a splitter has rewritten the text
         ]
         if parts and not parents:
-            raise InvalidInputError(
-                "The parent splitter rewrites the text, so that no parent is found in the document; take another."
-            )
+            raise InvalidInputError("The parent splitter rewrites the text, so no parent is found in it.")
     children = []
     for span in parents:
         start, end = (span.start, span.end) if span else (0, size)
