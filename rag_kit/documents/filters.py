@@ -43,7 +43,7 @@ _OPERAND_TYPES: dict[str, tuple[Any, str]] = {  # and how an error text calls th
 }
 _MAX_DEPTH = 16
 _MAX_VALUES = 1000
-_MASKS = 16  # filters that are remembered: each takes a byte a row
+_MAX_MASKS = 16  # filters that are remembered: each takes a byte a row
 
 # A translated condition, or True or False if it always or never holds.
 Clause = Any
@@ -119,7 +119,7 @@ class FilterMasks:
             if mask is None:
                 mask = np.fromiter(map(passes, self._rows), np.bool_, len(self._rows))
             self._masks[key] = mask  # as the last one
-            if len(self._masks) > _MASKS:
+            if len(self._masks) > _MAX_MASKS:
                 del self._masks[next(iter(self._masks))]  # the first, which was used longest ago
             return mask
 

@@ -127,9 +127,10 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     is_represented = bool(index.settings.get("represent"))
     changes, rows, families, sources = [], [], [], []
     for key, (number, text) in lines.items():
-        chunk, is_parent = present.get(key, (None, False))
+        chunk, has_children = present.get(key, (None, False))
         original = _chunk_as_read(chunk, earlier.get(key))
-        if original is None or (is_parent and not is_represented):
+        # only an ingest can make children of the new text
+        if original is None or (has_children and not is_represented):
             raise InvalidInputError(
                 f"{path}, line {number}: the index has no chunk {key!r} that can be corrected; its file may have "
                 "changed. Nothing was changed; export again."
@@ -141,7 +142,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
         if text is None:
             continue
         metadata = _metadata_after(change)
-        if is_parent or (chunk is None and is_represented):
+        if has_children or (chunk is None and is_represented):
             families.append(Family(Document(text, id=key, metadata=metadata), [Child(text, 0, len(text))]))
             sources.append(change.source)
         else:
@@ -161,10 +162,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
 
 
 def _chunk_as_read(chunk: Correction | None, correction: Correction | None) -> Correction | None:
-    """Return a chunk as it was read, before any correction; ``None`` if there is none to correct.
-
-    ``chunk`` is what the index has now, ``correction`` the earlier correction, if any.
-    """
+    """Return a chunk as it was read: as the index has it uncorrected, or by its correction; ``None`` if missing."""
     if chunk is None:  # it was taken out; a chunk with a corrected text should be there
         return correction if correction is not None and correction.corrected is None else None
     is_corrected = correction is not None and json.loads(chunk.metadata).get(CORRECTED) is True

@@ -106,9 +106,9 @@ class BM25Index(InvertedIndex):
             InvalidInputError: ``k`` below 1, or the query is not a string.
             FilterError: The filter is malformed.
         """
-        k, terms, view = check.check_k(k), Counter(self.query_terms(query)), self.current()
-        passes = passes_of(filter)
-        return view.search(self.spell(query, terms, view, passes), k, passes)
+        k, passes, view = check.check_k(k), passes_of(filter), self.current()
+        terms = self.spell(query, Counter(self.query_terms(query)), view, passes)
+        return view.search(terms, k, passes)
 
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """Search as :meth:`search`, by terms with weights: what a term adds to a score is multiplied by its weight.

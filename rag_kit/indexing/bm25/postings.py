@@ -104,7 +104,8 @@ def merge(
     """
     if not added and new_numbers is None and base.terms == terms:
         return base
-    runs = [PostingRun(base.documents[:0], base.documents[:0], base.counts[:0]), *added]  # one is empty
+    empty_run = PostingRun(base.documents[:0], base.documents[:0], base.counts[:0])
+    runs = [empty_run, *added]  # `np.concatenate` needs one
     new = _sort_by_term(*(np.concatenate(arrays) for arrays in zip(*runs, strict=True)))
     if new_numbers is not None:
         documents = new_numbers[new.documents]
@@ -115,7 +116,7 @@ def merge(
     ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], terms - base.terms))
     pointers = np.zeros(terms + 1, np.int64)
     pointers[1:] = ends + np.cumsum(np.bincount(new.terms, minlength=terms))
-    if not len(base.counts):
+    if not len(base.counts):  # whose type may be another one than that of the new counts
         return Postings(pointers, new.documents, new.counts)
     positions = ends[new.terms]
     counts: Any = np.insert(base.counts, positions, new.counts)

@@ -70,7 +70,5 @@ def correct(
 
 def _word_for(term: str, text: str, analyzer: Callable[[str], list[str]]) -> str:
     """Return the first word of a text that is analysed to a term; the term itself if there is none."""
-    for match in _WORD.finditer(text[:_MAX_TEXT]):
-        if analyzer(match[0]) == [term]:
-            return match[0]
-    return term
+    words = (match[0] for match in _WORD.finditer(text[:_MAX_TEXT]))
+    return next((word for word in words if analyzer(word) == [term]), term)

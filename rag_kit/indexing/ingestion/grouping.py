@@ -59,9 +59,9 @@ class Grouping:
     size: int  # chunks of a group; the last file of one goes in whole
     options: IngestOptions
     corrections: Sequence[Correction] = ()  # chunks that were corrected by hand
-    chinese: int = 0  # how many chunks an English embedding model cannot embed
-    recognised: set[str] = field(default_factory=set)  # files of which text was read by OCR
-    empty: dict[str, int] = field(default_factory=dict)  # file -> its pages without text
+    chinese_chunks: int = 0  # how many chunks an English embedding model cannot embed
+    read_by_ocr: set[str] = field(default_factory=set)  # files of which text was read by OCR
+    blank_pages: dict[str, int] = field(default_factory=dict)  # file -> its pages without text
     pictures: dict[str, set[str]] = field(default_factory=dict)  # file -> names of its pictures
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
@@ -152,12 +152,12 @@ class Grouping:
         group.sources += [source] * len(chunks)
         self._add_original(record)
         if getattr(self.index.embeddings, "english_only", False):
-            self.chinese += sum(detect_language(row.text) == "zh" for row in rows)
+            self.chinese_chunks += sum(detect_language(row.text) == "zh" for row in rows)
         self._note_peculiarities(file.file, chunks)
 
     def _check_storable(self, source: str, chunks: Sequence[Document]) -> None:
         """Raise InvalidInputError if PostgreSQL cannot hold a file's chunks, or their metadata would hide them."""
-        max_source = self.index.max_source
+        max_source = self.index.max_source  # None if the index is not in PostgreSQL
         if max_source and len(source.encode()) > max_source:
             raise InvalidInputError(
                 f"its path has more than {max_source} bytes, which PostgreSQL cannot index; move the file."
@@ -174,11 +174,11 @@ class Grouping:
         """Remember for the report that text of a file was read by OCR, is lacking, or belongs to pictures."""
         for metadata in (chunk.metadata for chunk in chunks):
             if metadata.get("ocr") is True:
-                self.recognised.add(file)
+                self.read_by_ocr.add(file)
             if is_picture(metadata.get("picture")):
                 self.pictures.setdefault(file, set()).add(metadata["picture"])
             if pages := metadata.get("pages_without_text"):
-                self.empty[file] = pages
+                self.blank_pages[file] = pages
 
     def check(self, batch: Batch) -> None:
         """Remove files from a batch that other processes corrected or wrote meanwhile, or whose original is gone."""

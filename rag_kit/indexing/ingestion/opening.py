@@ -56,7 +56,7 @@ def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
             raise InvalidInputError(f"{redact(str(path))} does not exist. Name files or folders.")
 
 
-def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> Listing:
+def list_files(paths: Sequence[Path], folder: Path | RemoteLocation, known: Sequence[str]) -> Listing:
     """List the files below some paths, without those in the index's folder; ``known`` are the sources in the index."""
     check_paths(paths, known)
     scopes = [identity(path) for path in paths]

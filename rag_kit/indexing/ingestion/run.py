@@ -209,18 +209,18 @@ def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) 
     notes = []
     if not grouping.report.chunks and not grouping.report.dry_run:
         notes.append("the index is empty: no file with text was found")
-    if grouping.recognised:
-        notes.append(f"read by OCR: {first_names(sorted(grouping.recognised))}")
+    if grouping.read_by_ocr:
+        notes.append(f"read by OCR: {first_names(sorted(grouping.read_by_ocr))}")
     if grouping.pictures:
         counts = [f"{file}: {len(names)}" for file, names in grouping.pictures.items()]
         notes.append(f"pictures kept: {first_names(counts)}")
-    if grouping.empty:
+    if grouping.blank_pages:
         advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=True, --ocr on)"
-        files = [f"{file}: {pages}" for file, pages in grouping.empty.items()]
+        files = [f"{file}: {pages}" for file, pages in grouping.blank_pages.items()]
         notes.append(f"pages without text: {first_names(files)}{advice}")
-    if grouping.chinese:
+    if grouping.chinese_chunks:
         notes.append(
-            f"{embedding} is English only: Chinese chunks ({grouping.chinese}) can be found by keyword "
+            f"{embedding} is English only: Chinese chunks ({grouping.chinese_chunks}) can be found by keyword "
             "alone; for vectors name a multilingual embedding model, such as e5"
         )
     return notes

@@ -131,10 +131,10 @@ def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: i
         heading=heading if isinstance(heading, str) else "",
         markdown=is_markdown(document),
     )
-    for start, end, heading, table_header in spans:
-        fields = {"heading": heading, "table_header": table_header}
+    for span in spans:
+        fields = {"heading": span.heading, "table_header": span.table_header}
         metadata = {name: value for name, value in fields.items() if value}
-        yield SplitPart(text[start:end], start, end, metadata)
+        yield SplitPart(text[span.start : span.end], span.start, span.end, metadata)
 
 
 def _split_by(splitter: Splitter, document: Document) -> Iterator[SplitPart]:

@@ -114,6 +114,7 @@ class _SectionPacker:
 
     def _last_sentence_end(self, low: int, high: int) -> int:
         """Return the last end of a sentence in ``(low, high]``, else -1."""
+        # from the paragraph that ``high`` is in, back to the one that ``low`` is in
         last_paragraph = min(bisect_right(self._paragraphs, high), len(self._paragraphs) - 1) - 1
         for paragraph in range(last_paragraph, -1, -1):
             if self._paragraphs[paragraph + 1] <= low:
