@@ -75,7 +75,7 @@ class Grouping:
         # files with chunks in the index come first, then new ones, then copies, for copies need their originals
         rank = {source: 2 if record.original else 0 for source, record in self.records.items()}
         for source in sorted(files, key=lambda source: rank.get(source, 1)):
-            with self._report_failure(source, files[source].file):
+            with self._report_failure(source):
                 if not self._keep_unchanged(group, source):
                     changed.append(source)
         if group.records:  # of unchanged files with a new time
@@ -83,7 +83,7 @@ class Grouping:
             group = Group(check=self.check)
         self.converter.expect([files[source] for source in changed])
         for source in changed:
-            with self._report_failure(source, files[source].file):
+            with self._report_failure(source):
                 self._read_file(group, source)
             if len(group.rows) >= self.size or len(group.whole) >= _MAX_FILES:
                 yield group
@@ -92,12 +92,13 @@ class Grouping:
             yield group
 
     @contextmanager
-    def _report_failure(self, source: str, file: str) -> Iterator[None]:
+    def _report_failure(self, source: str) -> Iterator[None]:
         """Add a ReadError of the block to the report as a failed file; with ``strict``, raise it."""
         check_abandoned()  # raises if the caller has stopped waiting for this thread
         try:
             yield
         except ReadError as error:
+            file = self.files[source].file
             if self.options.strict:
                 raise ReadError(f"{file}: {error} Nothing was changed, for strict was asked for.") from error
             earlier = " (its earlier version stays in the index)" if source in self.records else ""
@@ -185,7 +186,7 @@ class Grouping:
         read = set(batch.whole)
         outdated = self._outdated_sources(batch, read)
         for source in sorted(outdated & read):
-            with self._report_failure(source, self.files[source].file):  # which catches the error
+            with self._report_failure(source):  # which catches the error
                 raise ReadError(
                     "another process has just corrected it by hand or removed its original; ingest it again."
                 )

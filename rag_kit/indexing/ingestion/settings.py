@@ -187,7 +187,7 @@ def _vision_name(options: IngestOptions, values: Mapping[str, Any]) -> str:
             "--vision-model), or vision='' (--vision-model none) to go on without descriptions."
         )
     if not options.vision or isinstance(options.vision, str):
-        return str(values["vision"])
+        return str(values["vision"])  # as recorded, or as named now
     from rag_kit.models.runnables import model_name
 
     return model_name(options.vision) or type(options.vision).__name__

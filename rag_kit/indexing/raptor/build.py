@@ -193,7 +193,8 @@ class _TreeBuilder:
             clustered.update(summary.metadata[RAPTOR]["first"].items())
         if not clustered and len(present) < 2:
             return 0, 0  # a single passage has no tree
-        return len(clustered), max(len(present - clustered), len(clustered - present))  # changed: in both
+        # the larger difference, for a changed passage is in both
+        return len(clustered), max(len(present - clustered), len(clustered - present))
 
     def build(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.splitting.structure import Keep, Section, sections
+from rag_kit.indexing.splitting.structure import Block, Section, sections
 from rag_kit.text import sentences
 
 _SOFT_MARKS = ("\n", ";；", ",，、:：", " \t\u3000")  # a long sentence is cut at the first kind it has
@@ -131,15 +131,15 @@ class _SectionPacker:
                     return end
         return self.section.end
 
-    def _keep_before(self, position: int) -> Keep | None:
+    def _block_before(self, position: int) -> Block | None:
         """Return the last table, code or list item that begins at a position or before it."""
-        index = bisect_right(self.section.keeps, position, key=attrgetter("start")) - 1
-        return self.section.keeps[index] if index >= 0 else None
+        index = bisect_right(self.section.blocks, position, key=attrgetter("start")) - 1
+        return self.section.blocks[index] if index >= 0 else None
 
-    def _keep_at(self, position: int) -> Keep | None:
+    def _block_at(self, position: int) -> Block | None:
         """Return the table, code or list item that a position is in."""
-        keep = self._keep_before(position)
-        return keep if keep is not None and position < keep.end else None
+        block = self._block_before(position)
+        return block if block is not None and position < block.end else None
 
     def _best_cut(self, position: int, packed_to: int) -> int:
         """Return the best end of a span from ``position``; -1 if nothing after ``packed_to`` fits with the overlap.
@@ -151,7 +151,7 @@ class _SectionPacker:
         block_end = _last_between(self.section.ends, packed_to, limit)  # -1 if no block ends there
         if block_end - position >= self.size // 2:
             return block_end
-        cut = self._cut_at_keep(position, packed_to, limit)
+        cut = self._cut_at_block(position, packed_to, limit)
         if cut < 0:
             cut = self._last_sentence_end(packed_to, limit)
         if cut < 0 and block_end >= 0 and self.text[packed_to:block_end].strip():
@@ -161,19 +161,19 @@ class _SectionPacker:
             cut = self._cut_sentence(position, limit)
         return cut
 
-    def _cut_at_keep(self, position: int, packed_to: int, limit: int) -> int:
+    def _cut_at_block(self, position: int, packed_to: int, limit: int) -> int:
         """Return where to cut if the limit is in a table, code or item: before it or between its lines; else -1."""
-        keep = self._keep_at(limit)
-        if keep is None:
+        block = self._block_at(limit)
+        if block is None:
             return -1
-        fits_next_span = keep.end - keep.start <= self.size
-        if keep.start > packed_to and (fits_next_span or keep.start - position >= self.size // 2):
-            return keep.start if self.text[packed_to : keep.start].strip() else -1
-        if keep.kind == "item":
+        fits_next_span = block.end - block.start <= self.size
+        if block.start > packed_to and (fits_next_span or block.start - position >= self.size // 2):
+            return block.start if self.text[packed_to : block.start].strip() else -1
+        if block.kind == "item":
             return -1  # cut between sentences, not lines
-        line_end = self.text.rfind("\n", max(packed_to, keep.start), limit) + 1
+        line_end = self.text.rfind("\n", max(packed_to, block.start), limit) + 1
         # a table's header, with the line break behind it, is no chunk by itself
-        header_end = keep.start + len(keep.header) + 1 if keep.header else 0
+        header_end = block.start + len(block.header) + 1 if block.header else 0
         return line_end if line_end > max(packed_to, header_end) else -1
 
     def _cut_sentence(self, position: int, limit: int) -> int:
@@ -187,27 +187,27 @@ class _SectionPacker:
     def _repeated_from(self, span_end: int, cut: int) -> int:
         """Return where the next span begins to repeat text of the one before, up to ``span_end``; ``cut`` for none."""
         earliest = max(self.section.start, cut - self.overlap)
-        keep = self._keep_before(span_end - 1)
-        if keep is not None and keep.kind == "item" and earliest <= keep.start:
-            return keep.start  # the last item is repeated whole
-        if keep is not None and keep.kind != "item":  # rows and code are not repeated
-            if keep.end >= span_end:
+        block = self._block_before(span_end - 1)
+        if block is not None and block.kind == "item" and earliest <= block.start:
+            return block.start  # the last item is repeated whole
+        if block is not None and block.kind != "item":  # rows and code are not repeated
+            if block.end >= span_end:
                 return cut
-            earliest = max(earliest, keep.end)
+            earliest = max(earliest, block.end)
         sentence_end = self._next_sentence_end(earliest)
         return sentence_end if sentence_end < span_end else cut
 
     def _table_header(self, position: int) -> str:
         """Return the header of the table that a span continues, unless it is longer than a chunk."""
-        keep = self._keep_at(position)
-        if keep is None or keep.start == position or len(keep.header) > self.size:
+        block = self._block_at(position)
+        if block is None or block.start == position or len(block.header) > self.size:
             return ""
-        return keep.header
+        return block.header
 
     def _first_visible(self, position: int, end: int) -> int:
         """Return the first offset behind white space; inside code, the indentation of the line stays."""
-        keep = self._keep_at(position)
-        pattern = _BLANK_LINES if keep is not None and keep.kind == "code" else _BLANK
+        block = self._block_at(position)
+        pattern = _BLANK_LINES if block is not None and block.kind == "code" else _BLANK
         match = pattern.match(self.text, position, end)
         return match.end() if match else position
 

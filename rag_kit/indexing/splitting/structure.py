@@ -28,8 +28,8 @@ _NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})  # formats of documents
 _MAX_TITLE = 200  # characters of a heading, for each chunk below it carries the whole path
 
 
-class Keep(NamedTuple):
-    """A stretch that is cut only between its lines, if it is too long: a ``table``, ``code`` or ``item``."""
+class Block(NamedTuple):
+    """A ``table``, ``code`` or list ``item``: cut only between its lines, and only if it is too long."""
 
     kind: str
     start: int
@@ -45,7 +45,7 @@ class Section:
     end: int
     heading: str
     ends: list[int] = field(default_factory=list)  # ends of paragraphs and blocks: the best points to cut
-    keeps: list[Keep] = field(default_factory=list)  # what should stay whole
+    blocks: list[Block] = field(default_factory=list)  # what should stay whole
 
 
 def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator[Section]:
@@ -77,11 +77,11 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
             section.heading = " > ".join(name for _, name in path if name)
         elif kind in ("code", "table"):
             header = _TABLE_HEADER.match(text, start, end) if kind == "table" else None
-            section.keeps.append(Keep(kind, start, end, header[0] if header else ""))
+            section.blocks.append(Block(kind, start, end, header[0] if header else ""))
             section.ends.append(end)
             has_text = True
         elif kind == "item":
-            section.keeps.append(Keep("item", start, next_start))
+            section.blocks.append(Block("item", start, next_start))
             has_text = True
     section.ends.append(len(text))
     yield section
