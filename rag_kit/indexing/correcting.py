@@ -141,7 +141,9 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
         changes.append(change)
         if text is None:
             continue
-        metadata = _metadata_after(change)
+        metadata = json.loads(original.metadata)
+        if text != original.text:
+            metadata = _corrected_metadata(metadata)
         if has_children or (chunk is None and is_represented):
             families.append(Family(Document(text, id=key, metadata=metadata), [Child(text, 0, len(text))]))
             sources.append(change.source)
@@ -167,12 +169,6 @@ def _chunk_as_read(chunk: Correction | None, correction: Correction | None) -> C
         return correction if correction is not None and correction.corrected is None else None
     is_corrected = correction is not None and json.loads(chunk.metadata).get(CORRECTED) is True
     return correction if is_corrected else chunk
-
-
-def _metadata_after(change: Correction) -> dict[str, Any]:
-    """Return the metadata of a chunk after a change: marked as corrected, unless its text is the original one again."""
-    metadata: dict[str, Any] = json.loads(change.metadata)
-    return metadata if change.corrected == change.text else _corrected_metadata(metadata)
 
 
 def correct(

@@ -59,8 +59,6 @@ def correct(
             searched, typed = _word_for(known, text, analyzer), _word_for(term, query, analyzer)
             write_note(f"searched {searched!r} for {typed!r}")
             break  # the first is the most frequent one
-    if not nearest:
-        return weights
     corrected: defaultdict[str, float] = defaultdict(float)
     for term, weight in weights.items():
         # the nearest one may be a term of the query, too
