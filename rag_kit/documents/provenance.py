@@ -138,7 +138,8 @@ def add_first_stage(
     The documents themselves are changed: they must be the retriever's own copies, and have no provenance yet.
     ``stage`` is what found them, such as ``"bm25"``; ``name`` is the retriever's; ``extra`` is more about the stage.
     """
-    documents, is_nested = [], retriever_depth.get() > 0  # nested: the retriever around this one adds stages
+    documents = []
+    is_nested = retriever_depth.get() > 0  # the retriever around this one adds stages to the record
     shared = _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)
     for rank, (doc, score) in enumerate(hits, start=1):
         # to_plain makes a Python float of numpy's, and None of NaN and infinities

@@ -96,13 +96,13 @@ def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabular
 
 
 def merge(
-    base: Postings, added: Sequence[PostingRun], terms: int, new_numbers: NDArray[np.int32] | None = None
+    base: Postings, added: Sequence[PostingRun], term_count: int, new_numbers: NDArray[np.int32] | None = None
 ) -> Postings:
     """Put the postings of added documents behind the old ones, term by term.
 
-    ``terms`` is the number of terms now. ``new_numbers`` has each document's new number, below 0 for a deleted one.
+    ``term_count`` is that of all terms now. ``new_numbers`` has each document's new number, below 0 for a deleted one.
     """
-    if not added and new_numbers is None and base.terms == terms:
+    if not added and new_numbers is None and base.terms == term_count:
         return base
     empty_run = PostingRun(base.documents[:0], base.documents[:0], base.counts[:0])
     runs = [empty_run, *added]  # `np.concatenate` needs one
@@ -113,9 +113,9 @@ def merge(
         new = PostingRun(new.terms[is_kept], documents[is_kept], new.counts[is_kept])
         base = _renumber(base, new_numbers)
     # new postings of a term are inserted where its old ones end; those of a new term at the end of all old ones
-    ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], terms - base.terms))
-    pointers = np.zeros(terms + 1, np.int64)
-    pointers[1:] = ends + np.cumsum(np.bincount(new.terms, minlength=terms))
+    ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], term_count - base.terms))
+    pointers = np.zeros(term_count + 1, np.int64)
+    pointers[1:] = ends + np.cumsum(np.bincount(new.terms, minlength=term_count))
     if not len(base.counts):  # whose type may be another one than that of the new counts
         return Postings(pointers, new.documents, new.counts)
     positions = ends[new.terms]

@@ -67,7 +67,7 @@ class Pictures:
         assert self._cache is not None
         description = self._cache.get([key]).get(key)
         if not isinstance(description, str):
-            with_picture = PicturePrompt(prompt, [("", self._folder / name)])
+            with_picture = PicturePrompt(prompt, [("", self._folder / name)])  # without a label
             description = text_call(self._model, with_picture, values)[:_MAX_DESCRIPTION]
             self._cache.put({key: description})
         return description

@@ -59,8 +59,8 @@ class RaptorTree:
             hashes.update(node.metadata[RAPTOR]["leaves"])
         query = "SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({})"
         leaves = {}
-        for key, n, beginning, digest in select_in(connection, query, hashes):
-            leaves[key] = Leaf(n, beginning, short_hash(digest) == hashes[key])
+        for key, row_number, beginning, digest in select_in(connection, query, hashes):
+            leaves[key] = Leaf(row_number, beginning, short_hash(digest) == hashes[key])
         return cls({node.id or "": node for node in nodes}, leaves)
 
     @property

@@ -163,7 +163,7 @@ def _origin(document: Document, source: str) -> str:
 
 
 def _around(documents: Sequence[Document], origins: Sequence[str], number: int) -> str:
-    """Return the text before and after a document in those of its origin, as ``before[...]after``; ``""`` without."""
+    """Return the text around a document, ``before[...]after``, from those of its origin; ``""`` if there is none."""
     origin, before, after = origins[number], "", ""
     if not origin:
         return ""
