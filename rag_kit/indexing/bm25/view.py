@@ -60,7 +60,7 @@ class BM25View:
         self._size = len(rows)
         self._height = max(1, min(_MAX_HEIGHT, self._size // _ROW_SIZE))
         self._width = -(-self._size // self._height)  # rounded up
-        self._padded = self._width * self._height
+        self._padded = self._width * self._height  # length of the scores, which zeros fill up
         self._weights_of: dict[int, Floats] = {}
         self.graphs: dict[int, TermGraph] = {}  # of `spread`, by its ``max_df``
         self._known_terms = postings.terms

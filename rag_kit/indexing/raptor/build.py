@@ -137,7 +137,7 @@ class _TreeBuilder:
 
     def __post_init__(self) -> None:
         self.nodes, self.rows = dict[str, _Node](), list[StoredRow]()
-        self._read()
+        self._read_index()  # sets the tree and the first nodes
         self.report = RaptorReport(passages=len(self.nodes))
         # a tree is named by the values of its partition as JSON: '{"tenant": "a"}'; without a partition: '{}'
         self.old_summaries: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
@@ -156,7 +156,7 @@ class _TreeBuilder:
                 self.new_trees.add(tree)
         self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.new_trees)
 
-    def _read(self) -> None:
+    def _read_index(self) -> None:
         """Read the passages with vectors, and the tree, in one state of the index."""
         query = (
             "SELECT c.id, c.text, c.metadata, c.hash, v.vector FROM chunks c JOIN vectors v USING (n) "

@@ -166,6 +166,7 @@ class _SectionPacker:
         block = self._block_at(limit)
         if block is None:
             return -1
+        # before it, if it fits the next span whole, or if this span is half full there
         fits_next_span = block.end - block.start <= self.size
         if block.start > packed_to and (fits_next_span or block.start - position >= self.size // 2):
             return block.start if self.text[packed_to : block.start].strip() else -1
