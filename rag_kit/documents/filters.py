@@ -279,7 +279,7 @@ def _equality_key(value: Any) -> Any:
 
 
 def _value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
-    """Make a function that tells whether a value (``None``: missing) passes a condition, as `translate` states it."""
+    """Make a function that tells whether a value (``None``: missing) passes a condition, by this module's rules."""
     if operator == "$exists":
         return lambda value: (value is not None) is operand
     if operator == "$startswith":

@@ -59,7 +59,7 @@ class Pictures:
         return succeeded
 
     def _description(self, document: Document, name: str) -> str:
-        """Return the model's description of a picture (file ``name`` below the index's folder), cached or by a call."""
+        """Return the model's description of a picture, cached or by a call; ``name``, its file, is made of its hash."""
         title, text = str(document.metadata.get("title") or ""), document.page_content
         prompt = load_prompt("describe_picture", language=detect_language(f"{text} {title}"))
         values = {"title": title, "text": text}
