@@ -40,8 +40,7 @@ class Explanation:
         records = [get_provenance(doc) for doc in documents]
         note_lists = [record.get("notes", []) for record in records]
         # a note that every document has is about the call, so it is printed once, below them
-        all_notes = passage_notes(documents)
-        call_notes = [note for note in all_notes if all(note in notes for notes in note_lists)]
+        call_notes = [note for note in passage_notes(documents) if all(note in notes for notes in note_lists)]
         self._notes = [one_line(note) for note in call_notes]
         self._rows = [
             _explain_document(doc, record, position, left_out=call_notes)

@@ -48,11 +48,11 @@ def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clau
     if operator in ORDER:
         return _chroma_comparison(key, operator, operand)
     if operator == "$contains":
-        items, in_list = [operand], "$not_contains" if negated else "$contains"
+        items, contains = [operand], "$not_contains" if negated else "$contains"
         if type(operand) in (int, float) and abs(operand) < _MAX_CHROMA_INTEGER and operand == int(operand):
             # in Chroma a list of integers does not contain 1.0, nor a list of floats 1
             items = [float(operand), int(operand)]
-        clauses = [{key: {in_list: item}} for item in items]
+        clauses = [{key: {contains: item}} for item in items]
     elif len(values) > 1 and all(isinstance(value, str) for value in values):
         return {key: {"$nin" if negated else "$in": values}}
     else:  # Chroma's own $in takes values of one type

@@ -88,7 +88,8 @@ class _SectionPacker:
             if cut < 0:  # nothing new fits behind the repeated sentences: do without them
                 position = packed_to
                 continue
-            span_end, next_position = position + len(self.text[position:cut].rstrip()), cut
+            span_end = position + len(self.text[position:cut].rstrip())
+            next_position = cut
             if span_end > position:
                 yield Span(position, span_end, self.section.heading, self._table_header(position))
                 if cut < section_end and self.overlap:
