@@ -274,7 +274,7 @@ def test_splitters_of_other_makers() -> None:
 
 
 def test_parents_without_a_place_are_not_lost_in_silence() -> None:
-    """Of parents that a splitter rewrites, the others remain; a document without any other is refused."""
+    """A parent that a splitter rewrites is left out; a document of which all parents are rewritten is refused."""
 
     def shout(documents: Sequence[Document]) -> list[Document]:
         return [Document(part.upper()) for document in documents for part in document.page_content.split("|")]
