@@ -111,8 +111,9 @@ class Grouping:
         if record is None or record.settings != self.key:
             return False
         original = self._originals.get(record.fingerprint, "")
-        if bool(original) != bool(record.original) and not self._corrections_of(source):
-            return False  # a copy whose original is gone, or a file that another one is now the original of
+        is_copy, was_copy = bool(original), bool(record.original)
+        if is_copy != was_copy and not self._corrections_of(source):  # a corrected file is no copy
+            return False
         self.progress.tell(self.files[source].file)
         record_now = self._unchanged_record(self.files[source], record)
         if record_now is None:

@@ -307,9 +307,8 @@ class _TreeBuilder:
         return "\n\n".join(texts)
 
     def _shared_metadata(self, members: Sequence[str]) -> dict[str, Any]:
-        """Return the metadata fields with the same value in all members."""
+        """Return the metadata fields with the same value, compared as JSON, in all members."""
         fields = [self.nodes[key].metadata.items() for key in members]
-        # values as JSON, for a set takes no lists
         shared = set.intersection(*({(name, _json(value)) for name, value in pairs} for pairs in fields))
         return {name: json.loads(value) for name, value in sorted(shared) if name not in _POSITION_FIELDS}
 
