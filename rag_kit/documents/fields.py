@@ -12,7 +12,7 @@ from rag_kit.documents.provenance import PROVENANCE_KEY
 from rag_kit.errors import InvalidInputError
 
 _MAX_LISTED = 40
-_ALIKE = 0.75  # as "yaer" is to "year"; below it "max_hops" would mean "max_tokens"
+_MIN_SIMILARITY = 0.75  # as "yaer" is to "year"; below it "max_hops" would mean "max_tokens"
 
 
 def fields_of_filter(where: Filter | None) -> set[str]:
@@ -77,5 +77,5 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     """
     import difflib  # needed only after a mistake
 
-    close = difflib.get_close_matches(name, list(allowed), n=1, cutoff=_ALIKE)
+    close = difflib.get_close_matches(name, list(allowed), n=1, cutoff=_MIN_SIMILARITY)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -13,7 +13,7 @@ from rag_kit.errors import InvalidInputError
 
 _MAX_FILES = 200_000
 _ESCAPED_BYTE = re.compile(r"\\x[0-9a-f]{2}")  # as `printable_path` writes a byte that is no UTF-8
-_IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "desktop.ini"})
+_IGNORED_NAMES = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "desktop.ini"})
 
 
 def as_path(value: Any, argument: str) -> Path:
@@ -144,4 +144,4 @@ def _problem(path: Path, root: Path, reason: str) -> FileProblem:
 
 
 def _is_visible(name: str) -> bool:
-    return not name.startswith((".", "~$")) and name not in _IGNORED
+    return not name.startswith((".", "~$")) and name not in _IGNORED_NAMES

@@ -21,7 +21,7 @@ Counts = NDArray[np.uint16] | NDArray[np.float32]
 _MAX_COUNT = np.iinfo(np.uint16).max
 Variant = Literal["lucene", "okapi"]
 VARIANTS = ("lucene", "okapi")
-EPSILON = 0.25
+EPSILON = 0.25  # share of the mean idf that a negative one becomes
 Floats = NDArray[np.floating[Any]]
 
 

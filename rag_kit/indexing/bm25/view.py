@@ -20,7 +20,7 @@ from rag_kit.indexing.bm25.term_graph import TermGraph
 _DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full row: faster, but larger
 # To find the k best, the scores are laid out as a grid of at most 64 rows of 256 columns or more: the maximum of each
 # column is quickly found, and the k-th best maximum is a lower bound of the k-th best score.
-_MAX_HEIGHT, _ROW_SIZE = 64, 256
+_MAX_HEIGHT, _MIN_WIDTH = 64, 256
 
 Positions = NDArray[np.int64]
 Passes = Callable[[Mapping[str, Any]], bool]
@@ -58,7 +58,7 @@ class BM25View:
         self._weights = weights
         self._vocabulary = vocabulary
         self._size = len(rows)
-        self._height = max(1, min(_MAX_HEIGHT, self._size // _ROW_SIZE))
+        self._height = max(1, min(_MAX_HEIGHT, self._size // _MIN_WIDTH))
         self._width = -(-self._size // self._height)  # rounded up
         self._padded = self._width * self._height  # length of the scores, which zeros fill up
         self._weights_of: dict[int, Floats] = {}

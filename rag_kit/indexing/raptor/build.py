@@ -29,7 +29,7 @@ from rag_kit.models.replies import estimate_tokens
 _CLUSTER = RepresentationKind("cluster", "cluster")  # its prompts are `represent_cluster`
 _MAX_CHANGED = 0.3  # share of changed passages above which the clusters are made anew
 _PLACEHOLDER = "summary " * 100  # in place of a summary that is only planned
-_BEGINNINGS = 300  # tokens of the beginnings in place of a summary that the model did not give
+_BEGINNINGS_TOKENS = 300  # tokens of the beginnings in place of a summary that the model did not give
 _POSITION_FIELDS = ("chunk", "start", "end", "page", "parent_id")  # of passages, which summaries do not have
 
 
@@ -275,7 +275,7 @@ class _TreeBuilder:
                 text = f"{_PLACEHOLDER}{cluster.id}"
             else:
                 # no members have the digest "", so that the next run asks again
-                text, digest = self._joined_text(cluster, _BEGINNINGS), ""
+                text, digest = self._joined_text(cluster, _BEGINNINGS_TOKENS), ""
                 self.report.failed += 1
             self._add_row(level, cluster, text, digest)
 

@@ -13,7 +13,7 @@ from rag_kit.errors import MissingExtraError
 from rag_kit.indexing.document_index.vectors import Vectors
 
 _DIMENSIONS = 10  # that vectors are reduced to
-_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)  # components that are tried
+_COMPONENT_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)  # components that are tried
 _MIN_PROBABILITY = 0.1  # with which a vector belongs to a cluster beside its likeliest one
 _MAX_OVERLAP = 1.5  # clusters of a vector, on average
 _MAX_UNCUT = 3  # vectors of a cluster that is not cut any more
@@ -83,7 +83,7 @@ def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[A
         warnings.simplefilter("ignore")  # equal vectors, and fits that did not converge
         points = PCA(width, random_state=seed).fit_transform(vectors.astype(np.float64))
         points /= points.std() or 1.0  # reg_covar is on this scale
-        for count in (number for number in _COUNTS if min_parts <= number <= len(vectors) // 2):
+        for count in (number for number in _COMPONENT_COUNTS if min_parts <= number <= len(vectors) // 2):
             model = GaussianMixture(count, covariance_type="diag", reg_covar=1e-3, random_state=seed)
             tried.append((model.fit(points).bic(points), count, model))
             if min(tried) < min(tried[-2:]):

@@ -25,7 +25,7 @@ from rag_kit.text import detect_language
 
 _MAX_PASSAGES = 8  # of a call
 _MAX_CHARACTERS = 8_000  # of the passages of a call
-_HEADINGS = ("title", "heading")  # the subject of a passage is often only in these
+_SUBJECT_FIELDS = ("title", "heading")  # the subject of a passage is often only in these
 _MAX_REPLIES = 5_000_000  # of the cache of replies
 
 
@@ -84,7 +84,7 @@ class Asker:
     ) -> PassageRequest:
         """Make a request for one kind of text on a document; its key, for the cache, is that of a call for it alone."""
         language = detect_language(document.page_content)
-        metadata = {name: document.metadata[name] for name in _HEADINGS if name in document.metadata}
+        metadata = {name: document.metadata[name] for name in _SUBJECT_FIELDS if name in document.metadata}
         passage = Document(document.page_content, metadata=metadata)
         request = PassageRequest("", kind, language, passage, group, around)  # its key is made of its prompt
         prompt, values = self._prompt_and_values([request])

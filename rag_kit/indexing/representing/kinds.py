@@ -16,7 +16,7 @@ from rag_kit.indexing.searched import REPRESENTATION as REPRESENTATION
 TEXT = "text"
 #: A tag ``topic: fans`` becomes the metadata field ``tag_topic``, so that no tag takes another field's place.
 TAG_PREFIX = "tag_"
-_TAGS = ("topic", "type", "place", "person", "organisation", "language")
+_DEFAULT_TAGS = ("topic", "type", "place", "person", "organisation", "language")
 _MAX_TAGS, _MAX_TAG_VALUE = 16, 80
 
 
@@ -31,23 +31,23 @@ class _KindForm:
     argument: tuple[str, str] = ("(?!)", "nothing")  # a pattern, and its explanation; "(?!)" never matches
 
 
-_NUMBER = (r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
-_SIZE = (r"[2-9]\d|[1-9]\d{2,}", "20 or more characters, such as 250")
-_LANGUAGE = (r"[^\W\d_][\w -]{1,29}", "a language, such as zh or German")
+_COUNT_ARGUMENT = (r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
+_SIZE_ARGUMENT = (r"[2-9]\d|[1-9]\d{2,}", "20 or more characters, such as 250")
+_LANGUAGE_ARGUMENT = (r"[^\W\d_][\w -]{1,29}", "a language, such as zh or German")
 _NAME = r"[^\W\d]\w{0,31}"
-_NAMES = (
+_NAMES_ARGUMENT = (
     rf"{_NAME}(\+{_NAME}){{0,{_MAX_TAGS - 1}}}",
     f"at most {_MAX_TAGS} names of letters, digits and _, such as topic+place",
 )
 _USER_KINDS = {
-    "children": _KindForm(250, by_rule=True, argument=_SIZE),
+    "children": _KindForm(250, by_rule=True, argument=_SIZE_ARGUMENT),
     "summary": _KindForm(1, 2_000, by_rule=True),
-    "questions": _KindForm(3, 500, argument=_NUMBER),
-    "keywords": _KindForm(8, 100, separator=", ", argument=_NUMBER),
-    "qa": _KindForm(3, 1_000, argument=_NUMBER),
-    "tags": _KindForm(_MAX_TAGS, 200, by_rule=True, separator="; ", argument=_NAMES),
-    "translation": _KindForm(1, 20_000, argument=_LANGUAGE),
-    "triples": _KindForm(10, 300, argument=_NUMBER),
+    "questions": _KindForm(3, 500, argument=_COUNT_ARGUMENT),
+    "keywords": _KindForm(8, 100, separator=", ", argument=_COUNT_ARGUMENT),
+    "qa": _KindForm(3, 1_000, argument=_COUNT_ARGUMENT),
+    "tags": _KindForm(_MAX_TAGS, 200, by_rule=True, separator="; ", argument=_NAMES_ARGUMENT),
+    "translation": _KindForm(1, 20_000, argument=_LANGUAGE_ARGUMENT),
+    "triples": _KindForm(10, 300, argument=_COUNT_ARGUMENT),
     "situation": _KindForm(1, 300),
 }
 # a summary of a cluster of passages is for `build_raptor` alone
@@ -80,7 +80,7 @@ class RepresentationKind:
     @property
     def tag_names(self) -> tuple[str, ...]:
         """Tags that are allowed."""
-        return tuple(self.argument.split("+")) if self.argument else _TAGS
+        return tuple(self.argument.split("+")) if self.argument else _DEFAULT_TAGS
 
     def values(self, language: str) -> dict[str, str]:
         """Return the prompt's variables besides the passages, which are in ``language`` ("en" or "zh")."""
