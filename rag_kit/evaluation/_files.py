@@ -51,7 +51,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 if len(line) > MAX_LINE:
                     where = f"{path.name}:{number}"
                     raise InvalidInputError(f"{where}: a line of more than {MAX_LINE:,} characters")
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")  # drops a byte-order mark
     except UnicodeError as error:
         raise InvalidInputError(f"{path.name}:{number}: not valid UTF-8; save it as UTF-8") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -112,13 +112,13 @@ def _read_xlsx(path: Path) -> Iterator[Record]:
     except Exception as error:  # those of openpyxl and zipfile
         raise InvalidInputError(f"{path.name}: cannot be read as .xlsx ({reason_of(error)})") from error
     columns = sorted({column for cells in rows.values() for column in cells})
-    names: list[str] = []
-    for number, cells in sorted(rows.items()):
-        where = f"{path.name}: row {number}"
-        if names:
-            yield where, {name: cells.get(column, "") for name, column in zip(names, columns, strict=True)}
+    header: list[str] = []
+    for row_number, cells in sorted(rows.items()):  # cells: column -> text, without empty ones
+        where = f"{path.name}: row {row_number}"
+        if not header:
+            header = _check_header([cells.get(column, f"column {column}") for column in columns], where)
         else:
-            names = _check_header([cells.get(column, f"column {column}") for column in columns], where)
+            yield where, {name: cells.get(column, "") for name, column in zip(header, columns, strict=True)}
 
 
 def import_pandas(feature: str) -> Any:
@@ -165,8 +165,9 @@ def _load_huggingface(folder: Path) -> Any:
     except ImportError as error:
         raise MissingExtraError("eval", "reading a Hugging Face data set") from error
     try:
-        if find_file(folder, "dataset_dict.json", "state.json"):
+        if find_file(folder, "dataset_dict.json", "state.json"):  # which save_to_disk writes
             return datasets.load_from_disk(str(folder))
+        # strict: what is not there would be looked for on the Hub
         return datasets.load_dataset(str(folder.resolve(strict=True)), streaming=True)
     except Exception as error:  # its own classes, pyarrow's, and those of a file's reader
         raise InvalidInputError(
@@ -190,26 +191,31 @@ def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
         raise InvalidInputError(f"{name} cannot be read ({error})") from error
 
 
-def _read_csv(path: Path) -> Iterator[Record]:
-    """Yield the rows below the header, each with the number of its first line; UTF-8, or GB18030 as Excel writes."""
+def _decode_file(path: Path) -> str:
+    """Return the text of a file of at most `MAX_LINE` bytes, in UTF-8, or in GB18030 as Excel writes it."""
     try:
         with _open_file(path) as file:
             data = file.read(MAX_LINE + 1)
         if len(data) > MAX_LINE:
             raise ValueError(f"it has more than {MAX_LINE:,} bytes")
-        lines = io.StringIO(decode(data), newline="")
+        return decode(data)
     except (Unreadable, ValueError, EOFError, OSError, zlib.error) as error:
         raise InvalidInputError(f"{path.name}: cannot be read ({error}); save it as UTF-8") from error
+
+
+def _read_csv(path: Path) -> Iterator[Record]:
+    """Yield the rows below the header, each with the number of its first line."""
+    lines = io.StringIO(_decode_file(path), newline="")
     first = lines.readline()
     is_tsv = path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab"))
     # the sign that is most frequent in the header, outside of quotation marks
     delimiter = "\t" if is_tsv else max(",\t;|", key=re.sub('"[^"]*"', "", first).count)
     skip_blanks = f"{delimiter} " in first  # a header "Question, Answer": blanks are no part of the cells
     rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, skipinitialspace=skip_blanks)
-    line, header = 1, None  # line: the first of the row that is read
+    next_line, header = 1, None  # next_line: first one of the next row; a cell may have several lines
     try:
         for row in rows:
-            where, line = f"{path.name}:{line}", rows.line_num + 1
+            where, next_line = f"{path.name}:{next_line}", rows.line_num + 1
             if not any(cell.strip() for cell in row):  # rows of delimiters alone, as spreadsheets write
                 continue
             if header is None:
@@ -225,7 +231,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
                 yield where, dict(zip(header, row, strict=True))
     except csv.Error as error:
         raise InvalidInputError(
-            f"{path.name}:{line}: not valid CSV ({error}); put cells with quotes, line ends or the delimiter "
+            f"{path.name}:{next_line}: not valid CSV ({error}); put cells with quotes, line ends or the delimiter "
             "into double quotes, or save the set as JSON Lines"
         ) from error
 
@@ -248,8 +254,8 @@ def check_target(path: Path | None) -> None:
     """Refuse a path at which no file can be written; called before the work whose result it is for."""
     if path is None:
         return
-    existing = next((folder for folder in path.absolute().parents if folder.exists()), path)
-    if path.is_dir() or not existing.is_dir():
+    nearest = next((parent for parent in path.absolute().parents if parent.exists()), path)
+    if path.is_dir() or not nearest.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder, or lies below a file; give the name of a file")
 
 

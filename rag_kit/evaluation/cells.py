@@ -78,7 +78,7 @@ class Cell(Recorded):
         return cls(None, "not_applicable", reason)
 
     def to_json(self) -> dict[str, Any]:
-        """The cell as plain JSON; empty fields are left out."""
+        """Return the cell as plain JSON; empty fields are left out."""
         record = to_plain(vars(self))
         record["seconds"] = round(self.seconds, 6)
         return {key: item for key, item in record.items() if item or key in ("value", "status")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _Row = TypeVar("_Row")
-#: Columns of the complementarity that are printed, beside the number of questions.
-_TOGETHER = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_it", "union")
+#: What is printed of each record of a `Complementarity`, beside the number of questions.
+_COMPLEMENT_KEYS = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_it", "union")
 
 
 @dataclass(repr=False, eq=False)
@@ -69,9 +69,9 @@ class Comparison(SpokenResult):
     @cached_property
     def complementarity(self) -> dict[str, Complementarity]:
         """Metric -> which questions each alone gets, the union, the best set to combine."""
-        seconds = [self.score(name, self.metrics[0]).p50_seconds for name in self.pipelines]
+        latencies = [row.p50_seconds for row in self.table[: len(self.pipelines)]]  # the same for all metrics
         limits = self.thresholds.items()
-        return {name: paired.complementarity(self._matched, name, limit, seconds) for name, limit in limits}
+        return {name: paired.complementarity(self._matched, name, limit, latencies) for name, limit in limits}
 
     @cached_property
     def slices(self) -> list[Slice]:
@@ -110,11 +110,11 @@ class Comparison(SpokenResult):
 
     def slices_table(self) -> Table:
         """Make the table of slices; a tag that has the same value for all questions is left out."""
-        values = {by: {part.value for part in self.slices if part.by == by} for by in self.sliced_by}
+        tag_values = {by: {part.value for part in self.slices if part.by == by} for by in self.sliced_by}
         rows = [
             [self._word("tag", part.by), self._word("part", part.value), part.metric, part.pipeline, part.mean,
              interval_text(part.low, part.high), f"{part.n} / {part.total}"]
-            for part in self.slices if len(values[part.by]) > 1
+            for part in self.slices if len(tag_values[part.by]) > 1
         ]  # fmt: skip
         header = f"by|part|metric|pipeline|mean|{self._interval}|n / total"
         return self._spoken(_make_table("Slices", header, rows, [4, 6]))
@@ -134,9 +134,9 @@ class Comparison(SpokenResult):
 
     def _repr_html_(self) -> str:
         slices = self.slices_table()
-        names = ", ".join(self._word("tag", by) for by in self.sliced_by)
-        by = html.escape(one_line(self._say(f"By {names}")))
-        folded = f'<details class="mathjax_ignore"><summary>{by}</summary>{slices.html()}</details>'
+        tags = ", ".join(self._word("tag", by) for by in self.sliced_by)
+        heading = html.escape(one_line(self._say(f"By {tags}")))
+        folded = f'<details class="mathjax_ignore"><summary>{heading}</summary>{slices.html()}</details>'
         return super()._repr_html_() + (folded if slices.rows else "")
 
     def _tables(self) -> list[Table]:
@@ -159,7 +159,7 @@ class Comparison(SpokenResult):
             for row in self.pairs if row.metric not in empty
         ]  # fmt: skip
         complements = [
-            [*(row[key] for key in _TOGETHER), f"{row['n']} / {row['total']}"]
+            [*(row[key] for key in _COMPLEMENT_KEYS), f"{row['n']} / {row['total']}"]
             for metric, item in self.complementarity.items() if metric not in empty for row in item.records()
         ]  # fmt: skip
         tables: list[tuple[str, str, list[list[Any]], list[int]]] = [  # heading, columns, rows, right-aligned columns
@@ -178,12 +178,13 @@ class Comparison(SpokenResult):
         lines = list(self.notes)
         for row in self.table:
             if row.labelled:
-                what = f"{row.metric} of {row.pipeline}"
-                lines.append(self._labelled_line(what, f"{row.mean:.3f}", row, row.pipeline))
+                subject = f"{row.metric} of {row.pipeline}"
+                lines.append(self._labelled_line(subject, f"{row.mean:.3f}", row, [row.pipeline]))
         for pair in self.pairs:
             if pair.labelled:
-                what, value = f"{pair.metric}, {pair.pipeline} minus {pair.other}", f"{pair.difference:+.3f}"
-                lines.append(self._labelled_line(what, value, pair, pair.pipeline, pair.other))
+                subject = f"{pair.metric}, {pair.pipeline} minus {pair.other}"
+                value = f"{pair.difference:+.3f}"
+                lines.append(self._labelled_line(subject, value, pair, [pair.pipeline, pair.other]))
         lines += [
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
@@ -195,14 +196,14 @@ class Comparison(SpokenResult):
             lines.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
         return lines
 
-    def _labelled_line(self, what: str, value: str, row: Score | Pair, *pipelines: str) -> str:
-        """Describe a mean or difference (``what``) in one line: by the judge (``value``), by people's labels."""
+    def _labelled_line(self, subject: str, value: str, row: Score | Pair, pipelines: Sequence[str]) -> str:
+        """Describe a mean of one pipeline, or a difference of two: ``value`` by the judge, then by people's labels."""
         runs = [self._matched.runs[name] for name in pipelines]
-        scored = set.intersection(*(set(run.values(row.metric)) for run in runs))
+        scored = set.intersection(*(set(run.values(row.metric)) for run in runs))  # ids, as in labelled
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
         labelled = scored.intersection(*verdicts)
         unclear = sum(any(by_id[key] is None for by_id in verdicts) for key in labelled)
-        mean = f"{what}: {runs[0].source(row.metric)} {value}"
+        mean = f"{subject}: {runs[0].source(row.metric)} {value}"
         return labelled_line(mean, row.labelled, labelled, unclear, scored)
 
     def _metrics_without_value(self) -> list[str]:
@@ -266,6 +267,7 @@ def compare(
         couples = list(combinations(range(len(names)), 2))
     else:
         couples = [(i, names.index(baseline)) for i, name in enumerate(names) if name != baseline]
+    # scores and differences in one call: columns of one length share their resamples
     columns = np.concatenate([*matched.values.values(), paired.differences(matched, couples)], axis=1)
     intervals = bootstrap_intervals([scoring.present_values(column) for column in columns.T], level=level)
     table = scoring.scores(matched, intervals, prices, level=level)

@@ -119,16 +119,18 @@ def compare_pairs(
 ) -> tuple[list[Pair], int]:
     """Test all couples of pipelines (two positions), metric by metric; return the pairs and the number of tests."""
     names, table = list(matched.runs), differences(matched, couples)
-    keys = [(metric, *couple) for metric in matched.values for couple in couples]
-    p_values = sign_flip_tests(np.nan_to_num(table, nan=0.0))
+    columns = [(metric, *couple) for metric in matched.values for couple in couples]  # of the table
+    p_values = sign_flip_tests(np.nan_to_num(table, nan=0.0))  # a difference of 0 changes none
     rows: list[dict[str, Any]] = []  # fields of pairs
     tests: list[tuple[dict[str, Any], str]] = []  # row and field of each p-value to correct
-    for (metric, i, j), column, (low, high), p in zip(keys, table.T, intervals, p_values, strict=True):
+    for (metric, i, j), column, (low, high), p in zip(columns, table.T, intervals, p_values, strict=True):
         present = present_values(column)
-        signs = np.sign(present) * (-1 if metric in matched.lower_is_better else 1)  # 1: first is better
+        wins, losses = sum(number > 0 for number in present), sum(number < 0 for number in present)
+        if metric in matched.lower_is_better:
+            wins, losses = losses, wins
         row: dict[str, Any] = {
             "metric": metric, "pipeline": names[i], "other": names[j], "n": len(present), "difference": mean(present),
-            "low": low, "high": high, "wins": int((signs > 0).sum()), "losses": int((signs < 0).sum()),
+            "low": low, "high": high, "wins": wins, "losses": losses,
         }  # fmt: skip
         rows.append(row)
         if not present:
@@ -137,60 +139,64 @@ def compare_pairs(
         row["p"] = p
         tests.append((row, "p"))
         values, threshold = matched.values[metric], thresholds.get(metric, 0.5)
-        # a metric of hits has only the values 0 and 1
-        are_hits = np.isin(values[~np.isnan(values)], (0, 1)).all() and 0 < threshold <= 1
-        if are_hits or metric in thresholds:
+        is_hit_metric = np.isin(values[~np.isnan(values)], (0, 1)).all() and 0 < threshold <= 1
+        if is_hit_metric or metric in thresholds:
             row["hits"] = hits = _count_hits(matched, metric, threshold, i, j)
-            if not are_hits:  # else McNemar's test is the sign-flip test
+            if not is_hit_metric:  # else McNemar's test is the sign-flip test
                 row["mcnemar_p"] = mcnemar_p(hits["only_pipeline"], hits["only_other"])
                 tests.append((row, "mcnemar_p"))
     for (row, field), p in zip(tests, holm([row[field] for row, field in tests]), strict=True):
         row[f"{field}_adjusted"] = p
     for row in rows:
-        if "hits" in row and "mcnemar_p" not in row:
+        if "hits" in row and "mcnemar_p" not in row:  # a metric of hits
             row |= {"mcnemar_p": row["p"], "mcnemar_p_adjusted": row["p_adjusted"]}
         if row["difference"] and row["p_adjusted"] < 1 - level:
-            is_first = (row["difference"] > 0) != (row["metric"] in matched.lower_is_better)
-            row["better"] = row["pipeline"] if is_first else row["other"]
+            is_first_better = (row["difference"] > 0) != (row["metric"] in matched.lower_is_better)
+            row["better"] = row["pipeline"] if is_first_better else row["other"]
     return [Pair(**row) for row in rows], len(tests)
 
 
 def differences(matched: MatchedRuns, couples: Sequence[tuple[int, int]]) -> np.ndarray:
     """Return a table with a row for each question and a column for each metric and couple; NaN without a value."""
-    first, second = np.array(couples).T
+    first, second = np.array(couples).T  # the positions of their pipelines
     return np.concatenate([table[:, first] - table[:, second] for table in matched.values.values()], axis=1)
 
 
-def complementarity(matched: MatchedRuns, metric: str, limit: float, seconds: Latencies) -> Complementarity:
-    """Measure what pipelines gain over each other on one metric; ``seconds``, their latencies, break ties."""
+def complementarity(
+    matched: MatchedRuns, metric: str, threshold: float, latencies: Latencies
+) -> Complementarity:
+    """Measure what pipelines gain over each other on one metric; their latencies break ties."""
     values, names = matched.values[metric], tuple(matched.runs)
     complete = ~np.isnan(values).any(axis=1)  # questions with a value for all pipelines
-    got = _reaches_threshold(matched, metric, limit)[complete]  # questions by pipelines
+    got = _reaches_threshold(matched, metric, threshold)[complete]  # questions by pipelines
     ids = list(compress(matched.examples, complete))
-    times = got.sum(axis=1)  # number of pipelines that get a question
+    got_by = got.sum(axis=1)  # number of pipelines that get a question
 
     def ids_of(mask: np.ndarray) -> tuple[str, ...]:
         return tuple(compress(ids, mask))
 
     return Complementarity(
-        metric=metric, threshold=limit, pipelines=names, n=len(ids), total=matched.questions,
+        metric=metric, threshold=threshold, pipelines=names, n=len(ids), total=matched.questions,
         got={name: ids_of(got[:, i]) for i, name in enumerate(names)},
-        only={name: ids_of(got[:, i] & (times == 1)) for i, name in enumerate(names)},
-        nobody=ids_of(times == 0),
-        union=float((times > 0).mean()) if ids else None,
+        only={name: ids_of(got[:, i] & (got_by == 1)) for i, name in enumerate(names)},
+        nobody=ids_of(got_by == 0),
+        union=float((got_by > 0).mean()) if ids else None,
         best_single=float(got.mean(axis=0).max()) if ids else None,
-        greedy=_pick_steps(got, names, seconds),
+        greedy=_pick_steps(got, names, latencies),
     )  # fmt: skip
 
 
-def _pick_steps(got: np.ndarray, names: Sequence[str], seconds: Latencies) -> tuple[CombinationStep, ...]:
-    """Put first the pipeline that gets most questions, then always the one that adds most; of equals the quicker."""
+def _pick_steps(got: np.ndarray, names: Sequence[str], latencies: Latencies) -> tuple[CombinationStep, ...]:
+    """Put first the pipeline that gets most questions, then always the one that adds most; of equals the quicker.
+
+    ``got`` is a table of questions by pipelines.
+    """
     steps: list[CombinationStep] = []
-    latencies = [math.inf if latency is None else latency for latency in seconds]
-    covered = np.zeros(len(got), dtype=bool)  # questions got by the steps so far; got: questions by pipelines
+    seconds = [math.inf if latency is None else latency for latency in latencies]
+    covered = np.zeros(len(got), dtype=bool)  # questions got by the steps so far
     while len(steps) < len(names):
         gains = (got & ~covered[:, None]).sum(axis=0).tolist()  # what each pipeline would add to these
-        best = min(range(len(names)), key=lambda i: (-gains[i], latencies[i]))
+        best = min(range(len(names)), key=lambda i: (-gains[i], seconds[i]))
         if gains[best] == 0:
             break
         covered |= got[:, best]
@@ -199,12 +205,15 @@ def _pick_steps(got: np.ndarray, names: Sequence[str], seconds: Latencies) -> tu
 
 
 def _count_hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
-    """Count the questions that pipelines ``i`` and ``j`` get, and get alone, of those with a value for both."""
+    """Count the questions on which pipelines ``i`` and ``j`` reach the threshold, and on which only one of them does.
+
+    Questions without a value for one of them are left out.
+    """
     has_values = ~np.isnan(matched.values[metric][:, [i, j]]).any(axis=1)
-    first, second = _reaches_threshold(matched, metric, threshold)[has_values][:, [i, j]].T
+    pipeline, other = _reaches_threshold(matched, metric, threshold)[has_values][:, [i, j]].T
     return {
-        "pipeline": int(first.sum()), "other": int(second.sum()),
-        "only_pipeline": int((first & ~second).sum()), "only_other": int((second & ~first).sum()),
+        "pipeline": int(pipeline.sum()), "other": int(other.sum()),
+        "only_pipeline": int((pipeline & ~other).sum()), "only_other": int((other & ~pipeline).sum()),
     }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from rag_kit.evaluation.statistics import Interval, bootstrap_intervals, latency
 _GOLD = (
     "question", "reference", "answers", "reference_contexts", "relevant", "spans", "answerable", "history",
 )  # fmt: skip
-_FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
+_MIN_FOR_INTERVAL = 5  # questions of a slice; the bootstrap of three values only looks sure
 _MIN_SHARED = 0.5  # of the questions of the smaller run that the other one must have
 #: How questions are parted by default; by the turn where some belong to a conversation, by 类型 where some have it.
 SLICES = ("type", "类型", "language", "turn")
@@ -63,8 +63,8 @@ class MatchedRuns:
         notes += [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
         notes += [f"{name}: {note}" for name, run in self.runs.items() for note in run.notes]
         records = [run.manifest.get("judge") for run in self.runs.values()]
-        judges = {json.dumps(record, sort_keys=True, default=str) for record in records}
-        if len(judges - {"null"}) > 1:
+        judges = {json.dumps(record, sort_keys=True, default=str) for record in records if record is not None}
+        if len(judges) > 1:
             notes.append(
                 "Judged by different judges: score them again with one, to see what the pipelines differ in."
             )
@@ -159,12 +159,13 @@ def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -
     for by in slices:
         labels = _label_examples(matched.examples.values(), by)
         counts = Counter(labels)
-        for value in sorted(counts, key=lambda tag: (tag == _UNTAGGED, -counts[tag], tag)):
+        # the largest slice first, that of untagged questions last
+        for value in sorted(counts, key=lambda label: (label == _UNTAGGED, -counts[label], label)):
             part = table[[label == value for label in labels]]
             scored = [present_values(column) for column in part.T]
             intervals = bootstrap_intervals(scored, level=level, n=2_000)
             for (metric, name), present, ends in zip(columns, scored, intervals, strict=True):
-                low, high = ends if len(present) >= _FEW else (None, None)
+                low, high = ends if len(present) >= _MIN_FOR_INTERVAL else (None, None)
                 rows.append(Slice(by, value, metric, name, mean(present), low, high, len(present), len(part)))
     return rows
 
@@ -174,9 +175,9 @@ def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> 
     tags = {tag for example in examples for tag in example.tags}
     if any(example.history for example in examples):
         tags.add("turn")
-    built_in = [name for name in SLICES if name in ("type", "language") or name in tags]
-    allowed = dict.fromkeys([*built_in, *sorted(tags)])
-    names: Iterable[Any] = built_in
+    defaults = [name for name in SLICES if name in ("type", "language") or name in tags]
+    allowed = dict.fromkeys([*defaults, *sorted(tags)])
+    names: Iterable[Any] = defaults
     if slices is not SLICES:  # the user named some
         names = [slices] if isinstance(slices, str) or not isinstance(slices, Iterable) else list(slices)
     for name in names:
@@ -231,19 +232,20 @@ def _sets_of(runs: Mapping[str, Results]) -> set[str]:
 
 def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
     """Map ids to the examples of all runs; raise `InvalidInputError` if two runs differ in a question or its gold."""
-    examples: dict[str, tuple[str, Example]] = {}  # id -> the first run that has it, and the example
+    earlier: dict[str, tuple[str, Example]] = {}  # id -> the first run that has it, and the example
     sets = _sets_of(runs)
     for name, run in runs.items():
-        shared, fewer = sum(row.example.id in examples for row in run.rows), min(len(run.rows), len(examples))
-        if examples and (not shared or (len(sets) > 1 and shared < _MIN_SHARED * fewer)):
+        shared = sum(row.example.id in earlier for row in run.rows)
+        most = min(len(run.rows), len(earlier))  # that could be shared
+        if earlier and (not shared or (len(sets) > 1 and shared < _MIN_SHARED * most)):
             raise InvalidInputError(
                 f"the results of {name!r:.80} and {next(iter(runs))!r:.80} have {shared or 'no'} question"
-                f"{'s' if shared > 1 else ''} in common, of {fewer}; only runs over the same set of questions can be "
+                f"{'s' if shared > 1 else ''} in common, of {most}; only runs over the same set of questions can be "
                 "compared. Give the questions ids of their own if they are the same"
             )
         for row in run.rows:
-            first_name, first = examples.setdefault(row.example.id, (name, row.example))
-            for field in _GOLD if first is not row.example else ():
+            first_name, first = earlier.setdefault(row.example.id, (name, row.example))
+            for field in _GOLD:
                 old, new = getattr(first, field), getattr(row.example, field)
                 if old != new:
                     raise InvalidInputError(
@@ -251,17 +253,17 @@ def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
                         f"{first_name!r:.80} and {new!r:.120} in those of {name!r:.80}: these are "
                         "different sets of questions; run both pipelines over the same set"
                     )
-    return {key: example for key, (_, example) in examples.items()}
+    return {key: example for key, (_, example) in earlier.items()}
 
 
 def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None) -> list[str]:
     """Return the metrics to compare: those given (each must be in a run), else all that at least two runs have."""
-    present = Counter(metric for run in runs for metric in run.metrics)  # metric -> number of runs
-    chosen: list[Any] = [metric for metric, count in present.items() if count > 1]
+    run_counts = Counter(metric for run in runs for metric in run.metrics)
+    chosen: list[Any] = [metric for metric, count in run_counts.items() if count > 1]
     if metrics is not None:
         chosen = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    names = list(present)  # a list, because the user may have given something that cannot be hashed
-    if absent := [metric for metric in chosen if metric not in names]:
+    present = list(run_counts)  # a list, because the user may have given something that cannot be hashed
+    if absent := [metric for metric in chosen if metric not in present]:
         raise InvalidInputError(f"no result has the metric {absent[0]!r:.80}; there are {', '.join(present)}")
     if not chosen:
         reason = "the results have no metric in common" if metrics is None else "no metric is given"
