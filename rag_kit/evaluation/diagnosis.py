@@ -28,7 +28,7 @@ CaseName = Literal[
 ]  # fmt: skip
 CASES: tuple[CaseName, ...] = get_args(CaseName)
 #: (answer, recall, precision) -> cause.
-_TABLE: Mapping[tuple[Level | None, ...], CaseName] = {
+_CASE_BY_LEVELS: Mapping[tuple[Level | None, ...], CaseName] = {
     ("low", "high", "high"): "model",
     ("low", "high", "low"): "noise",
     ("low", "low", "high"): "coverage",
@@ -49,15 +49,8 @@ ROLES: dict[Role, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _GOOD_CITATIONS = (None, "supported", "undecided", "grounded")  # statuses
-_OUTCOMES = (
-    "",
-    "right",
-    "wrong",
-    "declined",
-    "of them rightly",
-    "invented",
-    "not known",
-)  # columns of a table
+#: Columns of the table of outcomes; the first has the pipeline's name.
+_OUTCOME_COLUMNS = ("", "right", "wrong", "declined", "of them rightly", "invented", "not known")
 
 
 @dataclass(frozen=True)
@@ -86,7 +79,8 @@ class Cause:
 @cache
 def case_of(name: CaseName, language: str = "en") -> Cause:
     """Return a cause by its name, with its texts in a language."""
-    texts, position = load_texts("remedies.json"), 1 if language == "zh" else 0
+    texts = load_texts("remedies.json")
+    position = 1 if language == "zh" else 0  # in each pair of texts
     case = texts["cases"][name]
     parts = [texts["remedies"][key] for key in case["remedies"]]
     remedies = tuple(Remedy(part, pair[position]) for part, *pair in parts)
@@ -204,7 +198,7 @@ class Diagnosis(SpokenResult):
         rows = [self._table_row(row) for name in cases for row in self.questions(name)]
         header, more = ("id", "question", "cause", *ROLES, "also"), "... and {0} more: to_json() has them all"
         return [
-            Table(_OUTCOMES, outcomes, "What became of the questions", right=range(1, 7)),
+            Table(_OUTCOME_COLUMNS, outcomes, "What became of the questions", right=range(1, 7)),
             Table(("cause", "questions", ""), causes, right=[1], width=240),
             Table(("cause", "part", ""), remedies, "Remedies", width=240),
             Table(header, rows, "Question by question", width=48, limit=40, more=more),
@@ -287,12 +281,15 @@ def choose_metrics(results: Results) -> dict[Role, str]:
 
 def diagnose_all(results: Mapping[str, Results], language: Any = "auto") -> dict[str, Diagnosis]:
     """Map the name of each run that can be diagnosed to its diagnosis."""
-    complete = {name: run for name, run in results.items() if len(choose_metrics(run)) == len(ROLES)}
-    return {name: replace(diagnose(run, language=language), name=name) for name, run in complete.items()}
+    usable = {name: run for name, run in results.items() if len(choose_metrics(run)) == len(ROLES)}
+    return {name: replace(diagnose(run, language=language), name=name) for name, run in usable.items()}
 
 
 def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, float]) -> Finding:
-    """Compare the three scores with their thresholds; name the cause if all three are known."""
+    """Compare the three scores with their thresholds; name the cause if all three are known.
+
+    If the documents hold no answer, declining is right and answering is wrong, whatever the scores.
+    """
     values: dict[Role, float | None] = {}
     levels: dict[Role, Level | None] = {}
     unknown: list[str] = []
@@ -303,9 +300,12 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
         if cell is None or cell.value is None:
             status = cell.status.replace("_", " ") if cell else "missing"
             unknown.append(f"{metric}: {status}" + (f" ({cell.reason})" if cell and cell.reason else ""))
-        else:  # ContextPrecision of a half comes out as 0.49999999995
+        else:
+            # less a billionth: Ragas's ContextPrecision of a half comes out as 0.49999999995
             levels[role] = "high" if cell.value >= limits[role] - 1e-9 else "low"
-    case = _TABLE.get(tuple(levels.values()))  # none if a level is None
+    case = _CASE_BY_LEVELS.get(
+        (levels["answer"], levels["recall"], levels["precision"])
+    )  # None if one is None
     if row.example.answerable is False and row.output.error is None:
         outcome = outcome_of(row, metrics["answer"], limits["answer"])
         if row.output.status in NO_ANSWER:
@@ -325,6 +325,6 @@ def _hints_of(row: Row) -> tuple[str, ...]:
         hints.append("no passage was retrieved")
     if output.declined:
         hints.append("the answer declines")
-    if wrong := sum(item.get("status") not in _GOOD_CITATIONS for item in output.citations):
+    if wrong := sum(citation.get("status") not in _GOOD_CITATIONS for citation in output.citations):
         hints.append(f"citations that do not hold: {wrong}")
     return tuple(hints)

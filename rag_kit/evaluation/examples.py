@@ -37,14 +37,14 @@ def checked(cls: type[T]) -> type[T]:
         try:
             create(self, *args, **fields)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            location = list(first["loc"])
-            if location and type(location[0]) is int:  # the number of a positional argument
-                location[0] = names[location[0]]
-            key = fields.get("id", args[0] if args and names[0] == "id" else "")
+            fault = error.errors(include_url=False)[0]
+            path = list(fault["loc"])  # to the value: field, position in a list, ...
+            if path and type(path[0]) is int:  # the number of a positional argument
+                path[0] = names[path[0]]
+            example_id = fields.get("id", args[0] if args and names[0] == "id" else "")
             raise InvalidInputError(
-                f"{cls.__name__} {key!r:.80}: {'.'.join(map(str, location))} is {first['input']!r:.120}; "
-                f"{first['msg']} (fields: {', '.join(names)})"
+                f"{cls.__name__} {example_id!r:.80}: {'.'.join(map(str, path))} is {fault['input']!r:.120}; "
+                f"{fault['msg']} (fields: {', '.join(names)})"
             ) from error
 
     checked_class.__init__ = create_checked
@@ -72,11 +72,14 @@ class GoldSpan:
 
 
 def check_span(span: Any) -> Any:
-    """Return the fields of a `GoldSpan`; a text alone is a span of any document; ValueError for anything else."""
+    """Return a `GoldSpan` as it is, a mapping of its fields completed, a text as a span of any document.
+
+    Raises ValueError for anything else.
+    """
     if isinstance(span, str):
         span = {"text": span.strip()}
     if isinstance(span, Mapping) and "text" in span and not set(span) - {"document", "text", "start"}:
-        return {"document": "", **span}
+        return {"document": "", **span}  # "": any document
     if not isinstance(span, GoldSpan):
         raise ValueError(
             "give a text, or an object with document (an id; '' for any), text and, where it is known, start"

@@ -31,7 +31,8 @@ from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.fields import check_count
 from rag_kit.text import detect_language
 
-_FAILURE = [None, "model_failed"]  # no question, and why; it is not kept, so that the next run asks again
+_MODEL_FAILED = "model_failed"
+_FAILURE = [None, _MODEL_FAILED]  # no question, and why; it is not kept, so that the next run asks again
 _TIMEOUT = 300.0  # seconds for one request; the model's own may be shorter
 #: Most passages, or pairs of them, that are shown for a question, and how many more: many give no question.
 _GROUPS_PER_QUESTION, _MORE_GROUPS = 4, 16
@@ -62,8 +63,8 @@ class GeneratedSet(EvaluationSet):
         # signs at the ends, so that it is read well on one line, too, as an error is
         lines = [f"{kept}; the model was asked about {self.asked} passages or pairs of them."]
         for reason, n in self.dropped.items():
-            what = f"{n:>5} failed" if reason == _FAILURE[1] else f"{n:>5} refused, {reason}"
-            lines.append(f"  {what}: {pieces.REASONS[reason]}.")
+            label = "failed" if reason == _MODEL_FAILED else f"refused, {reason}"
+            lines.append(f"  {n:>5} {label}: {pieces.REASONS[reason]}.")
         if self.stopped_by:
             lines.append(f"Ended early: {self.stopped_by}.")
         return "\n".join(lines)
@@ -150,11 +151,10 @@ async def agenerate(
         if not result and reached and not result.refused:
             raise reached
         if not result:
-            written = (item for item in result.refused if item["question"])
-            first = [
-                f"The first: {item['question']!r:.400} ({item['reason']})" for item in islice(written, 1)
-            ]
-            raise ModelOutputError("\n".join([result.report(), *first]))
+            lines = [result.report()]
+            if first := next((record for record in result.refused if record["question"]), None):
+                lines.append(f"The first: {first['question']!r:.400} ({first['reason']})")
+            raise ModelOutputError("\n".join(lines))
         if target is not None:
             await run_in_thread(writer.save, result, target)
     return result
@@ -167,7 +167,7 @@ class _Writer:
     """Asks a model for questions and for checks of them; keeps the good ones, and why others are refused."""
 
     def __init__(
-        self, source: Any, llm: Any, target: Path | None, language: str, count: int, prompts: Path | None
+        self, source: Any, llm: Any, target: Path | None, language: str, per_passage: int, prompts: Any
     ) -> None:
         folder = None if prompts is None else as_path(prompts, "prompts")
         self.model = chat_model(llm) if llm is None or isinstance(llm, str) else llm
@@ -176,43 +176,50 @@ class _Writer:
             prompt = load_prompt(f"generate_{task}", language=prompt_language, folder=folder)
             self.prompts[task, prompt_language] = prompt
         hashes = [str((prompt.metadata or {}).get("hash")) for prompt in self.prompts.values()]
-        self.identity = [describe_model(self.model), hashes, count, language]
-        self.count, self.language, self.asked = count, language, 0
+        #: What decides the replies beside the passages.
+        self.identity = [describe_model(self.model), hashes, per_passage, language]
+        self.per_passage, self.language, self.asked = per_passage, language, 0
         self.corpus = EvaluationSet("corpus", [], corpus=pieces.documents_of(source)).corpus or ()
         self.pieces = pieces.pieces_of(self.corpus, language)
         self.squeezed = {passage.id: squeeze(passage.text) for passage in self.corpus}
         self.kept: list[Example] = []
         self.refused: list[dict[str, str]] = []
         self.log: AppendLog | None = None
+        self.saved: set[str] = set()  # fingerprints of the sets that were written, by the log
         self.stored: dict[Any, Any] = {}  # key of a group of pieces -> questions, and reasons to refuse them
         if target is not None:
-            check_target(target)
-            if target.suffix != ".jsonl":
-                raise InvalidInputError(f"out is {str(target)!r}; give a name that ends in .jsonl")
-            path = target.with_suffix(".progress.jsonl")
-            records = [record for _, record in read_log(path) if record]
-            self.written = {record["set"] for record in records if "set" in record}
-            fingerprint = ""
-            with suppress(InvalidInputError):
-                fingerprint = EvaluationSet.load(target).fingerprint()
-            is_filled = target.exists() and target.stat().st_size > 0
-            # a log of an earlier version has replies alone: what it belongs to was written over before
-            if is_filled and fingerprint not in self.written and (self.written or not records):
-                raise InvalidInputError(
-                    f"{str(target)!r} was edited, or is no set that generate wrote (its log is {path.name!r} beside "
-                    "it); name another file, or move it away"
-                )
-            self.log = AppendLog(path)
-            replies = [record for record in records if _FAILURE not in record.get("items", [_FAILURE])]
-            self.stored = {record["key"]: record["items"] for record in replies}
+            self._open_log(target)
+
+    def _open_log(self, target: Path) -> None:
+        """Open the log beside the set, and take up its replies; refuse a set that is not as `save` left it."""
+        check_target(target)
+        if target.suffix != ".jsonl":
+            raise InvalidInputError(f"out is {str(target)!r}; give a name that ends in .jsonl")
+        path = target.with_suffix(".progress.jsonl")
+        records = [record for _, record in read_log(path) if record]
+        self.saved |= {record["set"] for record in records if "set" in record}
+        fingerprint = ""
+        with suppress(InvalidInputError):
+            fingerprint = EvaluationSet.load(target).fingerprint()
+        is_filled = target.exists() and target.stat().st_size > 0
+        # a log of an earlier version has replies alone: what it belongs to was written over before
+        if is_filled and fingerprint not in self.saved and (self.saved or not records):
+            raise InvalidInputError(
+                f"{str(target)!r} was edited, or is no set that generate wrote (its log is {path.name!r} beside "
+                "it); name another file, or move it away"
+            )
+        self.log = AppendLog(path)
+        for record in records:
+            if "items" in record and _FAILURE not in record["items"]:
+                self.stored[record["key"]] = record["items"]
 
     def save(self, questions: GeneratedSet, target: Path) -> None:
         """Write the set, but first to the log its hash, by which it is known whether somebody edited it."""
-        if self.log and (fingerprint := questions.fingerprint()) not in self.written:
+        if self.log and (fingerprint := questions.fingerprint()) not in self.saved:
             self.log.append([{"set": fingerprint}])
         questions.save(target)
 
-    async def write(self, kind: str, groups: Sequence[Sequence[Piece]], count: int, width: int) -> None:
+    async def write(self, kind: str, groups: Sequence[Sequence[Piece]], count: int, at_a_time: int) -> None:
         """Keep ``count`` more questions if the groups allow it; ask about as many groups at a time as are missing."""
         goal = len(self.kept) + count
         keyed = ((digest([self.identity, kind, list(map(astuple, group))]), group) for group in groups)
@@ -225,8 +232,8 @@ class _Writer:
                 if self.log and _FAILURE not in items:
                     await run_in_thread(self.log.append, [{"key": key, "items": items}])
 
-        while wave := list(islice(queue, min(width, goal - len(self.kept)))):
-            result = await afan_out_map(ask_group, wave, max_concurrency=width, on_error="skip")
+        while wave := list(islice(queue, min(at_a_time, goal - len(self.kept)))):
+            result = await afan_out_map(ask_group, wave, max_concurrency=at_a_time, on_error="skip")
             # in their order, up to the first one that failed
             for key, group in takewhile(lambda keyed_group: keyed_group[0] in self.stored, wave):
                 self._collect(kind, group, self.stored[key], goal)
@@ -235,12 +242,15 @@ class _Writer:
                     raise outcome.error
 
     async def _ask_for_items(self, kind: str, group: Sequence[Piece]) -> list[list[Any]]:
-        """Have the model write questions about pieces and check them; return pairs of question and refusal."""
+        """Have the model write questions about pieces and check them; return them with the reason to refuse each.
+
+        They are pairs ``[question, reason]``: the reason is None for a good one, the question if there was none.
+        """
         passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in group])
         items: list[list[Any]] = []
         try:
-            reply = await self._reply(kind, group[0].language, passages=passages, count=str(self.count))
-            for item in reply["questions"][: self.count]:
+            reply = await self._reply(kind, group[0].language, passages=passages, count=str(self.per_passage))
+            for item in reply["questions"][: self.per_passage]:
                 example = pieces.example_of(item, kind, group, self.language)
                 if isinstance(example, Example):
                     language = detect_language(example.question)

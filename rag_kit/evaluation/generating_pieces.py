@@ -96,8 +96,9 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
             text_language = detect_language(text)
             values = {**passage.metadata, **chunk.metadata}
             metadata = {key: values[key] for key in ("title", "file", "heading") if values.get(key)}
-            is_fit = len(text.strip()) >= _MIN_CHARS[text_language] and passage.text.startswith(text, start)
-            if is_fit and language in ("auto", text_language):
+            is_verbatim = passage.text.startswith(text, start)  # else its quotes would have no place
+            is_long = len(text.strip()) >= _MIN_CHARS[text_language]
+            if is_verbatim and is_long and language in ("auto", text_language):
                 pieces.append(Piece(passage.id, text, start, text_language, metadata))
     if not pieces:
         where = "" if language == "auto" else f" in the language {language!r}"
@@ -111,18 +112,18 @@ def single_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
 
 
 def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
-    """Return pairs of pieces about the same things; from different documents, if there are several."""
+    """Pair each piece with one about the same things; from different documents, if there are several."""
     index = BM25Index.from_documents([Document(id=str(n), page_content=p.text) for n, p in enumerate(pieces)])
     has_several_documents = len({piece.document for piece in pieces}) > 1
     pairs: dict[tuple[int, ...], tuple[Piece, ...]] = {}
     for number in _draw_order(pieces, seed):
         piece = pieces[number]
         query = " ".join(list(dict.fromkeys(content_words(piece.text)))[:_QUERY_WORDS])
-        for match, _ in index.search(query, k=6):
+        for match, _ in index.search(query, k=6):  # best first
             other_number = int(str(match.id))
             pair, other = tuple(sorted((number, other_number))), pieces[other_number]
-            is_other = other.document != piece.document if has_several_documents else other_number != number
-            if is_other and other.language == piece.language and pair not in pairs:
+            is_same = other.document == piece.document if has_several_documents else other_number == number
+            if not is_same and other.language == piece.language and pair not in pairs:
                 pairs[pair] = tuple(pieces[n] for n in pair)
                 break
     return list(pairs.values())
@@ -135,16 +136,20 @@ def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
     for number in order:
         rounds[number] = drawn[pieces[number].document]
         drawn[pieces[number].document] += 1
-    return sorted(order, key=rounds.__getitem__)
+    return sorted(order, key=rounds.__getitem__)  # stable: within a round, the order stays
 
 
 def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], target: str) -> Example | str:
-    """Make an example in the ``target`` language of a question that a model wrote, or return why it is refused."""
+    """Make an example of a question that a model wrote, or return why it is refused, a key of `REASONS`.
+
+    ``target`` is the language wanted, ``"auto"`` for that of the passages.
+    """
     question, reference, answers = item["question"].strip(), item["reference"].strip(), item["answers"]
     spans = _find_spans(item["quotes"], pieces)
     language = detect_language("\n".join(span.text for span in spans)) if spans else pieces[0].language
-    used = [piece for piece in pieces if any(quoted is piece for quoted in spans.values())]
-    if not 5 <= len(question) <= 400 or (question.isascii() and " " not in question):
+    quoted_pieces = [piece for piece in pieces if piece in spans.values()]
+    is_one_word = question.isascii() and " " not in question
+    if not 5 <= len(question) <= 400 or is_one_word:
         return "not_a_question"
     languages = {detect_language(question), detect_language(reference or question)}
     if languages != {language} or target not in ("auto", language):
@@ -153,7 +158,7 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], targ
         return "not_alone"
     if not spans:
         return "quote_not_found"
-    if kind == "multi_hop" and len(used) < len(pieces):
+    if kind == "multi_hop" and len(quoted_pieces) < len(pieces):
         return "one_passage_is_enough"
     texts = fold("\n".join(piece.text for piece in pieces))
     if not answers or not reference or not all(0 < len(a) <= 200 and fold(a) in texts for a in answers):
@@ -168,8 +173,8 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], targ
         question,
         reference=reference,
         answers=answers if len(answers) == 1 else (),
-        reference_contexts=tuple(piece.text for piece in used),
-        relevant={piece.document: 1 for piece in used},
+        reference_contexts=tuple(piece.text for piece in quoted_pieces),
+        relevant={piece.document: 1 for piece in quoted_pieces},
         spans=tuple(spans),
         answerable=True,
         tags={"type": kind, "language": language},
@@ -178,9 +183,9 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], targ
 
 
 def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
-    """Add to an example's gold every other document that holds the quoted words and the answers.
+    """Add to an example's gold every document with the same evidence as one of it: the quoted words, and its answers.
 
-    ``corpus`` has the squeezed texts by id. Spans that several documents hold may be in any of them.
+    ``corpus`` has the texts by document, as `squeeze` gives them. Spans that several documents hold lose their place.
     """
     relevant, spans = dict(example.relevant), []
     answers = example.answers or [answer for part in example.metadata["answer_parts"] for answer in part]
@@ -191,6 +196,7 @@ def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
         evidence += [answer for answer in squeezed_answers if answer in corpus[document]]
         holders = [key for key, text in corpus.items() if all(part in text for part in evidence)]
         relevant |= dict.fromkeys(holders, 1)
+        # "" is any document
         spans += quoted if len(holders) < 2 else [GoldSpan("", span.text) for span in quoted]
     return replace(example, relevant=relevant, spans=tuple(spans))
 
@@ -229,12 +235,12 @@ def leaks(answer: str, question: str) -> bool:
     return bool(re.search(pattern, fold(question))) or (len(words) > 1 and words <= question_words)
 
 
-def agrees(other: str, answers: Sequence[str]) -> bool:
-    """Tell whether an answer (``other``) has each part of ``answers``: literally, or most of its content words."""
-    folded, other_words = fold(other), frozenset(content_words(other))
-    for part in answers:
-        words = frozenset(content_words(part))
-        if fold(part) not in folded and len(words & other_words) < max(1, 0.75 * len(words)):
+def agrees(reply: str, answers: Sequence[str]) -> bool:
+    """Tell whether a reply has each of ``answers``: literally, or three quarters of its content words."""
+    folded, reply_words = fold(reply), frozenset(content_words(reply))
+    for answer in answers:
+        words = frozenset(content_words(answer))
+        if fold(answer) not in folded and len(words & reply_words) < max(1, 0.75 * len(words)):
             return False
     return True
 
@@ -244,7 +250,7 @@ def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan
     spans: dict[GoldSpan, Piece] = {}
     for quote in quotes:
         words = quote.strip(" \t\n\"“”'‘’…").removesuffix("...").split()
-        pattern = re.compile(r"\s+".join(map(re.escape, words)) or r"(?!)")  # (?!) never matches
+        pattern = re.compile(r"\s+".join(map(re.escape, words)) or r"(?!)")  # no words: (?!) never matches
         for piece in pieces:
             if match := pattern.search(piece.text):
                 spans[GoldSpan(piece.document, match[0], piece.start + match.start())] = piece

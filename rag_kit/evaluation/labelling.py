@@ -62,7 +62,7 @@ class LabelCase:
         try:
             value = self.low + (self.high - self.low) * float(count) / float(total) if slash else float(count)
         except (ValueError, ZeroDivisionError):
-            value = math.nan
+            value = math.nan  # is on no scale
         if self.low <= value <= self.high:
             return value
         refused = {"id": f"{self.id!r:.80}", "verdict": f"{verdict!r:.40}", "scale": self.scale()}
@@ -152,17 +152,18 @@ def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
     return results, name
 
 
-def _make_case(results: Results, metric: str, key: str) -> LabelCase:
+def _make_case(results: Results, metric: str, example_id: str) -> LabelCase:
     """Write out one answer for a person: passages, question, answer, its claims, and at the end the task."""
     from rag_kit.text import detect_language
 
-    example, output = results[key].example, results[key].output
+    row = results[example_id]
+    example, output = row.example, row.output
     language = detect_language(example.question)
     low, high = results.scale(metric)
     ends = (-_NO_END if low is None else low, _NO_END if high is None else high)
     stage = results.describe(metric).get("stage") or "generation"
-    keys = (f"label_ask_{metric}", f"label_ask_{stage}", "label_ask")
-    task = say(next(name for name in keys if name in texts()[language]), language)
+    keys = (f"label_ask_{metric}", f"label_ask_{stage}", "label_ask")  # the closest first; the last is there
+    task = say(next(key for key in keys if key in texts()[language]), language)
     parts = []
     for number, text in enumerate(output.contexts, start=1):
         parts.append(f"[{number}]: {text[:MAX_TEXT]}{' …' if len(text) > MAX_TEXT else ''}")
@@ -170,15 +171,20 @@ def _make_case(results: Results, metric: str, key: str) -> LabelCase:
     if example.reference:
         parts.append(say("label_reference", language, text=example.reference))
     parts.append(say("label_answer", language, text=output.answer or "–"))
-    claims = enumerate(_claims(results[key].cells[metric].details), start=1)
+    claims = enumerate(_claims(row.cells[metric].details), start=1)
     if numbered := "\n".join(f"{number}. {text}" for number, text in claims):
         parts.append(say("label_claims", language, text=numbered))
-    case = LabelCase(key, metric, "\n\n".join([*parts, f"{metric}: {task}"]), *ends, language)
+    case = LabelCase(example_id, metric, "\n\n".join([*parts, f"{metric}: {task}"]), *ends, language)
     return replace(case, text=clean_text(f"{case.text} {case.scale()}"))
 
 
 def _claims(details: Mapping[str, Any]) -> list[str]:
-    """Return the statements of an answer, as the judge or the kit split them; ``details`` are those of a cell."""
+    """Return the statements of an answer that the details of a cell hold: in a reply of its judge, or themselves.
+
+    Example:
+        >>> _claims({"replies": [{"claims": ["It is red."]}]}), _claims({"statements": [{"text": "It is red."}]})
+        (['It is red.'], ['It is red.'])
+    """
     for record in (*(details.get("replies") or ()), details):
         items = record.get("statements") or record.get("claims") if isinstance(record, Mapping) else None
         if isinstance(items, list):

@@ -116,12 +116,12 @@ class Metric:
             missing.append(
                 f"no judge was given; it needs a model: judge={judge_example}, or Judge() for the configured ones"
             )
-        elif self.needs_judge and getattr(judge, "llm", judge) is None:
+        elif self.needs_judge and getattr(judge, "llm", judge) is None:  # without the field it has one
             missing.append("the judge has no chat model; give Judge(llm) one, or set RAG_KIT_CHAT_MODEL")
         return Cell.not_applicable("; ".join(missing)) if missing else None
 
     def _check_range(self, cell: Cell) -> Cell:
-        """Return the cell, or an error if its value is outside the metric's range."""
+        """Return the cell; instead of one whose value is outside the metric's range, an error."""
         tolerance = 1e-9  # of floating-point sums
         if cell.value is None or self.low - tolerance <= cell.value <= self.high + tolerance:
             return cell

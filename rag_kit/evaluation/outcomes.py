@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Outcome = Literal["right", "wrong", "declined", "invented", "unknown"]
 #: Metrics that score an answer, best first.
 ANSWER = ("answer_correctness", "factual_correctness", "ours_answer_found")
-_WIDE = 0.9  # share of the questions of the widest metric that a better one needs
+_MIN_COVERAGE = 0.9  # share of the questions of the widest metric that a better one needs
 LIMIT = 0.5  # from which a score counts as right
 NO_ANSWER = ("refused", "clarify")  # statuses that are neither an answer nor a decline
 _COLUMNS = ("right", "wrong", "declined", "declined_rightly", "invented", "unknown")
@@ -32,15 +32,13 @@ def first_metric(results: Results, names: Sequence[str] = ANSWER) -> str | None:
 
     One that applies to less than nine tenths of the questions of the widest is passed over; ``None`` without values.
     """
-    kinds = {
-        metric: (metric, f"{metric.partition('@')[0]}@")
-        for metric in results.metrics
-        if results.values(metric)
-    }
-    usable = [metric for name in names for metric, kind in kinds.items() if name in kind]
-    cells = {metric: [cell.status for cell in results.cells(metric).values()] for metric in usable}
-    scope = {metric: len(statuses) - statuses.count("not_applicable") for metric, statuses in cells.items()}
-    return next((metric for metric in usable if scope[metric] >= _WIDE * max(scope.values())), None)
+    with_values = [metric for metric in results.metrics if results.values(metric)]
+    usable = [m for name in names for m in with_values if name in (m, f"{m.partition('@')[0]}@")]
+    covered = {}  # metric -> number of questions that it applies to
+    for metric in usable:
+        statuses = [cell.status for cell in results.cells(metric).values()]
+        covered[metric] = len(statuses) - statuses.count("not_applicable")
+    return next((m for m in usable if covered[m] >= _MIN_COVERAGE * max(covered.values())), None)
 
 
 def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
@@ -54,7 +52,7 @@ def outcome_of(row: Row, metric: str | None, limit: float = LIMIT) -> Outcome:
         return "invented" if output.answer.strip() else "unknown"
     if cell is None or cell.value is None:
         return "unknown"
-    return "right" if cell.value >= limit - 1e-9 else "wrong"
+    return "right" if cell.value >= limit - 1e-9 else "wrong"  # a sum of floats may be a little less
 
 
 def count_outcomes(results: Results, metric: str | None, limit: float = LIMIT) -> dict[str, int]:

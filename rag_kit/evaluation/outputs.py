@@ -135,7 +135,9 @@ class Output(Recorded):
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Return the needed fields that are empty; an empty result of a search does not count as missing."""
         empty = {name for name in needs if getattr(self, name) in (None, "", ())}
-        return sorted(empty - ({"passages"} if self.passages == () else set()))
+        if self.passages == ():  # it searched, and got nothing
+            empty.discard("passages")
+        return sorted(empty)
 
     def to_json(self) -> dict[str, Any]:
         """Return the output as plain JSON without empty fields; an empty list of passages is kept."""
@@ -147,7 +149,7 @@ class Output(Recorded):
 
 
 #: Fields of a mapping that are read, or say nothing new; any other is kept as ``extra``.
-_KNOWN = {"answer", "documents", "context", "search_query", "usage", "status", "question", "passages",
+_READ_KEYS = {"answer", "documents", "context", "search_query", "usage", "status", "question", "passages",
                  "citations", "queries", "messages", "notes"}  # fmt: skip
 
 
@@ -174,7 +176,7 @@ def _read_mapping(value: Mapping[str, Any]) -> Output:
         notes=value.get("notes") or (),
         calls=usage.get("calls") or 0,
         tokens=usage.get("tokens") or 0,
-        extra=to_plain({key: _plain_documents(item) for key, item in value.items() if key not in _KNOWN}),
+        extra=to_plain({key: _plain_documents(item) for key, item in value.items() if key not in _READ_KEYS}),
     )
 
 
@@ -201,7 +203,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _message_record(message: Any) -> dict[str, Any]:
-    """Turn a chat message into plain JSON: ``type``, ``content``, and ``tool_calls`` if any."""
+    """Turn a chat message into plain JSON: ``type``, ``content``, any ``tool_calls``; a mapping stays as it is."""
     if isinstance(message, Mapping):
         return dict(to_plain(message))
     if not _is_message(message):

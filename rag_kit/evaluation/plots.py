@@ -94,7 +94,7 @@ def scores_with_intervals(
     y = -float(gap)
     for position, row in enumerate(rows):
         number = position % len(names)  # of the pipeline
-        if number == 0:
+        if number == 0:  # the rows of a metric begin
             y += _ROW + gap
             drawing.text(4, y, _fit_text(row.metric, WIDTH - 8), font_weight="bold")
         y += _ROW
@@ -125,7 +125,7 @@ def latency_against_quality(
     left, right, top, bottom = 40, WIDTH - 12, 24, 220.0  # of the field with the points; the legend is below
     drawing = _Drawing(bottom + 44 + _LEGEND_ROW * len(rows), language)
     slowest = max((row.p95_seconds or 0.0 for row in complete), default=0.0)
-    across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1e-6), left, right)
+    across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1e-6), left, right)  # ticks need a range above 0
     upright = _value_scale(complete, bottom, top)
     across.draw_across(drawing, top, bottom)
     upright.draw_upright(drawing, left, right)
@@ -221,14 +221,14 @@ class _Scale:
         return self.start + (self.end - self.start) * (value - low) / (high - low)
 
     def draw_across(self, drawing: _Drawing, top: float, bottom: float) -> None:
-        """Draw the ticks below, each with a line up to the top."""
+        """Draw this as the horizontal axis: its numbers below, and a grid line up from each."""
         for tick in self.ticks:
             x = self(tick)
             drawing.line(x, top, x, bottom, "line")
             drawing.text(x, bottom + 13, f"{tick:.6g}", "muted", text_anchor="middle", font_size=10)
 
     def draw_upright(self, drawing: _Drawing, left: float, right: float) -> None:
-        """Draw the ticks at the left, each with a line to the right."""
+        """Draw this as the vertical axis: its numbers at the left, and a grid line to the right of each."""
         for tick in self.ticks:
             y = self(tick)
             drawing.line(left, y, right, y, "line")
@@ -242,7 +242,7 @@ def _value_scale(rows: Sequence[Score], start: float, end: float) -> _Scale:
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
-    """Return about six round numbers from below ``low`` to above ``high``."""
+    """Return about six round numbers at equal distances, from ``low`` or below to ``high`` or above."""
     rough_step = (high - low) / 5
     unit = 10.0 ** math.floor(math.log10(rough_step))  # the power of ten below
     # the small tolerances are for rounding errors of floats
@@ -281,6 +281,6 @@ def _best_tradeoffs(rows: Sequence[Score], less_is_better: bool) -> list[Score]:
     best: list[Score] = []
     sign = -1 if less_is_better else 1
     for row in sorted(rows, key=lambda r: (r.p50_seconds or 0.0, -sign * (r.mean or 0.0))):
-        if not best or sign * (row.mean or 0.0) > sign * (best[-1].mean or 0.0):
+        if not best or sign * (row.mean or 0.0) > sign * (best[-1].mean or 0.0):  # than all quicker ones
             best.append(row)
     return best
