@@ -116,7 +116,7 @@ class Metric:
             missing.append(
                 f"no judge was given; it needs a model: judge={judge_example}, or Judge() for the configured ones"
             )
-        elif self.needs_judge and getattr(judge, "llm", judge) is None:  # without the field it has one
+        elif self.needs_judge and getattr(judge, "llm", judge) is None:  # one's own class may lack llm
             missing.append("the judge has no chat model; give Judge(llm) one, or set RAG_KIT_CHAT_MODEL")
         return Cell.not_applicable("; ".join(missing)) if missing else None
 

@@ -80,14 +80,15 @@ class RagasMetric(Metric):
             settings["rubrics"] = rubric(settings["rubrics"])
         self._source, self.name, self._settings, row = _resolve(metric, name, settings)
         self._row, self._chinese = row, chinese
-        self._object: Any = None if isinstance(self._source, (str, type)) else metric
+        self._is_object = not isinstance(self._source, (str, type))
+        self._object: Any = metric if self._is_object else None  # of a class, one is made at the first use
         self.stage, self.needs_judge = row.stage, row.llm
-        attributes = self._settings if self._object is None else vars(metric)
+        attributes = vars(metric) if self._is_object else self._settings
         # AnswerCorrectness compares vectors only if the second of its weights is above 0
         self.needs_embeddings = row.embeddings and (attributes.get("weights") or (0, 1))[-1] > 0
         columns = {*row.needs, *(["reference"] if attributes.get("with_reference") else [])}
-        for field, names in needs_of(columns, best_of=row.best_of).items():
-            setattr(self, field, names)
+        for attribute, needs in needs_of(columns, best_of=row.best_of).items():  # example_needs and the like
+            setattr(self, attribute, needs)
         scores = scores_of(attributes.get("rubrics") or {})
         self.low, self.high = min(scores, default=row.low), max(scores, default=row.high)
         self.higher_is_better, self.skips_declined = row.higher_is_better, row.skips_declined
@@ -114,8 +115,7 @@ class RagasMetric(Metric):
 
         ``prompts``, the kit's prompt files, is empty for one that asks a judge: Ragas sends its own prompts.
         """
-        is_object = not isinstance(self._source, (str, type))
-        settings = _public_settings(self._source) if is_object else self._settings
+        settings = _public_settings(self._source) if self._is_object else self._settings
         record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(settings)}
         record["reads"] = "answers without marks of citations; questions after their earlier turns"
         chinese = "judge" if self._chinese == "judge" else f"kit {adapter.chinese_digest()}"
@@ -152,20 +152,20 @@ class RagasMetric(Metric):
         scores = scores_of(values.get("rubrics") or getattr(metric, "rubrics", None) or {})
         calls = adapter.Calls(judge, lambda data, reply: reply_fault(data, reply, scores))
         metric_copy, details = await self._copy_for(metric, calls, judge.language_for(example.question))
-        await calls.embed([values[column] for column in row.ahead])
+        await calls.embed([values[column] for column in row.ahead])  # ``calls`` keeps the vectors for Ragas
         result, failure = None, None
         try:
             result = await metric_copy.ascore(**values)
         except Exception as error:  # noqa: BLE001 - Ragas fails on empty lists, which no_value explains; else raised
             failure = error
-        reason = no_value(calls.replies)
-        if reason is None and (cause := calls.failure or failure) is not None:
+        why_undefined = no_value(calls.replies)
+        if why_undefined is None and (cause := calls.failure or failure) is not None:
             raise cause
         if calls.replies:
             records = [reply.model_dump(mode="json") for reply in calls.replies[:_MOST_REPLIES]]
             details["replies"] = to_plain(records)
-        if reason is not None:
-            return Cell.undefined(reason, **details)
+        if why_undefined is not None:
+            return Cell.undefined(why_undefined, **details)
         return _make_cell(result, result.reason or _first_rejected(calls.replies), **details)
 
     async def _copy_for(self, metric: Any, calls: adapter.Calls, language: str) -> tuple[Any, dict[str, Any]]:
@@ -220,7 +220,7 @@ def _resolve(metric: Any, name: str | None, settings: dict[str, Any]) -> tuple[A
     row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
     if row is not None and not settings:  # the class is imported at its first use
         return row.ragas_class, name or metric, dict(row.settings), row
-    if isinstance(metric, str):
+    if isinstance(metric, str):  # imported now: its settings are checked
         name, settings = name or metric, {**(row.settings if row else {}), **settings}
         metric = adapter.ragas_class(row.ragas_class if row else metric)
     if isinstance(metric, type):
@@ -233,18 +233,19 @@ def _resolve(metric: Any, name: str | None, settings: dict[str, Any]) -> tuple[A
 
 def _find_table_row(metric: Any) -> RagasRow:
     """Return the row of a metric's class or of a base class, else one made from the arguments of ``ascore``."""
-    kind = metric if isinstance(metric, type) else type(metric)
-    if "MultiModal" in kind.__name__:
+    metric_class = metric if isinstance(metric, type) else type(metric)
+    class_name = metric_class.__name__
+    if "MultiModal" in class_name:
         raise InvalidInputError(
-            f"{kind.__name__} asks with pictures over a client of its own; the judge asks with text"
+            f"{class_name} asks with pictures over a client of its own; the judge asks with text"
         )
-    for base in kind.__mro__:
+    for base in metric_class.__mro__:
         if base.__name__ in CLASSES:
-            return replace(CLASSES[base.__name__], ragas_class=kind.__name__)
-    needs = tuple(column for column, is_required in arguments_of(kind).values() if is_required)
-    models = inspect.signature(kind).parameters if metric is kind else vars(metric)
+            return replace(CLASSES[base.__name__], ragas_class=class_name)
+    needs = tuple(column for column, is_required in arguments_of(metric_class).values() if is_required)
+    models = inspect.signature(metric_class).parameters if metric is metric_class else vars(metric)
     low, high = getattr(metric, "allowed_values", None) or (0.0, 1.0)
-    return RagasRow(kind.__name__, "end_to_end", needs, "llm" in models, "embeddings" in models, low, high)
+    return RagasRow(class_name, "end_to_end", needs, "llm" in models, "embeddings" in models, low, high)
 
 
 def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
@@ -281,7 +282,8 @@ def _first_rejected(replies: Sequence[Any]) -> str:
     """Return a reason that names the first statement which the judge rejected; "" if there is none."""
     lists = [value for reply in replies for value in vars(reply).values() if isinstance(value, list)]
     for item in chain.from_iterable(lists):
-        if 0 in (getattr(item, "verdict", 1), getattr(item, "attributed", 1)):  # 0: rejected
+        # a statement with a verdict: 0 is rejected; other items have no such field
+        if 0 in (getattr(item, "verdict", 1), getattr(item, "attributed", 1)):
             return f"not supported: {item.statement}"
     return ""
 

@@ -93,10 +93,10 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
     # scaled, since _TOLERANCE is relative to the largest difference; rounded, since 0.9 - 0.7 is not quite 0.2
     scaled = np.round(table / np.where(largest > 0, largest, 1.0), 12)
     p_values = [1.0] * table.shape[1]
-    sampled = []
+    sampled = []  # numbers of the columns for which random patterns are drawn
     for number in np.flatnonzero(largest):
         column = scaled[scaled[:, number] != 0, number]
-        if np.ptp(np.abs(column)) == 0:  # then the number of one sign is binomial
+        if np.ptp(np.abs(column)) == 0:  # all of one size: then the number of one sign is binomial
             positive = int((column > 0).sum())
             p_values[number] = mcnemar_p(positive, len(column) - positive)
         elif 2 ** len(column) <= _PATTERNS:  # every pattern: the bits of the numbers from 0
@@ -108,7 +108,7 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
     if sampled:
         counts = _count_extreme(scaled[:, sampled], _random_flips(len(table), patterns, seed))
         for number, count in zip(sampled, counts.tolist(), strict=True):
-            p_values[number] = 2 * (count + 1) / (patterns + 1)
+            p_values[number] = 2 * (count + 1) / (patterns + 1)  # 1: the pattern that was seen
     return [min(1.0, p) for p in p_values]
 
 
@@ -157,8 +157,8 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
         rows = generator.integers(0, count, size=(size, count))
         # resample i gets the numbers from i * count on, so that one bincount counts each resample by itself
         rows += (np.arange(size) * count)[:, None]
-        times = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
-        means[start : start + size] = times @ table / count  # times: how often each resample has each row
+        row_counts = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape)  # of each resample
+        means[start : start + size] = row_counts.astype(np.float64) @ table / count
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
     low, high = low.round(12), high.round(12)  # a product of several columns differs in the last bits
     return list(zip(low.tolist(), high.tolist(), strict=True))
@@ -172,7 +172,7 @@ def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
-    """Count for each column the sign patterns whose sum is at least as far from zero as the observed sum."""
+    """Count for each column the sign patterns whose sum is at least as far from zero, and on the same side, as seen."""
     observed = table.sum(axis=0)
     side, counts = np.where(observed < 0, -1.0, 1.0), np.zeros(table.shape[1], dtype=np.int64)
     for batch in flips:
@@ -182,7 +182,7 @@ def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
 
 
 def _draw_batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:
-    """Yield start and size of batches that together draw so many rows, each small enough for the memory."""
+    """Yield start and size of the batches in which so many rows are drawn, each small enough for the memory."""
     step = max(1, _MAX_DRAWN // columns)
     for start in range(0, rows, step):
         yield start, min(step, rows - start)
@@ -247,6 +247,7 @@ def labelled_mean(
         variance = trust**2 * judge_variance / unlabelled
     low, high = _bounds_of_mean(scale, np.concatenate([truth, all_values]), of_differences)
     added = _ADDED_TO_DIFFERENCES if of_differences else _ADDED_TO_MEANS
+    # people's values less the trusted part of the judge's; at last those that are added at both ends of the scale
     errors = np.concatenate([truth - trust * guesses, np.array([low, high]) - trust * all_values.mean()])
     weights = np.array([1.0] * n + [added, added])
     centre = shift + float(np.average(errors, weights=weights))
@@ -258,7 +259,7 @@ def labelled_mean(
 
 
 def _bounds_of_mean(scale: Scale, observed: np.ndarray, of_differences: bool) -> tuple[float, float]:
-    """Return the least and the greatest value that a mean can have: by the scale, or by the observed values."""
+    """Return the least and the greatest value that a mean can have: by the scale, where it is open by the observed."""
     least, greatest = scale
     low = float(observed.min()) if least is None else least
     high = float(observed.max()) if greatest is None else greatest
@@ -270,16 +271,12 @@ def _bounds_of_mean(scale: Scale, observed: np.ndarray, of_differences: bool) ->
 
 def difference(first: Values, second: Values) -> dict[str, float | None]:
     """Subtract the values of the questions that both have; the difference is ``None`` if a value is."""
-    differences: dict[str, float | None] = {}
-    for key, minuend in first.items():
-        if key in second:
-            subtrahend = second[key]
-            differences[key] = None if minuend is None or subtrahend is None else minuend - subtrahend
-    return differences
+    pairs = {key: (value, second[key]) for key, value in first.items() if key in second}
+    return {key: None if one is None or other is None else one - other for key, (one, other) in pairs.items()}
 
 
 def _t_quantile(share: float, freedom: int) -> float:
-    """Return a quantile of Student's t, without SciPy: a series around the normal quantile, right to .002."""
+    """Return a quantile of Student's t, without SciPy: a series around the normal quantile ``z``, right to .002."""
     z = NormalDist().inv_cdf(share)
     terms = (
         (z**3 + z) / 4,

@@ -51,21 +51,19 @@ class Upload:
     """Results made ready for a tracker: names, a fingerprint, metadata without keys, rows as plain JSON."""
 
     def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
-        manifest, summary = storable(clean(results.manifest)), results.summary()
-        described = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
-        questions = (row.example.to_json() for row in results.rows)
-        questions_hash = described.get("fingerprint") or digest(list(questions))
-        self.results, self.rows, self.chosen = results, [_row_record(row) for row in results.rows], experiment
-        set_name = described.get("name") or f"rag-kit-{str(questions_hash)[:8]}"
-        self.dataset = dataset or str(set_name)[:_MAX_NAME].strip()
+        manifest = storable(clean(results.manifest))
+        self.results, self.rows = results, [_row_record(row) for row in results.rows]
+        self.dataset = dataset or _dataset_name(manifest.get("dataset"), results)
         self.pipeline = storable(results.name)[:_MAX_NAME].strip()
         metrics = [metric for metric in manifest.get("metrics") or () if isinstance(metric, dict)]
         self.judged = {metric.get("name") for metric in metrics if metric.get("asks_judge")}
-        # its times and costs are no part of it
+        # times and costs are no part of the fingerprint
         content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
         self.fingerprint = digest([results.name, list(results.metrics), content])
+        self.chosen = experiment
         self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
-        numbers = {storable(k): {**asdict(means), "coverage": means.coverage} for k, means in summary.items()}
+        summaries = results.summary().items()
+        numbers = {storable(k): {**asdict(means), "coverage": means.coverage} for k, means in summaries}
         self.metadata = {**manifest, "summary": numbers, FINGERPRINT: self.fingerprint}
 
     def write_rows(self, write: Callable[[dict[str, Any]], int], tracked: Tracked) -> None:
@@ -84,6 +82,13 @@ class Upload:
             raise InvalidInputError(
                 f"{self.experiment!r:.120} has other results; give experiment= another name"
             )
+
+
+def _dataset_name(described: Any, results: Results) -> str:
+    """Return the name of the set as the manifest describes it, else one with a hash of the questions."""
+    known = described if isinstance(described, dict) else {}
+    questions_hash = known.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
+    return str(known.get("name") or f"rag-kit-{str(questions_hash)[:8]}")[:_MAX_NAME].strip()
 
 
 def _row_record(row: Row) -> dict[str, Any]:
@@ -143,22 +148,22 @@ def _log_summary(client: Any, run: Any, upload: Upload, tracked: Tracked) -> Non
     """Log settings as params and the numbers of each metric as metrics; those that the run has are left out."""
     from mlflow.entities import Metric, Param
 
-    texts, values = {"name": upload.pipeline}, dict[str, float]()
-    for part in _SETTINGS:
-        value = upload.metadata.get(part) or {}
+    texts, numbers = {"name": upload.pipeline}, dict[str, float]()  # params and metrics by their MLflow names
+    for setting in _SETTINGS:
+        value = upload.metadata.get(setting) or {}
         for name, item in (value if isinstance(value, dict) else {"": value}).items():
-            key = _REFUSED.sub("_", f"{part}.{name}".rstrip("."))[:_MAX_KEY]  # "judge.model"; "commit"
+            key = _REFUSED.sub("_", f"{setting}.{name}".rstrip("."))[:_MAX_KEY]  # "judge.model"; "commit"
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
             texts[key] = text[:_MAX_VALUE]
     for name, summary in upload.metadata["summary"].items():
         key = _REFUSED.sub("_", name)[:_MAX_KEY]
-        values |= {f"{key}/{part}": float(number) for part, number in summary.items() if number is not None}
-    for part in ("seconds", "calls", "tokens"):
-        values[f"pipeline/{part}"] = float(sum(record["usage"][part] for record in upload.rows))
+        numbers |= {f"{key}/{figure}": float(value) for figure, value in summary.items() if value is not None}
+    for name in ("seconds", "calls", "tokens"):
+        numbers[f"pipeline/{name}"] = float(sum(record["usage"][name] for record in upload.rows))
     stored, start = run.data, run.info.start_time
-    first = list(texts.items())[:_MAX_PARAMS]
-    params = [Param(key, text) for key, text in first if key not in stored.params]
-    metrics = [Metric(key, number, start, 0) for key, number in values.items() if key not in stored.metrics]
+    allowed = list(texts.items())[:_MAX_PARAMS]
+    params = [Param(key, text) for key, text in allowed if key not in stored.params]
+    metrics = [Metric(key, number, start, 0) for key, number in numbers.items() if key not in stored.metrics]
     client.log_batch(run.info.run_id, metrics, params, synchronous=True)
     tracked.written += len(metrics) + len(params)
 

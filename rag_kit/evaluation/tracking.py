@@ -116,15 +116,7 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     http = client._client
     tracked.url = str(http.base_url)
     limit = {"timeout": http.timeout}  # else its methods use a time-out of their own
-    dataset = {"name": upload.dataset}
-    exists = any(item["name"] == upload.dataset for item in client.datasets.list(**limit))
-    data: Any = client.datasets.get_dataset(dataset=dataset, **limit) if exists else ()
-    fields = {"id": "key", "input": "asked", "output": "gold", "metadata": "about"}  # Phoenix's -> a record's
-    stored = {item["id"]: {field: item[field] for field in fields} for item in data}
-    examples = [{field: record[name] for field, name in fields.items()} for record in upload.rows]
-    if new := [item for item in examples if stored.get(item["id"]) != item]:
-        data = client.datasets.add_examples_to_dataset(dataset=dataset, examples=new, **limit)
-        tracked.written += len(new)
+    data = _write_phoenix_examples(client, upload, tracked, limit)
     nodes = {item["id"]: item["node_id"] for item in data}
     listed = client.experiments.list(dataset_id=data.id, **limit)
     experiment = next((item for item in listed if item["name"] == upload.experiment), None)
@@ -143,14 +135,15 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
 
     runs = {item["dataset_example_id"]: item["id"] for item in read("runs")}
     names = sorted({name for record in upload.rows for name in record["scores"]})
-    lacking = read("incomplete-evaluations", evaluation_name=names) if names else []
-    incomplete = {item["experiment_run"]["id"]: item["evaluation_names"] for item in lacking}
+    incomplete = read("incomplete-evaluations", evaluation_name=names) if names else []
+    missing_scores = {item["experiment_run"]["id"]: item["evaluation_names"] for item in incomplete}
 
     def write(record: dict[str, Any]) -> int:
         """Write the run and the scores of a record that are missing; return the number of calls."""
         node, end, scores = nodes[record["key"]], datetime.now(UTC), record["scores"]
         if node in runs:
-            scores = {name: score for name, score in scores.items() if name in incomplete.get(runs[node], ())}
+            missing = missing_scores.get(runs[node], ())
+            scores = {name: score for name, score in scores.items() if name in missing}
         run = runs.get(node) or client.experiments.log_run(
             experiment_id=experiment_id, dataset_example_id=node, output=record["output"], error=record["error"],
             start_time=end - timedelta(seconds=record["usage"]["seconds"]), end_time=end, **limit,
@@ -166,6 +159,20 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
         return len(scores) + (0 if node in runs else 1)
 
     upload.write_rows(write, tracked)
+
+
+def _write_phoenix_examples(client: Any, upload: Upload, tracked: Tracked, limit: dict[str, Any]) -> Any:
+    """Add the examples that the dataset lacks, or has otherwise; return the dataset, which may be created."""
+    dataset = {"name": upload.dataset}
+    exists = any(item["name"] == upload.dataset for item in client.datasets.list(**limit))
+    data: Any = client.datasets.get_dataset(dataset=dataset, **limit) if exists else ()
+    fields = {"id": "key", "input": "asked", "output": "gold", "metadata": "about"}  # Phoenix's -> a record's
+    stored = {item["id"]: {field: item[field] for field in fields} for item in data}
+    examples = [{field: record[name] for field, name in fields.items()} for record in upload.rows]
+    if new := [item for item in examples if stored.get(item["id"]) != item]:
+        data = client.datasets.add_examples_to_dataset(dataset=dataset, examples=new, **limit)
+        tracked.written += len(new)
+    return data
 
 
 #: Title, class of the client, what writes with it, and variables with keys: the first is named in messages.

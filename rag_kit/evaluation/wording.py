@@ -19,6 +19,7 @@ _PLACE = re.compile(r"\{(\w+)\}")  # "{name}"
 _MAX_SENTENCE = 2_000  # characters; what is longer is no sentence of the kit
 _MAX_DEPTH = 4  # of sentences within sentences
 _NUMBERS = {"n", "m", "total"}  # names of places that only a number fills
+_NUMBER = r"[-+\d.,e]+"
 
 
 class SpokenResult(TabularResult):
@@ -52,7 +53,7 @@ class SpokenResult(TabularResult):
 
 @cache
 def texts() -> dict[str, dict[str, str]]:
-    """Texts by language and key."""
+    """Return the texts by language and key."""
     by_key: dict[str, list[str]] = load_texts("reporting/assets/texts.json")
     return {code: {key: pair[i] for key, pair in by_key.items()} for i, code in enumerate(("en", "zh"))}
 
@@ -99,31 +100,30 @@ def in_chinese(text: str, depth: int = 0) -> str:
     if len(text) > _MAX_SENTENCE or depth > _MAX_DEPTH:
         return text
     # Several sentences first: "{n} missing" would take "3 supported, 1 missing" whole.
-    for between, joined in (("; ", "；"), (", ", "，")):
-        parts = text.split(between)
-        translated = [in_chinese(part, depth + 1) if len(parts) > 1 else part for part in parts]
-        if all(part != chinese for part, chinese in zip(parts, translated, strict=True)):
-            return joined.join(translated)
-    for words, pattern, chinese in _sentences():
-        if words in text and (found := pattern.fullmatch(text)):
-            return _fill(
-                chinese, {name: in_chinese(part, depth + 1) for name, part in found.groupdict().items()}
-            )
+    for separator, chinese_separator in (("; ", "；"), (", ", "，")):
+        if separator in text:
+            parts = text.split(separator)
+            translated = [in_chinese(part, depth + 1) for part in parts]
+            if all(part != chinese for part, chinese in zip(parts, translated, strict=True)):
+                return chinese_separator.join(translated)
+    for literal, pattern, chinese in _sentences():
+        if literal in text and (match := pattern.fullmatch(text)):  # the first test is quick
+            values = {name: in_chinese(value, depth + 1) for name, value in match.groupdict().items()}
+            return _fill(chinese, values)
     if text.endswith(".") and (chinese := in_chinese(text[:-1], depth)) != text[:-1]:
         return f"{chinese}。"
-    name, colon, note = text.partition(
-        ": "
-    )  # a note of one of several runs; a judge's words may end in ": failed"
-    if colon and " " in note and (chinese := in_chinese(note, depth + 1)) != note:
+    # "run 2: no passage was retrieved"; one word after a colon may be a judge's own: "The claim: failed"
+    name, _, note = text.partition(": ")
+    if " " in note and (chinese := in_chinese(note, depth + 1)) != note:
         return f"{name}：{chinese}"
     return text
 
 
 @cache
 def _sentences() -> list[tuple[str, re.Pattern[str], str]]:
-    """Return for each sentence of the kit: its longest words between places, its pattern, its Chinese.
+    """Return for each sentence of the kit: its longest literal part, its pattern, its Chinese.
 
-    The one with most words comes first: "{name}: {why}" would match almost everything.
+    The one with most literal text comes first: "{name}: {why}" would match almost everything.
     """
     remedies = load_texts("remedies.json")
     of_cases = [pair for case in remedies["cases"].values() for pair in (case["title"], case["cause"])]
@@ -131,13 +131,12 @@ def _sentences() -> list[tuple[str, re.Pattern[str], str]]:
     chinese: dict[str, str] = load_texts("sentences.json") | dict([*of_cases, *of_remedies])
     sentences = []
     for english in sorted(chinese, key=lambda text: -len(_PLACE.sub("", text))):
-        stretches = _PLACE.split(english)  # "{n} of {m}": "", "n", " of ", "m", "": every second is a name
-        places = {name: r"[-+\d.,e]+" if name in _NUMBERS else ".+?" for name in stretches[1::2]}
-        parts = [
-            f"(?P<{part}>{places[part]})" if n % 2 else re.escape(part) for n, part in enumerate(stretches)
-        ]
-        pattern = re.compile("".join(parts), re.DOTALL)
-        sentences.append((max(stretches[::2], key=len), pattern, chinese[english]))
+        parts = _PLACE.split(english)  # "{n} of {m}": "", "n", " of ", "m", "": every second is a name
+        literals, names = parts[::2], parts[1::2]
+        pattern = re.escape(literals[0])
+        for name, literal in zip(names, literals[1:], strict=True):
+            pattern += f"(?P<{name}>{_NUMBER if name in _NUMBERS else '.+?'}){re.escape(literal)}"
+        sentences.append((max(literals, key=len), re.compile(pattern, re.DOTALL), chinese[english]))
     return sentences
 
 
