@@ -32,11 +32,11 @@ _WITHIN_WORD = re.compile(rf"(?<=[^\W{HAN}])(?=[^\W{HAN}])|(?<=\d[.,])(?=\d)|(?<
 _NUMERAL = re.compile(rf"(?:{HAN_NUMERAL}|{FIGURES})(?:{SCALE})?|\b{NUMBER_WORDS}")
 #: A numeral, or a count of something: 五号. 百货 and 万科 are none.
 _COUNT = re.compile(rf"(?:{_NUMERAL.pattern})|(?![百千万亿]){HAN_NUMERAL}[{HAN}]")
-_NAMES = re.compile("百(?=[货姓科])")  # 第一百货 is no 第一百
+_NO_HUNDRED = re.compile("百(?=[货姓科])")  # 第一百货 is no 第一百
 _CUT_NUMERAL = re.compile(rf"(?<=[十百千])(?=[{HAN_DIGITS}])")  # 十五 is cut by it, 张三 in 张三一人 is not
-_COUNTS = rf"(?:{'|'.join(WORDS)})"
+_SMALL_NUMBER = rf"(?:{'|'.join(WORDS)})"
 #: In "five and ten", not in "hundred and ten".
-_BETWEEN_NUMBERS = re.compile(rf"\b({_COUNTS}) and (?={_COUNTS}\b)")
+_BETWEEN_NUMBERS = re.compile(rf"\b({_SMALL_NUMBER}) and (?={_SMALL_NUMBER}\b)")
 _NEAR = 40  # characters around some words in which the values are read
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
 _NEITHER = {"refused": "a guard refused the question", "clarify": "the pipeline asked a question back"}
@@ -69,13 +69,12 @@ class AnswerFound(Metric):
             return Cell.not_applicable(
                 "the documents do not answer it: ours_decline tells whether it is declined"
             )
-        # the marks of citations hold numbers that the answer does not state
-        text = normalize(renumber(output.answer or "", {}))
-        accepted = {answer: normalize(answer) for answer in example.answers}  # as written -> to compare
+        answer = output.answer or ""
+        text = normalize(renumber(answer, {}))  # without citations: it does not state their numbers
+        accepted = {gold: normalize(gold) for gold in example.answers}
         if not any(accepted.values()):
             return Cell.not_applicable("the example's answers are blank")
-        given = output.answer or ""
-        matches = [answer for answer, key in accepted.items() if occurs(key, text) or states(given, answer)]
+        matches = [gold for gold, words in accepted.items() if occurs(words, text) or states(answer, gold)]
         if matches:
             return Cell.ok(1.0, f"found: {matches[0]:.200}", found=matches)
         return Cell.ok(0.0, "none of the answers occurs", found=[])
@@ -154,28 +153,33 @@ def occurs(words: str, text: str) -> bool:
     """
     if not words:
         return False
+    # a look-ahead, so that overlapping places count, too
     starts = (match.start() for match in re.finditer(f"(?={re.escape(words)})", text))
     own = find_values(words)
     is_value = any((value.start, value.end) == (0, len(words)) for value in own) or _COUNT.fullmatch(words)
-    parts: dict[tuple[str, int], bool] = {}  # a long text may repeat what is around the words
+    rejected: set[tuple[str, int]] = set()  # a long text may repeat what is around the words
     for start in starts:
         end = start + len(words)
         if any(_WITHIN_WORD.match(text, edge) for edge in (start, end)):
             continue
-        first = max(0, start - _NEAR)
-        place = text[first : end + _NEAR], start - first
-        if not is_value:  # a sentence or a name: 张三 in 由张三一人负责
-            parts[place] = bool(_CUT_NUMERAL.match(text, end))
-        elif place not in parts:
-            parts[place] = _is_part(words, own, *place)
-        if not parts[place]:
+        if is_value:
+            window_start = max(0, start - _NEAR)
+            place = text[window_start : end + _NEAR], start - window_start
+            is_part = place in rejected or _is_part_of_value(words, own, *place)
+            rejected.add(place)
+        else:  # a sentence or a name: 张三 in 由张三一人负责
+            is_part = _CUT_NUMERAL.match(text, end) is not None
+        if not is_part:
             return True
     return False
 
 
-def _is_part(words: str, own: Sequence[Value], text: str, start: int) -> bool:
-    """Tell whether a value (``own``: as it is read) at a place of a short text begins or ends inside another one."""
-    around = _NAMES.sub(" ", _BETWEEN_NUMBERS.sub(r"\1 ... ", text))
+def _is_part_of_value(words: str, own: Sequence[Value], text: str, start: int) -> bool:
+    """Tell whether words that are a value begin or end inside a longer number or value at this place of a short text.
+
+    ``own`` are the values that are read in the words alone.
+    """
+    around = _NO_HUNDRED.sub(" ", _BETWEEN_NUMBERS.sub(r"\1 ... ", text))  # of the same length
     edges = (start, start + len(words))
     values = find_values(around)
     # the reader parts what stands together: in 周五十点 are a day and a time

@@ -113,9 +113,9 @@ class Citations(Metric):
             verdicts = await _ask_judge(example.conversation, claims, output.contexts, judge)
         else:
             verdicts = _check_by_words(answer, claims, output.contexts)
-        unsourced = output.status == "unsourced"
+        is_unsourced = output.status == "unsourced"
         pairs = list(zip(claims, verdicts, strict=True))[:MAX_STATEMENTS]
-        return self._summarize([_classify_statement(*pair, unsourced) for pair in pairs])
+        return self._summarize([_classify_statement(*pair, is_unsourced) for pair in pairs])
 
     def _summarize(self, statements: Sequence[Checked]) -> Cell:
         """Make the cell of this metric (F1, precision or recall); its details hold the other figures."""
@@ -140,14 +140,17 @@ class Citations(Metric):
         return Cell.ok(values[self._figure], reason, **details)
 
 
-def _classify_statement(statement: Statement, verdicts: dict[int, bool], all_declared: bool) -> Checked:
-    """Classify a statement by its citations and the verdicts on them; ``all_declared``: the answer has no source."""
+def _classify_statement(statement: Statement, supports: dict[int, bool], is_unsourced: bool) -> Checked:
+    """Classify a statement of an answer, which may say as a whole that it has no source (``is_unsourced``).
+
+    ``supports``: number cited -> whether that passage supports it, without those that are undecided.
+    """
     kind: Kind = "undecided"
     if not statement.numbers:
-        kind = "ungrounded" if all_declared or declared(statement.text) else "missing"
-    elif verdicts:
-        kind = "supported" if any(verdicts.values()) else "unsupported"
-    return Checked(statement.text, kind, verdicts)
+        kind = "ungrounded" if is_unsourced or declared(statement.text) else "missing"
+    elif supports:
+        kind = "supported" if any(supports.values()) else "unsupported"
+    return Checked(statement.text, kind, supports)
 
 
 def _check_by_words(answer: str, claims: Sequence[Statement], texts: list[str]) -> list[dict[int, bool]]:

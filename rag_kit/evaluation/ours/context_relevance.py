@@ -48,22 +48,22 @@ class ContextRelevance(Metric):
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """Return the share of sentences needed; its details list these, and for each passage how many of how many."""
-        parts = [
+        by_passage = [
             [sentence.text for sentence in sentences(text) if any(map(str.isalnum, sentence.text))]
             for text in output.contexts
         ]
-        numbered = [(passage, text) for passage, part in enumerate(parts) for text in part]
-        if not numbered or judge is None:
+        listed = [(passage, text) for passage, texts in enumerate(by_passage) for text in texts]
+        if not listed or judge is None:
             return Cell.ok(0.0, "no passage was retrieved")
-        passages = render_passages([text for _, text in numbered])
+        passages = render_passages([text for _, text in listed])  # numbered from 1
         values = {"question": example.conversation, "passages": passages}
-        chosen = await _ask_numbers(judge, values, len(numbered))
-        needed = [numbered[number - 1] for number in chosen]
-        needed_by_passage = Counter(passage for passage, _ in needed)
-        counts = [[needed_by_passage[passage], len(part)] for passage, part in enumerate(parts)]
+        chosen = await _ask_numbers(judge, values, len(listed))
+        needed = [listed[number - 1] for number in chosen]
+        needed_counts = Counter(passage for passage, _ in needed)
+        counts = [[needed_counts[passage], len(texts)] for passage, texts in enumerate(by_passage)]
         return Cell.ok(
-            len(needed) / len(numbered),
-            f"{len(needed)} of {len(numbered)} sentences are needed",
+            len(needed) / len(listed),
+            f"{len(needed)} of {len(listed)} sentences are needed",
             relevant=[text for _, text in needed[:_MAX_DETAILS]], passages=counts,
         )  # fmt: skip
 
@@ -73,14 +73,14 @@ class ContextRelevance(Metric):
 
 
 async def _ask_numbers(judge: Judge, values: dict[str, Any], total: int) -> list[int]:
-    """Ask the judge for the numbers of the sentences needed, each once, in order."""
+    """Ask the judge for the numbers of the sentences needed, each once, in order; each is from 1 to ``total``."""
 
-    def numbers(reply: Any) -> list[int]:
-        entries = [re.fullmatch(r"\D*(\d+)\D*", str(entry)) for entry in reply.sentences]  # such as "[3]"
-        return sorted({int(entry[1]) if entry else 0 for entry in entries})  # 0 is a wrong one
+    def read_numbers(reply: Any) -> list[int]:
+        matches = [re.fullmatch(r"\D*(\d+)\D*", str(entry)) for entry in reply.sentences]  # such as "[3]"
+        return sorted({int(match[1]) if match else 0 for match in matches})  # 0, which is wrong: no number
 
     def fault(reply: Any) -> str | None:
-        wrong = [number for number in numbers(reply) if not 1 <= number <= total]
+        wrong = [number for number in read_numbers(reply) if not 1 <= number <= total]
         return f"chose sentence {wrong[0]} of {total}" if wrong else None
 
-    return numbers(await judge.ask(_PROMPT, values, fault=fault))
+    return read_numbers(await judge.ask(_PROMPT, values, fault=fault))

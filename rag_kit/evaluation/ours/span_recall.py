@@ -45,7 +45,7 @@ class SpanRecall(Metric):
         self._documents = documents or {}
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """The share, with the spans that are missing."""
+        """Return the share, with the spans that are missing."""
         return self.cell(example, output.passages or ())
 
     def cell(self, example: Example, passages: Sequence[Passage]) -> Cell:
@@ -54,9 +54,9 @@ class SpanRecall(Metric):
         if not groups:
             return Cell.not_applicable("the example's spans are blank")
         parts, missed = self._cut_to_budget(passages), []
-        for group in groups:
-            if not any(_contains_span(part, span) for span, part in product(group, parts)):
-                missed.append(group[0].text)
+        for versions in groups:
+            if not any(_contains_span(part, span) for span, part in product(versions, parts)):
+                missed.append(versions[0].text)
         present = len(groups) - len(missed)
         reason = f"{present} of {len(groups)} spans are there"
         return Cell.ok(present / len(groups), reason, spans=len(groups), missed=missed[:_MAX_DETAILS])
@@ -67,12 +67,12 @@ class SpanRecall(Metric):
 
     def _cut_to_budget(self, passages: Sequence[Passage]) -> list[_VisiblePart]:
         """Return the parts of the passages that a reader sees within the budget."""
-        remaining = _MAX_BUDGET if self.budget is None else self.budget
+        remaining = sum(len(passage.text) for passage in passages) if self.budget is None else self.budget
         parts = []
         for passage in passages:
             if remaining <= 0:
                 break
-            visible = passage.text[:remaining] if self.budget else passage.text
+            visible = passage.text[:remaining]
             start = self._find_start(passage)
             parts.append(_VisiblePart(passage.ids, normalize(visible), start, len(visible)))
             remaining -= len(visible)

@@ -74,7 +74,8 @@ class TuningResult(SpokenResult):
         by_name = {record_name(record["settings"], "search"): record for record in finished}
         for path in sorted(self.folder.glob("*-s*")):  # "...-search" and "...-set_aside"
             if path.name not in by_name:
-                with suppress(InvalidInputError, LookupError, ValueError, TypeError):  # killed at once
+                # a run that was killed at its start left no results
+                with suppress(InvalidInputError, LookupError, ValueError, TypeError):
                     by_name[path.name] = record_of(Results.load(path))
         return by_name
 
@@ -129,11 +130,11 @@ class TuningResult(SpokenResult):
         """The best setting compared with the default one on the questions set aside; ``None`` if not all were asked."""
         total = self.setup["counts"]["set_aside"]
         settings = {self._say("best"): self.best, self._say("default"): self.default}
-        names = {key: record_name(values, "set_aside") for key, values in settings.items()}
-        asked = [self.records.get(name, {}).get("asked") for name in names.values()]
+        folders = {title: record_name(values, "set_aside") for title, values in settings.items()}
+        asked = [self.records.get(folder, {}).get("asked") for folder in folders.values()]
         if not total or self.best == self.default or asked != [total, total]:
             return None
-        runs = {key: Results.load(self.folder / name) for key, name in names.items()}
+        runs = {title: Results.load(self.folder / folder) for title, folder in folders.items()}
         return compare(runs, metrics=self.setup["metric"], baseline=self._say("default"))
 
     @property
@@ -147,22 +148,22 @@ class TuningResult(SpokenResult):
         return str(self.setup.get("language", "en"))  # earlier searches kept none
 
     def _english_verdict(self) -> str:
-        metric = self.setup["metric"]
-        if self.trials[0].state != "complete":
+        metric, default = self.setup["metric"], self.trials[0]
+        if default.state != "complete":
             return "The search ended before the default setting had answered every question: nothing is compared."
-        if self.best_trial.number == 0:
+        if self.best_trial == default:
             return f"No setting was better than the default on {metric}."
-        (pair,) = self.set_aside.pairs if self.set_aside else [None]  # the best against the default
+        pair = self.set_aside.pairs[0] if self.set_aside else None  # the best against the default
         if pair is None or pair.difference is None or pair.low is None or pair.high is None:
             return (
                 f"The best setting was not judged on questions of its own, so its gain in {metric} over the default "
                 "is too good: it was chosen for it."
             )
-        starts = {
+        start = {
             None: "The gain is not distinguishable from noise",
             pair.pipeline: "The best setting is better",
-        }
-        start = starts.get(pair.better, "The best setting of the search is worse")
+            pair.other: "The best setting of the search is worse",
+        }[pair.better]
         return (
             f"{start}: {pair.difference:+.3f} {metric} against the default on {pair.n} questions set aside (95% "
             f"interval {pair.low:+.3f} to {pair.high:+.3f}, p = {pair.p_adjusted:.2g})."
@@ -202,11 +203,12 @@ class TuningResult(SpokenResult):
 
     def _trials_table(self) -> Table:
         """Make a table of the best settings, complete ones first, with the default setting always among them."""
+        trials, default = self.trials, self.trials[0]
         sign = -1.0 if self.setup["higher_is_better"] else 1.0
-        ranked = sorted(self.trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
+        ranked = sorted(trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
         listed = ranked[:_MAX_LISTED]
-        if self.trials[0] not in listed:
-            listed[-1] = self.trials[0]
+        if default not in listed:
+            listed[-1] = default
         rows = [
             [t.number or self._say("default"), t.value, self._say(t.state),
              json.dumps(dict(t.settings), ensure_ascii=False)] for t in listed
@@ -240,9 +242,9 @@ def record_name(settings: Mapping[str, Any], part: str) -> str:
 
 def record_of(results: Results) -> dict[str, Any]:
     """Return the scores of a setting, the number of questions asked, and their model calls and tokens."""
-    parts: list[Any] = [part for row in results.rows for part in (row.output, *row.cells.values())]
+    charged: list[Any] = [part for row in results.rows for part in (row.output, *row.cells.values())]
     return {
         "settings": json.loads(results.manifest["pipeline"]["version"]),  # a search gives them as the version
         "scores": results.values(results.metrics[0]), "asked": len(results),
-        "calls": sum(part.calls for part in parts), "tokens": sum(part.tokens for part in parts),
+        "calls": sum(part.calls for part in charged), "tokens": sum(part.tokens for part in charged),
     }  # fmt: skip

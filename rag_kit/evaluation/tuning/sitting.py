@@ -210,7 +210,7 @@ class Sitting:
         total = len(self.parts["set_aside"])
         if not total or not self.result.trials:
             return
-        default, winner = self.result.trials[0], self.result.best_trial
+        default, winner = self.result.trials[0], self.result.best_trial  # the first trial is the default
         if winner.number == default.number:
             return
         for trial in (default, winner):

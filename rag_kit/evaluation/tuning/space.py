@@ -94,7 +94,7 @@ class SearchSpace:
                 f"there is no parameter {unknown[0]!r:.120}; there are {', '.join(map(repr, self.parameters)):.400}"
             )
         complete = {**self.default, **values}
-        try:
+        try:  # Optuna checks the values of a trial that is made
             return self.setting(self.trial(complete, value=0.0).params)
         except (ValueError, TypeError, OverflowError) as error:
             raise InvalidInputError(f"the setting {complete!r:.200} is not allowed: {error!s:.300}") from None
