@@ -13,6 +13,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -121,13 +122,17 @@ def _read_xlsx(path: Path) -> Iterator[Record]:
             yield where, {name: cells.get(column, "") for name, column in zip(header, columns, strict=True)}
 
 
+def import_extra(module: str, feature: str, extra: str = "eval") -> Any:
+    """Import a module that an extra brings; `MissingExtraError` names the feature that needs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(extra, feature) from error
+
+
 def import_pandas(feature: str) -> Any:
     """Import pandas; `MissingExtraError` names the feature that needs it."""
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtraError("eval", feature) from None
-    return pandas
+    return import_extra("pandas", feature)
 
 
 def frame_records(frame: Any, source: str) -> Iterator[Record]:
@@ -160,10 +165,7 @@ def huggingface_records(source: Any, name: str | None, split: str | None) -> tup
 
 def _load_huggingface(folder: Path) -> Any:
     """Load the data set in a folder by Hugging Face's library."""
-    try:
-        import datasets
-    except ImportError as error:
-        raise MissingExtraError("eval", "reading a Hugging Face data set") from error
+    datasets = import_extra("datasets", "reading a Hugging Face data set")
     try:
         if find_file(folder, "dataset_dict.json", "state.json"):  # which save_to_disk writes
             return datasets.load_from_disk(str(folder))

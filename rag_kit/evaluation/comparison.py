@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
@@ -162,29 +162,22 @@ class Comparison(SpokenResult):
             [*(row[key] for key in _COMPLEMENT_KEYS), f"{row['n']} / {row['total']}"]
             for metric, item in self.complementarity.items() if metric not in empty for row in item.records()
         ]  # fmt: skip
-        tables: list[tuple[str, str, list[list[Any]], list[int]]] = [  # heading, columns, rows, right-aligned columns
-            ("Scores", f"metric|pipeline|mean|{self._interval}|n / total|coverage", scores, [2, 4, 5]),
-            ("A question takes", "pipeline|p50 s|p95 s|calls|tokens|money", costs, [1, 2, 3, 4, 5]),
-            ("Differences", f"metric|pipeline|other|difference|{self._interval}|n|p|corrected|McNemar|better",
-             differences, [3, 5, 6, 7, 8]),
-            ("Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
-             complements, [2, 3, 4, 5, 6, 7, 8]),
+        return [
+            _make_table("Scores", f"metric|pipeline|mean|{self._interval}|n / total|coverage", scores, [2, 4, 5]),
+            _make_table("A question takes", "pipeline|p50 s|p95 s|calls|tokens|money", costs, [1, 2, 3, 4, 5]),
+            _make_table(
+                "Differences", f"metric|pipeline|other|difference|{self._interval}|n|p|corrected|McNemar|better",
+                differences, [3, 5, 6, 7, 8]),
+            _make_table(
+                "Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
+                complements, [2, 3, 4, 5, 6, 7, 8]),
         ]  # fmt: skip
-        return [_make_table(*table) for table in tables]
 
     def _explanations(self) -> list[str]:
         """Return the lines below the tables: warnings, estimates from people's labels, how to read the columns."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         lines = list(self.notes)
-        for row in self.table:
-            if row.labelled:
-                subject = f"{row.metric} of {row.pipeline}"
-                lines.append(self._labelled_line(subject, f"{row.mean:.3f}", row, [row.pipeline]))
-        for pair in self.pairs:
-            if pair.labelled:
-                subject = f"{pair.metric}, {pair.pipeline} minus {pair.other}"
-                value = f"{pair.difference:+.3f}"
-                lines.append(self._labelled_line(subject, value, pair, [pair.pipeline, pair.other]))
+        lines += [self._labelled_line(row) for row in (*self.table, *self.pairs) if row.labelled]
         lines += [
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
@@ -196,8 +189,13 @@ class Comparison(SpokenResult):
             lines.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
         return lines
 
-    def _labelled_line(self, subject: str, value: str, row: Score | Pair, pipelines: Sequence[str]) -> str:
-        """Describe a mean of one pipeline, or a difference of two: ``value`` by the judge, then by people's labels."""
+    def _labelled_line(self, row: Score | Pair) -> str:
+        """Describe a mean of a pipeline, or a difference of two, in one line: by the judge, and by people's labels."""
+        if isinstance(row, Pair):
+            pipelines = [row.pipeline, row.other]
+            subject, value = f"{row.metric}, {row.pipeline} minus {row.other}", f"{row.difference:+.3f}"
+        else:
+            pipelines, subject, value = [row.pipeline], f"{row.metric} of {row.pipeline}", f"{row.mean:.3f}"
         runs = [self._matched.runs[name] for name in pipelines]
         scored = set.intersection(*(set(run.values(row.metric)) for run in runs))  # ids, as in labelled
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]
@@ -285,7 +283,7 @@ def _find_row(rows: Mapping[Any, _Row], *key: str) -> _Row:
 
 
 def _make_table(heading: str, header: str, rows: list[list[Any]], right: list[int]) -> Table:
-    """Make a table; ``header`` joins the names of its columns, such as ``"n|mean"``."""
+    """Make a table; ``header`` joins the names of its columns (``"n|mean"``), ``right`` are those set flush right."""
     return Table(header.split("|"), rows, heading, right, limit=60)
 
 

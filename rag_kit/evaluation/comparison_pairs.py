@@ -125,12 +125,10 @@ def compare_pairs(
     tests: list[tuple[dict[str, Any], str]] = []  # row and field of each p-value to correct
     for (metric, i, j), column, (low, high), p in zip(columns, table.T, intervals, p_values, strict=True):
         present = present_values(column)
-        wins, losses = sum(number > 0 for number in present), sum(number < 0 for number in present)
-        if metric in matched.lower_is_better:
-            wins, losses = losses, wins
+        gains = [-number for number in present] if metric in matched.lower_is_better else present
         row: dict[str, Any] = {
             "metric": metric, "pipeline": names[i], "other": names[j], "n": len(present), "difference": mean(present),
-            "low": low, "high": high, "wins": wins, "losses": losses,
+            "low": low, "high": high, "wins": sum(g > 0 for g in gains), "losses": sum(g < 0 for g in gains),
         }  # fmt: skip
         rows.append(row)
         if not present:
@@ -162,13 +160,11 @@ def differences(matched: MatchedRuns, couples: Sequence[tuple[int, int]]) -> np.
     return np.concatenate([table[:, first] - table[:, second] for table in matched.values.values()], axis=1)
 
 
-def complementarity(
-    matched: MatchedRuns, metric: str, threshold: float, latencies: Latencies
-) -> Complementarity:
-    """Measure what pipelines gain over each other on one metric; their latencies break ties."""
+def complementarity(matched: MatchedRuns, metric: str, limit: float, latencies: Latencies) -> Complementarity:
+    """Measure what pipelines gain over each other on one metric, from this limit on; their latencies break ties."""
     values, names = matched.values[metric], tuple(matched.runs)
     complete = ~np.isnan(values).any(axis=1)  # questions with a value for all pipelines
-    got = _reaches_threshold(matched, metric, threshold)[complete]  # questions by pipelines
+    got = _reaches_threshold(matched, metric, limit)[complete]  # questions by pipelines
     ids = list(compress(matched.examples, complete))
     got_by = got.sum(axis=1)  # number of pipelines that get a question
 
@@ -176,7 +172,7 @@ def complementarity(
         return tuple(compress(ids, mask))
 
     return Complementarity(
-        metric=metric, threshold=threshold, pipelines=names, n=len(ids), total=matched.questions,
+        metric=metric, threshold=limit, pipelines=names, n=len(ids), total=matched.questions,
         got={name: ids_of(got[:, i]) for i, name in enumerate(names)},
         only={name: ids_of(got[:, i] & (got_by == 1)) for i, name in enumerate(names)},
         nobody=ids_of(got_by == 0),
@@ -187,13 +183,10 @@ def complementarity(
 
 
 def _pick_steps(got: np.ndarray, names: Sequence[str], latencies: Latencies) -> tuple[CombinationStep, ...]:
-    """Put first the pipeline that gets most questions, then always the one that adds most; of equals the quicker.
-
-    ``got`` is a table of questions by pipelines.
-    """
+    """Put first the pipeline that gets most questions, then always the one that adds most; of equals the quicker."""
     steps: list[CombinationStep] = []
     seconds = [math.inf if latency is None else latency for latency in latencies]
-    covered = np.zeros(len(got), dtype=bool)  # questions got by the steps so far
+    covered = np.zeros(len(got), dtype=bool)  # questions got by the steps so far; got: questions by pipelines
     while len(steps) < len(names):
         gains = (got & ~covered[:, None]).sum(axis=0).tolist()  # what each pipeline would add to these
         best = min(range(len(names)), key=lambda i: (-gains[i], seconds[i]))
@@ -205,11 +198,8 @@ def _pick_steps(got: np.ndarray, names: Sequence[str], latencies: Latencies) -> 
 
 
 def _count_hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
-    """Count the questions on which pipelines ``i`` and ``j`` reach the threshold, and on which only one of them does.
-
-    Questions without a value for one of them are left out.
-    """
-    has_values = ~np.isnan(matched.values[metric][:, [i, j]]).any(axis=1)
+    """Count the questions that reach the threshold with pipelines ``i`` and ``j``, and with one of them alone."""
+    has_values = ~np.isnan(matched.values[metric][:, [i, j]]).any(axis=1)  # others do not count
     pipeline, other = _reaches_threshold(matched, metric, threshold)[has_values][:, [i, j]].T
     return {
         "pipeline": int(pipeline.sum()), "other": int(other.sum()),

@@ -18,6 +18,7 @@ from rag_kit.evaluation.cells import Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.results import Results, higher_is_better
 from rag_kit.evaluation.statistics import Interval, bootstrap_intervals, latency_percentiles
+from rag_kit.text import detect_language
 
 #: What must be the same of an example in all runs: with other gold the scores mean something else.
 _GOLD = (
@@ -52,7 +53,6 @@ class MatchedRuns:
     def notes(self) -> list[str]:
         """Return warnings: of questions that a run has not asked, wrong gold, and runs with different judges."""
         count = len(self.examples)
-        missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
         shared = set.intersection(*({row.example.id for row in run.rows} for run in self.runs.values()))
         notes = []
         if len(shared) < count and len(_sets_of(self.runs)) > 1:
@@ -60,7 +60,9 @@ class MatchedRuns:
                 f"Only {len(shared)} of {count} questions are in all runs, which are over different sets: compare the "
                 "differences, not the means."
             )
-        notes += [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
+        for name, run in self.runs.items():
+            if missing := count - len(run.rows):
+                notes.append(f"{name}: {missing} of {count} questions have not been asked.")
         notes += [f"{name}: {note}" for name, run in self.runs.items() for note in run.notes]
         records = [run.manifest.get("judge") for run in self.runs.values()]
         judges = {json.dumps(record, sort_keys=True, default=str) for record in records if record is not None}
@@ -274,8 +276,6 @@ def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None
 def _label_examples(examples: Iterable[Example], by: str) -> list[str]:
     """Return each example's value of a tag; without that tag, its language or turn where ``by`` is one of these."""
     if by == "language":
-        from rag_kit.text import detect_language
-
         return [example.tags.get("language") or detect_language(example.question) for example in examples]
     if by == "turn":
         return [example.tags.get("turn") or str(example.turn) for example in examples]

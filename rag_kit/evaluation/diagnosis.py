@@ -44,9 +44,7 @@ _CASE_BY_LEVELS: Mapping[tuple[Level | None, ...], CaseName] = {
 ROLES: dict[Role, tuple[str, ...]] = {
     "answer": ANSWER,
     "recall": ("context_recall", "ours_span_recall", "ours_span_recall@", "recall@", "hit_rate@"),
-    "precision": (
-        "context_precision", "context_precision_without_reference", "map", "map@", "mrr", "mrr@",
-    ),
+    "precision": ("context_precision", "context_precision_without_reference", "map", "map@", "mrr", "mrr@"),
 }  # fmt: skip
 _GOOD_CITATIONS = (None, "supported", "undecided", "grounded")  # statuses
 #: Columns of the table of outcomes; the first has the pipeline's name.
@@ -268,10 +266,9 @@ def diagnose(
     limits: dict[Any, float] = dict.fromkeys(ROLES, 0.5) | check_thresholds(thresholds, ROLES)
     rows = [_diagnose_row(row, metrics, limits) for row in run.rows]
     outcomes = count_outcomes(run, metrics["answer"], limits["answer"])
-    shown = check_language(
-        main_language(row.example.question for row in run.rows) if language == "auto" else language
-    )
-    return Diagnosis(run.name, rows, limits, metrics, shown, outcomes)
+    if language == "auto":
+        language = main_language(row.example.question for row in run.rows)
+    return Diagnosis(run.name, rows, limits, metrics, check_language(language), outcomes)
 
 
 def choose_metrics(results: Results) -> dict[Role, str]:
@@ -286,10 +283,7 @@ def diagnose_all(results: Mapping[str, Results], language: Any = "auto") -> dict
 
 
 def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, float]) -> Finding:
-    """Compare the three scores with their thresholds; name the cause if all three are known.
-
-    If the documents hold no answer, declining is right and answering is wrong, whatever the scores.
-    """
+    """Compare the three scores with their thresholds; name the cause if all three are known."""
     values: dict[Role, float | None] = {}
     levels: dict[Role, Level | None] = {}
     unknown: list[str] = []
@@ -306,6 +300,7 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
     case = _CASE_BY_LEVELS.get(
         (levels["answer"], levels["recall"], levels["precision"])
     )  # None if one is None
+    # where the documents hold no answer, it is right to decline, whatever the scores
     if row.example.answerable is False and row.output.error is None:
         outcome = outcome_of(row, metrics["answer"], limits["answer"])
         if row.output.status in NO_ANSWER:

@@ -72,10 +72,7 @@ class GoldSpan:
 
 
 def check_span(span: Any) -> Any:
-    """Return a `GoldSpan` as it is, a mapping of its fields completed, a text as a span of any document.
-
-    Raises ValueError for anything else.
-    """
+    """Return a `GoldSpan`, or the fields of one; a text is a span of any document; ValueError for anything else."""
     if isinstance(span, str):
         span = {"text": span.strip()}
     if isinstance(span, Mapping) and "text" in span and not set(span) - {"document", "text", "start"}:

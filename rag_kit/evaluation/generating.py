@@ -31,8 +31,7 @@ from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.fields import check_count
 from rag_kit.text import detect_language
 
-_MODEL_FAILED = "model_failed"
-_FAILURE = [None, _MODEL_FAILED]  # no question, and why; it is not kept, so that the next run asks again
+_FAILURE = [None, "model_failed"]  # no question, and why; it is not kept, so that the next run asks again
 _TIMEOUT = 300.0  # seconds for one request; the model's own may be shorter
 #: Most passages, or pairs of them, that are shown for a question, and how many more: many give no question.
 _GROUPS_PER_QUESTION, _MORE_GROUPS = 4, 16
@@ -63,7 +62,7 @@ class GeneratedSet(EvaluationSet):
         # signs at the ends, so that it is read well on one line, too, as an error is
         lines = [f"{kept}; the model was asked about {self.asked} passages or pairs of them."]
         for reason, n in self.dropped.items():
-            label = "failed" if reason == _MODEL_FAILED else f"refused, {reason}"
+            label = "failed" if reason == "model_failed" else f"refused, {reason}"
             lines.append(f"  {n:>5} {label}: {pieces.REASONS[reason]}.")
         if self.stopped_by:
             lines.append(f"Ended early: {self.stopped_by}.")
@@ -176,8 +175,7 @@ class _Writer:
             prompt = load_prompt(f"generate_{task}", language=prompt_language, folder=folder)
             self.prompts[task, prompt_language] = prompt
         hashes = [str((prompt.metadata or {}).get("hash")) for prompt in self.prompts.values()]
-        #: What decides the replies beside the passages.
-        self.identity = [describe_model(self.model), hashes, per_passage, language]
+        self.identity = [describe_model(self.model), hashes, per_passage, language]  # decides the replies
         self.per_passage, self.language, self.asked = per_passage, language, 0
         self.corpus = EvaluationSet("corpus", [], corpus=pieces.documents_of(source)).corpus or ()
         self.pieces = pieces.pieces_of(self.corpus, language)
@@ -242,10 +240,7 @@ class _Writer:
                     raise outcome.error
 
     async def _ask_for_items(self, kind: str, group: Sequence[Piece]) -> list[list[Any]]:
-        """Have the model write questions about pieces and check them; return them with the reason to refuse each.
-
-        They are pairs ``[question, reason]``: the reason is None for a good one, the question if there was none.
-        """
+        """Have the model write questions about pieces and check them; return each with the reason to refuse it."""
         passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in group])
         items: list[list[Any]] = []
         try:

@@ -140,16 +140,12 @@ def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
 
 
 def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], target: str) -> Example | str:
-    """Make an example of a question that a model wrote, or return why it is refused, a key of `REASONS`.
-
-    ``target`` is the language wanted, ``"auto"`` for that of the passages.
-    """
+    """Make an example in the ``target`` language (or ``auto``) of what a model wrote, or return why it is refused."""
     question, reference, answers = item["question"].strip(), item["reference"].strip(), item["answers"]
     spans = _find_spans(item["quotes"], pieces)
     language = detect_language("\n".join(span.text for span in spans)) if spans else pieces[0].language
     quoted_pieces = [piece for piece in pieces if piece in spans.values()]
-    is_one_word = question.isascii() and " " not in question
-    if not 5 <= len(question) <= 400 or is_one_word:
+    if not 5 <= len(question) <= 400 or (question.isascii() and " " not in question):  # one word
         return "not_a_question"
     languages = {detect_language(question), detect_language(reference or question)}
     if languages != {language} or target not in ("auto", language):
@@ -196,7 +192,6 @@ def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
         evidence += [answer for answer in squeezed_answers if answer in corpus[document]]
         holders = [key for key, text in corpus.items() if all(part in text for part in evidence)]
         relevant |= dict.fromkeys(holders, 1)
-        # "" is any document
         spans += quoted if len(holders) < 2 else [GoldSpan("", span.text) for span in quoted]
     return replace(example, relevant=relevant, spans=tuple(spans))
 

@@ -15,6 +15,7 @@ from rag_kit.evaluation._files import first_few
 from rag_kit.evaluation.runs.labels import draw_order
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.wording import say, texts
+from rag_kit.text import detect_language
 
 MAX_TEXT = 6_000  # characters of one passage
 _NO_END = 1e300  # of a scale
@@ -154,8 +155,6 @@ def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
 
 def _make_case(results: Results, metric: str, example_id: str) -> LabelCase:
     """Write out one answer for a person: passages, question, answer, its claims, and at the end the task."""
-    from rag_kit.text import detect_language
-
     row = results[example_id]
     example, output = row.example, row.output
     language = detect_language(example.question)
@@ -179,12 +178,7 @@ def _make_case(results: Results, metric: str, example_id: str) -> LabelCase:
 
 
 def _claims(details: Mapping[str, Any]) -> list[str]:
-    """Return the statements of an answer that the details of a cell hold: in a reply of its judge, or themselves.
-
-    Example:
-        >>> _claims({"replies": [{"claims": ["It is red."]}]}), _claims({"statements": [{"text": "It is red."}]})
-        (['It is red.'], ['It is red.'])
-    """
+    """Return the statements of an answer that the details of a cell hold, in a reply of its judge or themselves."""
     for record in (*(details.get("replies") or ()), details):
         items = record.get("statements") or record.get("claims") if isinstance(record, Mapping) else None
         if isinstance(items, list):

@@ -134,10 +134,8 @@ class Output(Recorded):
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Return the needed fields that are empty; an empty result of a search does not count as missing."""
-        empty = {name for name in needs if getattr(self, name) in (None, "", ())}
-        if self.passages == ():  # it searched, and got nothing
-            empty.discard("passages")
-        return sorted(empty)
+        not_missing = {"passages"} if self.passages == () else set()
+        return sorted(name for name in needs - not_missing if getattr(self, name) in (None, "", ()))
 
     def to_json(self) -> dict[str, Any]:
         """Return the output as plain JSON without empty fields; an empty list of passages is kept."""

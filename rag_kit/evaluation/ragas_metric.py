@@ -282,8 +282,7 @@ def _first_rejected(replies: Sequence[Any]) -> str:
     """Return a reason that names the first statement which the judge rejected; "" if there is none."""
     lists = [value for reply in replies for value in vars(reply).values() if isinstance(value, list)]
     for item in chain.from_iterable(lists):
-        # a statement with a verdict: 0 is rejected; other items have no such field
-        if 0 in (getattr(item, "verdict", 1), getattr(item, "attributed", 1)):
+        if 0 in (getattr(item, "verdict", 1), getattr(item, "attributed", 1)):  # 0: a rejected statement
             return f"not supported: {item.statement}"
     return ""
 

@@ -274,8 +274,7 @@ def draw_passages(kind: str, record: Mapping[str, Any], rate: float, count: int)
         chosen = in_turn[: max(positive_count, len(groups))]
         chosen += negative[: max(0, count - len(chosen))]
     else:
-        # only noise with a rate of 1, also where there is too little of it
-        chosen = positive[: 0 if rate == 1 else max(positive_count, count - len(negative))]
+        chosen = positive[: 0 if rate == 1 else max(positive_count, count - len(negative))]  # 1: noise alone
         chosen = chosen + negative[: count - len(chosen)]
     generator.shuffle(chosen)
     return chosen

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.cells import Labelled
 
 Numbers: TypeAlias = Sequence[float] | np.ndarray
@@ -114,12 +115,9 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
 
 def mcnemar_p(only_first: int, only_second: int) -> float:
     """Return the two-sided exact p-value of McNemar's test (1947), from the numbers of questions that only one gets."""
-    try:
-        from scipy.stats import binomtest
-    except ImportError:
-        raise MissingExtraError("eval", "testing the difference between pipelines") from None
+    stats = import_extra("scipy.stats", "testing the difference between pipelines")
     count = only_first + only_second
-    return float(binomtest(only_first, count, 0.5).pvalue) if count else 1.0
+    return float(stats.binomtest(only_first, count, 0.5).pvalue) if count else 1.0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -51,9 +51,13 @@ class Upload:
     """Results made ready for a tracker: names, a fingerprint, metadata without keys, rows as plain JSON."""
 
     def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
-        manifest = storable(clean(results.manifest))
+        manifest, summary = storable(clean(results.manifest)), results.summary()
         self.results, self.rows = results, [_row_record(row) for row in results.rows]
-        self.dataset = dataset or _dataset_name(manifest.get("dataset"), results)
+        described = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
+        questions = [row.example.to_json() for row in results.rows]
+        questions_hash = described.get("fingerprint") or digest(questions)
+        set_name = described.get("name") or f"rag-kit-{str(questions_hash)[:8]}"
+        self.dataset = dataset or str(set_name)[:_MAX_NAME].strip()
         self.pipeline = storable(results.name)[:_MAX_NAME].strip()
         metrics = [metric for metric in manifest.get("metrics") or () if isinstance(metric, dict)]
         self.judged = {metric.get("name") for metric in metrics if metric.get("asks_judge")}
@@ -62,8 +66,7 @@ class Upload:
         self.fingerprint = digest([results.name, list(results.metrics), content])
         self.chosen = experiment
         self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
-        summaries = results.summary().items()
-        numbers = {storable(k): {**asdict(means), "coverage": means.coverage} for k, means in summaries}
+        numbers = {storable(k): {**asdict(means), "coverage": means.coverage} for k, means in summary.items()}
         self.metadata = {**manifest, "summary": numbers, FINGERPRINT: self.fingerprint}
 
     def write_rows(self, write: Callable[[dict[str, Any]], int], tracked: Tracked) -> None:
@@ -82,13 +85,6 @@ class Upload:
             raise InvalidInputError(
                 f"{self.experiment!r:.120} has other results; give experiment= another name"
             )
-
-
-def _dataset_name(described: Any, results: Results) -> str:
-    """Return the name of the set as the manifest describes it, else one with a hash of the questions."""
-    known = described if isinstance(described, dict) else {}
-    questions_hash = known.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
-    return str(known.get("name") or f"rag-kit-{str(questions_hash)[:8]}")[:_MAX_NAME].strip()
 
 
 def _row_record(row: Row) -> dict[str, Any]:

@@ -10,12 +10,12 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import Any, Literal
 
 from rag_kit._redact import redact
 from rag_kit.documents import clean_text
-from rag_kit.errors import BranchError, InvalidInputError, MissingExtraError, RagKitError, TrackingError
+from rag_kit.errors import BranchError, InvalidInputError, RagKitError, TrackingError
+from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.tracked import FINGERPRINT, STATE, Tracked, Upload, write_mlflow
@@ -37,7 +37,6 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
     if project.metadata.get(STATE) == "complete":
         return
     runs = {record["key"]: _uuid(project.id, record["key"]) for record in upload.rows}
-    end = project.start_time
     expected = {_uuid(runs[record["key"]], name) for record in upload.rows for name in record["scores"]}
 
     def write(record: dict[str, Any]) -> int:
@@ -48,7 +47,7 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
         added = _add(
             client.create_run, "rag-kit", record["asked"], "chain", id=run, session_id=project.id,
             outputs=record["output"], reference_example_id=_uuid(data.id, record["key"]), error=record["error"],
-            end_time=end, start_time=end - timedelta(seconds=record["usage"]["seconds"]),
+            end_time=project.start_time, start_time=project.start_time - timedelta(seconds=record["usage"]["seconds"]),
             extra={"metadata": record["usage"]},
         )  # fmt: skip
         for name, score in record["scores"].items():
@@ -136,14 +135,13 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     runs = {item["dataset_example_id"]: item["id"] for item in read("runs")}
     names = sorted({name for record in upload.rows for name in record["scores"]})
     incomplete = read("incomplete-evaluations", evaluation_name=names) if names else []
-    missing_scores = {item["experiment_run"]["id"]: item["evaluation_names"] for item in incomplete}
+    lacking = {item["experiment_run"]["id"]: item["evaluation_names"] for item in incomplete}
 
     def write(record: dict[str, Any]) -> int:
         """Write the run and the scores of a record that are missing; return the number of calls."""
         node, end, scores = nodes[record["key"]], datetime.now(UTC), record["scores"]
         if node in runs:
-            missing = missing_scores.get(runs[node], ())
-            scores = {name: score for name, score in scores.items() if name in missing}
+            scores = {name: score for name, score in scores.items() if name in lacking.get(runs[node], ())}
         run = runs.get(node) or client.experiments.log_run(
             experiment_id=experiment_id, dataset_example_id=node, output=record["output"], error=record["error"],
             start_time=end - timedelta(seconds=record["usage"]["seconds"]), end_time=end, **limit,
@@ -244,10 +242,7 @@ def _make_client(to: str, url: str | None, api_key: str | None, client: Any) -> 
     if to == "mlflow":
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when MLflow is imported
     module, _, name = path.rpartition(".")
-    try:
-        cls = getattr(import_module(module), name)
-    except ImportError:
-        raise MissingExtraError(to, f"writing to {title}") from None
+    cls = getattr(import_extra(module, f"writing to {title}", to), name)
     if client is not None:
         if not isinstance(client, cls) or url is not None or api_key is not None:
             raise InvalidInputError(f"client is a {type(client).__name__}; give a {path} and no url, api_key")

@@ -175,10 +175,7 @@ def occurs(words: str, text: str) -> bool:
 
 
 def _is_part_of_value(words: str, own: Sequence[Value], text: str, start: int) -> bool:
-    """Tell whether words that are a value begin or end inside a longer number or value at this place of a short text.
-
-    ``own`` are the values that are read in the words alone.
-    """
+    """Tell whether a value (``own``: as it is read alone) begins or ends inside a longer one at a place of a text."""
     around = _NO_HUNDRED.sub(" ", _BETWEEN_NUMBERS.sub(r"\1 ... ", text))  # of the same length
     edges = (start, start + len(words))
     values = find_values(around)

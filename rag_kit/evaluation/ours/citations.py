@@ -141,10 +141,7 @@ class Citations(Metric):
 
 
 def _classify_statement(statement: Statement, supports: dict[int, bool], is_unsourced: bool) -> Checked:
-    """Classify a statement of an answer, which may say as a whole that it has no source (``is_unsourced``).
-
-    ``supports``: number cited -> whether that passage supports it, without those that are undecided.
-    """
+    """Classify a statement by its citations and the verdicts on them; ``is_unsourced``: the answer says it has none."""
     kind: Kind = "undecided"
     if not statement.numbers:
         kind = "ungrounded" if is_unsourced or declared(statement.text) else "missing"

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.text import fold
@@ -40,12 +41,12 @@ def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
     """
     split_han: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
     tokens: list[str] = []
-    # a run of one script (such as Chinese or Latin) is the first group; other matches are marks
-    for match in re.finditer(rf"({unicode_runs().pattern})|[^\w\s]|_", fold(text)):
-        token, is_run = match[0], match[1] is not None
-        if is_run and _HAN.match(token):
+    # runs of one script, such as Chinese or Latin, and single marks
+    for match in re.finditer(rf"(?:{unicode_runs().pattern})|[^\w\s]|_", fold(text)):
+        token = match[0]
+        if _HAN.match(token):
             tokens.extend(split_han(token))
-        elif is_run and SPECIAL.match(token):
+        elif SPECIAL.match(token):
             tokens.extend(token)
         else:
             tokens.append(token)
@@ -80,10 +81,7 @@ class _Overlap(Metric):
             return Cell.undefined(
                 f"the reference has {len(expected)} tokens; {self.name} compares {self.min_tokens} at a time"
             )
-        try:
-            return Cell.ok(self.overlap(expected, actual))
-        except ImportError:
-            raise MissingExtraError("eval", f"the metric {self.name!r}") from None
+        return Cell.ok(self.overlap(expected, actual))
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:
         """Return the value of two lists of tokens."""
@@ -112,9 +110,8 @@ class OursBleu(_Overlap):
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:
         """Return sacreBLEU's value of two lists of tokens."""
-        from sacrebleu.metrics.bleu import BLEU
-
-        bleu = BLEU(tokenize="none", smooth_method="exp", max_ngram_order=self.order, effective_order=True)
+        create = import_extra("sacrebleu.metrics.bleu", f"the metric {self.name!r}").BLEU
+        bleu = create(tokenize="none", smooth_method="exp", max_ngram_order=self.order, effective_order=True)
         value: float = bleu.sentence_score(" ".join(actual), [" ".join(expected)]).score
         return min(1.0, value / 100)
 
@@ -135,13 +132,12 @@ class OursRouge(_Overlap):
 
     def overlap(self, expected: list[str], actual: list[str]) -> float:
         """Return rouge_score's F1 of two lists of tokens."""
-        from rouge_score.rouge_scorer import RougeScorer
-
         if self.name == "ours_rouge_l" and len(expected) * len(actual) > _MAX_PAIRS:
             raise InvalidInputError(
                 f"the texts have {len(expected):,} and {len(actual):,} tokens; {self.name} compares at most "
                 f"{_MAX_PAIRS:,} pairs, so cut them to what is to be compared"
             )
         kind = _KINDS[self.name]
-        scorer = RougeScorer([kind], tokenizer=SimpleNamespace(tokenize=str.split))
+        module = import_extra("rouge_score.rouge_scorer", f"the metric {self.name!r}")
+        scorer = module.RougeScorer([kind], tokenizer=SimpleNamespace(tokenize=str.split))
         return float(scorer.score("\n".join(expected), "\n".join(actual))[kind].fmeasure)

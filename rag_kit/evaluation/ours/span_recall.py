@@ -126,4 +126,4 @@ def _group_versions(example: Example) -> list[list[GoldSpan]]:
 def span_recall(name: str) -> Metric:
     """Make ``ours_span_recall``, or ``ours_span_recall@3000`` for a budget of 3,000 characters."""
     _, _, budget = name.partition("@")
-    return SpanRecall(int(budget or 0) or None)
+    return SpanRecall(int(budget) if budget else None)

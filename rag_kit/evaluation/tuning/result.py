@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.documents.display import Table
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_json
 from rag_kit.evaluation.comparison import Comparison, compare
 from rag_kit.evaluation.runs.results import Results
@@ -74,8 +74,7 @@ class TuningResult(SpokenResult):
         by_name = {record_name(record["settings"], "search"): record for record in finished}
         for path in sorted(self.folder.glob("*-s*")):  # "...-search" and "...-set_aside"
             if path.name not in by_name:
-                # a run that was killed at its start left no results
-                with suppress(InvalidInputError, LookupError, ValueError, TypeError):
+                with suppress(InvalidInputError, LookupError, ValueError, TypeError):  # killed at its start
                     by_name[path.name] = record_of(Results.load(path))
         return by_name
 
@@ -218,21 +217,19 @@ class TuningResult(SpokenResult):
 
 def open_study(path: Path, direction: str | None = None) -> Any:
     """Load the Optuna study that a file holds; with a direction, create one if the file holds none."""
-    try:
-        with quiet() as optuna:
-            from optuna.storages.journal import JournalFileBackend
+    with quiet() as optuna:
+        from optuna.storages.journal import JournalFileBackend
 
+        try:
             storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
             if direction is None or optuna.get_all_study_names(storage):
                 return optuna.load_study(study_name=_STUDY_NAME, storage=storage)
             return optuna.create_study(study_name=_STUDY_NAME, storage=storage, direction=direction)
-    except MissingExtraError:
-        raise
-    except Exception as error:  # a file that Optuna did not write fails in many ways
-        raise InvalidInputError(
-            f"{str(path)!r} is damaged, or cannot be read or written ({type(error).__name__}: {error}); give another "
-            "folder as out"
-        ) from error
+        except Exception as error:  # a file that Optuna did not write fails in many ways
+            raise InvalidInputError(
+                f"{str(path)!r} is damaged, or cannot be read or written ({type(error).__name__}: {error}); give "
+                "another folder as out"
+            ) from error
 
 
 def record_name(settings: Mapping[str, Any], part: str) -> str:

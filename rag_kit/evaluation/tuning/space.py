@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import import_extra
 
 _FORM = (
     "give a list of choices, or an object with one of choices, int and float (such as {'int': [1, 20]}) and any of "
@@ -20,10 +21,7 @@ _FORM = (
 @contextmanager
 def quiet() -> Iterator[Any]:
     """Import Optuna, which is an extra, and silence it within the context."""
-    try:
-        import optuna
-    except ImportError:
-        raise MissingExtraError("eval", "rag_kit.evaluation.tune") from None
+    optuna = import_extra("optuna", "rag_kit.evaluation.tune")
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
