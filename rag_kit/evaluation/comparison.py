@@ -177,7 +177,8 @@ class Comparison(SpokenResult):
         """Return the lines below the tables: warnings, estimates from people's labels, how to read the columns."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         lines = list(self.notes)
-        lines += [self._labelled_line(row) for row in (*self.table, *self.pairs) if row.labelled]
+        lines += [self._labelled_line(score) for score in self.table if score.labelled]
+        lines += [self._labelled_line(pair) for pair in self.pairs if pair.labelled]
         lines += [
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",

@@ -180,6 +180,14 @@ async def test_span_recall_in_chinese() -> None:
     assert (cell.value, cell.details["missed"]) == (pytest.approx(2 / 3), ["万里长城"])
 
 
+def test_span_recall_without_a_budget_reads_all(monkeypatch):
+    """However long the passages are together: the greatest budget is none for it."""
+    monkeypatch.setattr("rag_kit.evaluation.ours.span_recall._MAX_BUDGET", 10)  # of a budget that is given
+    example = Example("q", "Who?", spans=({"document": "", "text": "Ada"},))
+    passages = (Passage("a", "It was not said."), Passage("b", "Ada wrote it."))
+    assert SpanRecall().cell(example, passages).value == 1.0
+
+
 @pytest.mark.parametrize("budget", [0, -1, 1.5, True, "3000"])
 def test_span_recall_refuses_a_wrong_budget(budget):
     """The budget is a whole number from 1."""
