@@ -137,7 +137,7 @@ def latency_against_quality(
     points = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
     for start, end in pairwise(points):
         drawing.line(*start, *end, "muted", stroke_dasharray="4 3")
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows):  # its line of the legend, and its point
         legend_y = bottom + 48 + _LEGEND_ROW * number
         drawing.marker(46, legend_y - _MIDDLE, number, hollow=row not in complete)
         if row not in complete:

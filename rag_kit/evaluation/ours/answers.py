@@ -153,8 +153,7 @@ def occurs(words: str, text: str) -> bool:
     """
     if not words:
         return False
-    # a look-ahead, so that overlapping places count, too
-    starts = (match.start() for match in re.finditer(f"(?={re.escape(words)})", text))
+    starts = (m.start() for m in re.finditer(f"(?={re.escape(words)})", text))  # overlapping ones, too
     own = find_values(words)
     is_value = any((value.start, value.end) == (0, len(words)) for value in own) or _COUNT.fullmatch(words)
     rejected: set[tuple[str, int]] = set()  # a long text may repeat what is around the words

@@ -173,7 +173,7 @@ class Sitting:
         )
         with quiet():
             self.result.study.add_trial(trial)
-        self._records[name] = record
+        self._records[name] = record  # after those that finished before, as in the study
         self.result.study.set_user_attr("elapsed", round(self._usage["seconds"], 3))
 
     def _report_trial(self, trial: Trial) -> None:
