@@ -131,7 +131,7 @@ class Summary:
         values = [float(cell.value) for cell in all_cells if cell.value is not None]
         mean = math.fsum(values) / len(values) if values else None
         unscored = (counts["undefined"], counts["error"], counts["not_applicable"], total - len(all_cells))
-        return cls(mean, *ends, len(values), total, *unscored, labelled)
+        return cls(mean, *ends, len(values), total, *unscored, labelled)  # in the order of the fields
 
     @property
     def coverage(self) -> float:

@@ -51,7 +51,7 @@ class MatchedRuns:
         return frozenset(metric for metric in self.values if not higher_is_better(owners[metric], metric))
 
     def notes(self) -> list[str]:
-        """Return warnings: of questions that a run has not asked, wrong gold, and runs with different judges."""
+        """Return warnings: of runs over different sets, questions not asked, each run's own, and different judges."""
         count = len(self.examples)
         shared = set.intersection(*({row.example.id for row in run.rows} for run in self.runs.values()))
         notes = []
