@@ -102,7 +102,7 @@ def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) 
         >>> len(cases), len(to_label(label(results, {case.id: True for case in cases}), n=20))
         (12, 8)
     """
-    results, name = _open(run, metric)
+    results, name = _run_and_metric(run, metric)
     values, verdicts = results.values(name), results.labels.verdicts.get(name, {})
     if type(n) is not int or n < 1 or not values:
         raise InvalidInputError(
@@ -125,7 +125,7 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
         InvalidInputError: If an id or a verdict is not allowed; then none is kept.
         LockedError: If somebody else is writing labels of this run for more than some seconds.
     """
-    results, name = _open(run, metric)
+    results, name = _run_and_metric(run, metric)
     values = results.values(name)
     unknown = [key for key in verdicts if key not in values] if isinstance(verdicts, Mapping) else [verdicts]
     if unknown:
@@ -140,7 +140,7 @@ def label(run: Results | Path | str, verdicts: Mapping[str, Any], metric: str | 
     return results
 
 
-def _open(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
+def _run_and_metric(run: Results | Path | str, metric: str | None) -> tuple[Results, str]:
     """Return the results, loaded from a folder, and the name of the metric to label; refuse an unknown one."""
     results = run if isinstance(run, Results) else Results.load(run)
     judged = [name for name in results.metrics if results.source(name) == "judge"]

@@ -72,7 +72,7 @@ def bootstrap_intervals(
     for length in {len(column) for column in columns if len(column) > 1}:
         numbers = [number for number, column in enumerate(columns) if len(column) == length]
         table = np.array([columns[number] for number in numbers]).T
-        for number, interval in zip(numbers, _resample(table, level, n, 0), strict=True):
+        for number, interval in zip(numbers, _resample(table, level, n, seed=0), strict=True):
             intervals[number] = interval
     return intervals
 
@@ -246,10 +246,10 @@ def labelled_mean(
     low, high = _bounds_of_mean(scale, np.concatenate([truth, all_values]), of_differences)
     added = _ADDED_TO_DIFFERENCES if of_differences else _ADDED_TO_MEANS
     # people's values less the trusted part of the judge's; at last those that are added at both ends of the scale
-    errors = np.concatenate([truth - trust * guesses, np.array([low, high]) - trust * all_values.mean()])
+    residuals = np.concatenate([truth - trust * guesses, np.array([low, high]) - trust * all_values.mean()])
     weights = np.array([1.0] * n + [added, added])
-    centre = shift + float(np.average(errors, weights=weights))
-    variance += float(np.cov(errors, aweights=weights, ddof=0) / (weights.sum() - 1))
+    centre = shift + float(np.average(residuals, weights=weights))
+    variance += float(np.cov(residuals, aweights=weights, ddof=0) / (weights.sum() - 1))
     half_width = _t_quantile((1 + level) / 2, n - 1) * variance**0.5
     lower, upper = max(low, centre - half_width), min(high, centre + half_width)
     mean = float((truth - trust * guesses).mean()) + shift

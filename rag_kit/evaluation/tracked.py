@@ -125,7 +125,7 @@ def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
         experiment_id = experiment.experiment_id if experiment else client.create_experiment(name)
         runs = client.search_runs([experiment_id], f"tags.`{FINGERPRINT}` = '{fingerprint}'", max_results=1)
         tags = {FINGERPRINT: fingerprint}
-        run = runs[0] if runs else client.create_run(experiment_id, None, tags, upload.pipeline)
+        run = runs[0] if runs else client.create_run(experiment_id, tags=tags, run_name=upload.pipeline)
         tracked.run_id = run_id = run.info.run_id
         if tracked.url.startswith("http"):
             tracked.url += f"/#/experiments/{experiment_id}/runs/{run_id}"
@@ -133,7 +133,7 @@ def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
             return
         _log_summary(client, run, upload, tracked)
         upload.results.save(Path(folder) / "results")
-        (Path(folder) / "results" / ".lock").unlink(missing_ok=True)
+        (Path(folder) / "results" / ".lock").unlink(missing_ok=True)  # of saving them, no result
         client.log_artifacts(run_id, folder)
         tracked.written += sum(file.is_file() for file in Path(folder).rglob("*"))
         client.set_terminated(run_id, "FINISHED")
