@@ -127,7 +127,7 @@ def _sentences() -> list[tuple[str, re.Pattern[str], str]]:
     """
     remedies = load_texts("remedies.json")
     of_cases = [pair for case in remedies["cases"].values() for pair in (case["title"], case["cause"])]
-    of_remedies = [texts for _, *texts in remedies["remedies"].values()]
+    of_remedies = [pair for _, *pair in remedies["remedies"].values()]  # the part's name comes first
     chinese: dict[str, str] = load_texts("sentences.json") | dict([*of_cases, *of_remedies])
     sentences = []
     for english in sorted(chinese, key=lambda text: -len(_PLACE.sub("", text))):

@@ -199,7 +199,7 @@ class Sitting:
         """Return why the pruning rule gives up a setting after a block of questions; "" if it goes on."""
         if self.pruning == "paired":
             return _explain_worse(self.result.best_trial.scores, scores, self.metric.higher_is_better)
-        if isinstance(self.pruning, str):
+        if self.pruning == "none":
             return ""
         trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
         is_pruned = self.pruning.prune(self.result.study, trial)
