@@ -64,7 +64,7 @@ class Upload:
         # times and costs are no part of the fingerprint
         content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
         self.fingerprint = digest([results.name, list(results.metrics), content])
-        self.chosen = experiment
+        self.chosen = experiment  # the name that the user gave
         self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
         numbers = {storable(k): {**asdict(means), "coverage": means.coverage} for k, means in summary.items()}
         self.metadata = {**manifest, "summary": numbers, FINGERPRINT: self.fingerprint}

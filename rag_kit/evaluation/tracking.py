@@ -114,14 +114,14 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     """Write what Phoenix lacks, found by names and by the ids of examples."""
     http = client._client
     tracked.url = str(http.base_url)
-    limit = {"timeout": http.timeout}  # else its methods use a time-out of their own
-    data = _write_phoenix_examples(client, upload, tracked, limit)
+    timeout = {"timeout": http.timeout}  # else its methods use a time-out of their own
+    data = _write_phoenix_examples(client, upload, tracked, timeout)
     nodes = {item["id"]: item["node_id"] for item in data}
-    listed = client.experiments.list(dataset_id=data.id, **limit)
+    listed = client.experiments.list(dataset_id=data.id, **timeout)
     experiment = next((item for item in listed if item["name"] == upload.experiment), None)
     experiment = experiment or client.experiments.create(
         dataset_id=data.id, dataset_version_id=data.version_id, experiment_name=upload.experiment,
-        experiment_metadata=upload.metadata, **limit,
+        experiment_metadata=upload.metadata, **timeout,
     )  # fmt: skip
     upload.check_owner((experiment["metadata"] or {}).get(FINGERPRINT))
     experiment_id = tracked.run_id = experiment["id"]
@@ -144,7 +144,7 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
             scores = {name: score for name, score in scores.items() if name in lacking.get(runs[node], ())}
         run = runs.get(node) or client.experiments.log_run(
             experiment_id=experiment_id, dataset_example_id=node, output=record["output"], error=record["error"],
-            start_time=end - timedelta(seconds=record["usage"]["seconds"]), end_time=end, **limit,
+            start_time=end - timedelta(seconds=record["usage"]["seconds"]), end_time=end, **timeout,
         )["id"]  # fmt: skip
         for name, score in scores.items():
             # no error is sent, only a label: Phoenix takes an evaluation with an error for a missing one
@@ -152,23 +152,23 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
             kind = "LLM" if name in upload.judged else "CODE"
             client.experiments.log_evaluation(
                 experiment_run_id=run, name=name, score=score["value"], label=label, explanation=score["reason"],
-                annotator_kind=kind, metadata={"status": score["status"]}, **limit,
+                annotator_kind=kind, metadata={"status": score["status"]}, **timeout,
             )  # fmt: skip
         return len(scores) + (0 if node in runs else 1)
 
     upload.write_rows(write, tracked)
 
 
-def _write_phoenix_examples(client: Any, upload: Upload, tracked: Tracked, limit: dict[str, Any]) -> Any:
+def _write_phoenix_examples(client: Any, upload: Upload, tracked: Tracked, timeout: dict[str, Any]) -> Any:
     """Add the examples that the dataset lacks, or has otherwise; return the dataset, which may be created."""
     dataset = {"name": upload.dataset}
-    exists = any(item["name"] == upload.dataset for item in client.datasets.list(**limit))
-    data: Any = client.datasets.get_dataset(dataset=dataset, **limit) if exists else ()
+    exists = any(item["name"] == upload.dataset for item in client.datasets.list(**timeout))
+    data: Any = client.datasets.get_dataset(dataset=dataset, **timeout) if exists else ()
     fields = {"id": "key", "input": "asked", "output": "gold", "metadata": "about"}  # Phoenix's -> a record's
     stored = {item["id"]: {field: item[field] for field in fields} for item in data}
     examples = [{field: record[name] for field, name in fields.items()} for record in upload.rows]
     if new := [item for item in examples if stored.get(item["id"]) != item]:
-        data = client.datasets.add_examples_to_dataset(dataset=dataset, examples=new, **limit)
+        data = client.datasets.add_examples_to_dataset(dataset=dataset, examples=new, **timeout)
         tracked.written += len(new)
     return data
 

@@ -134,7 +134,7 @@ class Citations(Metric):
         if self._figure == "precision" and precision is None:
             return Cell.undefined("the answer cites nothing", **details)
         precision = precision or 0.0
-        f1 = 2 * precision * recall / (precision + recall or 1.0)
+        f1 = 2 * precision * recall / (precision + recall or 1.0)  # 0 if both are
         values = {"f1": f1, "precision": precision, "recall": recall}
         reason = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         return Cell.ok(values[self._figure], reason, **details)
