@@ -14,7 +14,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -207,13 +206,14 @@ def _decode_file(path: Path) -> str:
 
 def _read_csv(path: Path) -> Iterator[Record]:
     """Yield the rows below the header, each with the number of its first line."""
-    lines = io.StringIO(_decode_file(path), newline="")
-    first = lines.readline()
+    text = _decode_file(path)
+    header_line = next((line for line in io.StringIO(text) if line.strip()), "")
     is_tsv = path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab"))
     # the sign that is most frequent in the header, outside of quotation marks
-    delimiter = "\t" if is_tsv else max(",\t;|", key=re.sub('"[^"]*"', "", first).count)
-    skip_blanks = f"{delimiter} " in first  # a header "Question, Answer": blanks are no part of the cells
-    rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, skipinitialspace=skip_blanks)
+    delimiter = "\t" if is_tsv else max(",\t;|", key=re.sub('"[^"]*"', "", header_line).count)
+    skip_blanks = f"{delimiter} " in header_line  # "Question, Answer": blanks are no part of the cells
+    lines = io.StringIO(text, newline="")
+    rows = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=skip_blanks)
     next_line, header = 1, None  # next_line: first one of the next row; a cell may have several lines
     try:
         for row in rows:

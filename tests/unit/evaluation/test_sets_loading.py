@@ -299,6 +299,8 @@ def test_csv(tmp_path):
     )
     columns = {"question": "question, or what, is asked"}
     assert EvaluationSet.load(tmp_path / "b.csv", columns=columns)[0].reference == "So, x"
+    (tmp_path / "d.csv").write_text("\n \nquestion;reference\nWhy, then?;So, x\n", encoding="utf-8")
+    assert EvaluationSet.load(tmp_path / "d.csv")[0].reference == "So, x"  # blank lines above the header
     with gzip.open(tmp_path / "c.csv.gz", "wt", encoding="utf-8") as file:
         file.write("question\nhi?\n")
     assert EvaluationSet.load(tmp_path / "c.csv.gz").name == "c"
