@@ -163,17 +163,17 @@ def _make_case(results: Results, metric: str, example_id: str) -> LabelCase:
     stage = results.describe(metric).get("stage") or "generation"
     keys = (f"label_ask_{metric}", f"label_ask_{stage}", "label_ask")  # the closest first; the last is there
     task = say(next(key for key in keys if key in texts()[language]), language)
-    parts = []
+    sections = []
     for number, text in enumerate(output.contexts, start=1):
-        parts.append(f"[{number}]: {text[:MAX_TEXT]}{' …' if len(text) > MAX_TEXT else ''}")
-    parts.append(say("label_question", language, text=example.question))
+        sections.append(f"[{number}]: {text[:MAX_TEXT]}{' …' if len(text) > MAX_TEXT else ''}")
+    sections.append(say("label_question", language, text=example.question))
     if example.reference:
-        parts.append(say("label_reference", language, text=example.reference))
-    parts.append(say("label_answer", language, text=output.answer or "–"))
+        sections.append(say("label_reference", language, text=example.reference))
+    sections.append(say("label_answer", language, text=output.answer or "–"))
     claims = enumerate(_claims(row.cells[metric].details), start=1)
     if numbered := "\n".join(f"{number}. {text}" for number, text in claims):
-        parts.append(say("label_claims", language, text=numbered))
-    case = LabelCase(example_id, metric, "\n\n".join([*parts, f"{metric}: {task}"]), *ends, language)
+        sections.append(say("label_claims", language, text=numbered))
+    case = LabelCase(example_id, metric, "\n\n".join([*sections, f"{metric}: {task}"]), *ends, language)
     return replace(case, text=clean_text(f"{case.text} {case.scale()}"))
 
 

@@ -15,10 +15,10 @@ from rag_kit.documents.display import Table, TabularResult
 from rag_kit.errors import InvalidInputError
 from rag_kit.text.language import detect_language
 
-_PLACE = re.compile(r"\{(\w+)\}")  # "{name}"
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")  # "{name}"
 _MAX_SENTENCE = 2_000  # characters; what is longer is no sentence of the kit
 _MAX_DEPTH = 4  # of sentences within sentences
-_NUMBERS = {"n", "m", "total"}  # names of places that only a number fills
+_NUMBERS = {"n", "m", "total"}  # names of placeholders that only a number fills
 _NUMBER = r"[-+\d.,e]+"
 
 
@@ -130,8 +130,8 @@ def _sentences() -> list[tuple[str, re.Pattern[str], str]]:
     of_remedies = [pair for _, *pair in remedies["remedies"].values()]  # the part's name comes first
     chinese: dict[str, str] = load_texts("sentences.json") | dict([*of_cases, *of_remedies])
     sentences = []
-    for english in sorted(chinese, key=lambda text: -len(_PLACE.sub("", text))):
-        parts = _PLACE.split(english)  # "{n} of {m}": "", "n", " of ", "m", "": every second is a name
+    for english in sorted(chinese, key=lambda text: -len(_PLACEHOLDER.sub("", text))):
+        parts = _PLACEHOLDER.split(english)  # "{n} of {m}": "", "n", " of ", "m", "": every second is a name
         literals, names = parts[::2], parts[1::2]
         pattern = re.escape(literals[0])
         for name, literal in zip(names, literals[1:], strict=True):
@@ -141,8 +141,8 @@ def _sentences() -> list[tuple[str, re.Pattern[str], str]]:
 
 
 def _fill(text: str, values: Mapping[str, Any]) -> str:
-    """Replace each ``{name}`` by the value of that name; a value that looks like a place is not filled in again."""
-    return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), text)
+    """Replace each ``{name}`` by the value of that name; one within a value is not filled in again."""
+    return _PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), text)
 
 
 def load_texts(name: str) -> Any:

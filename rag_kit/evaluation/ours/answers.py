@@ -163,9 +163,9 @@ def occurs(words: str, text: str) -> bool:
             continue
         if is_value:
             window_start = max(0, start - _NEAR)
-            place = text[window_start : end + _NEAR], start - window_start
-            is_part = place in rejected or _is_part_of_value(words, own, *place)
-            rejected.add(place)
+            window = text[window_start : end + _NEAR], start - window_start
+            is_part = window in rejected or _is_part_of_value(words, own, *window)
+            rejected.add(window)
         else:  # a sentence or a name: 张三 in 由张三一人负责
             is_part = _CUT_NUMERAL.match(text, end) is not None
         if not is_part:

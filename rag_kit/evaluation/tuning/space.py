@@ -12,7 +12,7 @@ from typing import Any
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import import_extra
 
-_FORM = (
+_ADVICE = (
     "give a list of choices, or an object with one of choices, int and float (such as {'int': [1, 20]}) and any of "
     "step, log and default"
 )
@@ -71,17 +71,17 @@ class SearchSpace:
         self.parameters: dict[str, dict[str, Any]] = {}
         #: Optuna's distribution of each parameter; choices by their labels.
         self.distributions: dict[str, Any] = {}
-        for name, form in parameters.items():
+        for name, spec in parameters.items():
             try:
-                self.parameters[name] = _read_parameter(name, form)
+                self.parameters[name] = _read_parameter(name, spec)
                 self.distributions[name] = _make_distribution(self.parameters[name])
             except (ValueError, TypeError, ArithmeticError) as error:
                 raise InvalidInputError(
-                    f"parameter {name!r:.120} is {form!r:.160} ({error}); {_FORM}"
+                    f"parameter {name!r:.120} is {spec!r:.160} ({error}); {_ADVICE}"
                 ) from error
         self.default: dict[str, Any] = {
-            name: form["default"] if "default" in form else _default_value(form, self.distributions[name])
-            for name, form in self.parameters.items()
+            name: spec["default"] if "default" in spec else _default_value(spec, self.distributions[name])
+            for name, spec in self.parameters.items()
         }
         self.default = self.settle({})  # checks that the defaults are allowed
 
@@ -99,13 +99,13 @@ class SearchSpace:
 
     def setting(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Turn the parameters of an Optuna trial into a setting, as ``make_pipeline`` gets it."""
-        forms = self.parameters.items()
-        return {name: _plain_value(form, self.distributions[name], params[name]) for name, form in forms}
+        specs = self.parameters.items()
+        return {name: _plain_value(spec, self.distributions[name], params[name]) for name, spec in specs}
 
     def trial(self, settings: Mapping[str, Any], *, state: str = "COMPLETE", **more: Any) -> Any:
         """Make an Optuna trial of a setting; ``state`` names a ``TrialState``, ``more`` goes to ``create_trial``."""
         with quiet() as optuna:
-            choices = {name for name, form in self.parameters.items() if "choices" in form}
+            choices = {name for name, spec in self.parameters.items() if "choices" in spec}
             stored = {name: label(value) if name in choices else value for name, value in settings.items()}
             return optuna.trial.create_trial(
                 params=stored, distributions=self.distributions, state=optuna.trial.TrialState[state], **more
@@ -114,48 +114,48 @@ class SearchSpace:
 
 def _read_parameter(name: Any, values: Any) -> dict[str, Any]:
     """Check a parameter as the user gave it, and return a copy; a list becomes ``{"choices": [...]}``."""
-    form = {"choices": values} if isinstance(values, list | tuple) else values
-    kinds = [kind for kind in ("choices", "int", "float") if isinstance(form, Mapping) and kind in form]
+    spec = {"choices": values} if isinstance(values, list | tuple) else values
+    kinds = [kind for kind in ("choices", "int", "float") if isinstance(spec, Mapping) and kind in spec]
     if not isinstance(name, str) or len(kinds) != 1:
         raise ValueError("a name and one kind of values are needed")
     allowed = {kinds[0], "default", *(() if kinds[0] == "choices" else ("step", "log"))}
-    if unknown := set(form) - allowed:
+    if unknown := set(spec) - allowed:
         raise ValueError(f"unknown: {', '.join(sorted(map(str, unknown)))}")
     # refuses what is no JSON, and copies, so that later changes of the user's lists do not matter
-    return {key: json.loads(label(value)) for key, value in form.items()}
+    return {key: json.loads(label(value)) for key, value in spec.items()}
 
 
-def _make_distribution(form: Mapping[str, Any]) -> Any:
+def _make_distribution(spec: Mapping[str, Any]) -> Any:
     """Make Optuna's distribution of a parameter, such as ``{"int": [1, 9]}``; ValueError or TypeError if malformed."""
     with quiet() as optuna:
-        if "choices" in form:
-            labels = [label(choice) for choice in form["choices"]]
+        if "choices" in spec:
+            labels = [label(choice) for choice in spec["choices"]]
             if len(set(labels)) != len(labels):
                 raise ValueError("a choice comes twice")
             return optuna.distributions.CategoricalDistribution(labels)
-        low, high = form["int"] if "int" in form else form["float"]
-        log, step = form.get("log", False), form.get("step")
-        if "float" in form:
+        low, high = spec["int"] if "int" in spec else spec["float"]
+        log, step = spec.get("log", False), spec.get("step")
+        if "float" in spec:
             return optuna.distributions.FloatDistribution(low, high, log, step)
         if not all(isinstance(number, int) for number in (low, high, step or 1)):
             raise ValueError("an int has whole numbers")
         return optuna.distributions.IntDistribution(low, high, log, 1 if step is None else step)
 
 
-def _default_value(form: Mapping[str, Any], bounds: Any) -> Any:
+def _default_value(spec: Mapping[str, Any], bounds: Any) -> Any:
     """Return the first choice, or the middle of a range: its geometric mean with ``log``, else a value on a step."""
-    if "choices" in form:
-        return form["choices"][0]
+    if "choices" in spec:
+        return spec["choices"][0]
     middle = math.sqrt(bounds.low * bounds.high) if bounds.log else (bounds.low + bounds.high) / 2
     if bounds.step and not bounds.log:
         middle = bounds.low + round((middle - bounds.low) / bounds.step) * bounds.step
-    return round(middle) if "int" in form else middle
+    return round(middle) if "int" in spec else middle
 
 
-def _plain_value(form: Mapping[str, Any], bounds: Any, value: Any) -> Any:
+def _plain_value(spec: Mapping[str, Any], bounds: Any, value: Any) -> Any:
     """Turn a value of Optuna's into the user's: a choice from its label, a number without rounding errors."""
-    if "choices" in form:
+    if "choices" in spec:
         return json.loads(value)
-    if "int" in form:
+    if "int" in spec:
         return round(value)
     return min(max(float(f"{value:.6g}"), bounds.low), bounds.high)  # rounded, but still within the range
