@@ -163,7 +163,7 @@ def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -
         counts = Counter(labels)
         # the largest slice first, that of untagged questions last
         for value in sorted(counts, key=lambda label: (label == _UNTAGGED, -counts[label], label)):
-            part = table[[label == value for label in labels]]
+            part = table[[label == value for label in labels]]  # the rows of these questions
             scored = [present_values(column) for column in part.T]
             intervals = bootstrap_intervals(scored, level=level, n=2_000)
             for (metric, name), present, ends in zip(columns, scored, intervals, strict=True):

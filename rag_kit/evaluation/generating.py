@@ -57,7 +57,7 @@ class GeneratedSet(EvaluationSet):
 
     def report(self) -> str:
         """Say how many questions were kept, and how many were refused and why."""
-        kinds = ", ".join(f"{len(part)} {kind}" for kind, part in self.slices("type").items())
+        kinds = ", ".join(f"{len(questions)} {kind}" for kind, questions in self.slices("type").items())
         kept = f"{len(self)} questions ({kinds})" if self else "No question was kept"
         # signs at the ends, so that it is read well on one line, too, as an error is
         lines = [f"{kept}; the model was asked about {self.asked} passages or pairs of them."]

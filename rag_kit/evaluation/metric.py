@@ -72,8 +72,7 @@ class Metric:
         """Describe the metric as plain JSON, for tables and comparisons."""
         names = ("name", "source", "stage", "low", "high", "higher_is_better", "skips_declined")
         record = {name: getattr(self, name) for name in names}
-        asks_judge = self.needs_judge or self.needs_embeddings
-        return record | {"asks_judge": asks_judge, "settings": self.settings()}
+        return record | {"asks_judge": self.needs_judge or self.needs_embeddings, "settings": self.settings()}
 
     async def measure(self, example: Example, output: Output, judge: Judge | None = None) -> Cell:
         """Compute the cell for one question: check what it needs, count what it takes, turn exceptions into errors.

@@ -97,8 +97,8 @@ class AbilityMetric(Metric):
             return Cell.ok(float(is_decline if self.figure == "rejection" else is_detected))
         if self.figure == "error_correction" and not is_detected:
             return Cell.undefined("the reply does not speak of factual errors")
-        parts = [any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]]
-        return Cell.ok(float(all(parts) and not is_decline))
+        found = [any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]]
+        return Cell.ok(float(all(found) and not is_decline))
 
 
 @dataclass(frozen=True)

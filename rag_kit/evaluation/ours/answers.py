@@ -179,10 +179,11 @@ def _is_part_of_value(words: str, own: Sequence[Value], text: str, start: int) -
     edges = (start, start + len(words))
     values = find_values(around)
     # the reader parts what stands together: in 周五十点 are a day and a time
-    inside = [edge for edge in edges if not any(edge in (value.start, value.end) for value in values)]
-    if any(number.start() < edge < number.end() for number in _NUMERAL.finditer(around) for edge in inside):
-        return True
-    for value in values:
+    inner_edges = [edge for edge in edges if not any(edge in (value.start, value.end) for value in values)]
+    for numeral in _NUMERAL.finditer(around):  # 五年 in 十五年
+        if any(numeral.start() < edge < numeral.end() for edge in inner_edges):
+            return True
+    for value in values:  # 五年 in 五年半
         alike = [other for other in own if other.dimension == value.dimension]
         is_cut = any(value.start < edge < value.end for edge in edges)
         if is_cut and alike and not any(says(value, other) for other in alike):
