@@ -185,15 +185,14 @@ class Sitting:
 
     def _check_coverage(self, results: Results, total: int) -> None:
         """Raise `_Failed` if a setting has too few values, compared with the default on the same questions."""
-        cells, default = results.cells(self.metric.name), record_name(self.space.default, "search")
-        expected = sum(key in cells for key in self._records[default]["scores"])
+        cells, default_name = results.cells(self.metric.name), record_name(self.space.default, "search")
+        expected = sum(key in cells for key in self._records[default_name]["scores"])
         with_value = len(results.values(self.metric.name))
         if not with_value or with_value < _MIN_COVERAGE * expected:
             reasons = Counter(_clean_reason(cell.reason) for cell in cells.values() if cell.value is None)
-            raise _Failed(
-                f"{with_value} of {total} questions have a value, with the default {expected}: "
-                f"{reasons.most_common(1)[0][0] if reasons else 'no reason is known'}"
-            )
+            most_frequent = max(reasons, key=reasons.__getitem__, default="no reason is known")
+            counts = f"{with_value} of {total} questions have a value, with the default {expected}"
+            raise _Failed(f"{counts}: {most_frequent}")
 
     def _reason_to_prune(self, settings: dict[str, Any], scores: Scores, steps: Mapping[int, float]) -> str:
         """Return why the pruning rule gives up a setting after a block of questions; "" if it goes on."""
