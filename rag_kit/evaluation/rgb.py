@@ -89,9 +89,11 @@ class AbilityMetric(Metric):
             return Cell.not_applicable(f"{self.figure} is no figure of {example.tags['ability']}")
         if output.answer is None:
             return Cell.error("the pipeline gave no answer")
-        ignored = " " if example.tags["language"] == "zh" else "\0"  # NUL is in no reply: nothing is ignored
-        reply = output.answer.replace(ignored, "")
-        is_decline = any(words.replace(ignored, "") in reply for words in self.declines)
+        texts = [output.answer, *self.declines]
+        if example.tags["language"] == "zh":  # blanks do not count
+            texts = [text.replace(" ", "") for text in texts]
+        reply, *declines = texts
+        is_decline = any(words in reply for words in declines)
         is_detected = any(words in reply for words in _ERROR_WORDS)
         if self.figure in ("rejection", "error_detection"):
             return Cell.ok(float(is_decline if self.figure == "rejection" else is_detected))
@@ -227,8 +229,7 @@ def _make_examples(folder: Any, abilities: Any, rates: Any, count: int, limit: i
     for kind, language, record in _read_questions(as_path(folder, "folder")):
         records.setdefault((kind, language), []).append(record)
     examples = []
-    for name, language in product(ABILITIES, ("en", "zh")):
-        ability = ABILITIES[name]
+    for (name, ability), language in product(ABILITIES.items(), ("en", "zh")):
         questions = records.get((ability.kind, language), []) if name in abilities else []
         for record, rate in product(questions[:limit], ability.noise_rates or rates):
             examples.append(_make_example(name, language, record, rate, count))
