@@ -207,10 +207,8 @@ class Sitting:
     async def _judge_winner(self) -> None:
         """Evaluate the best setting and the default one on the questions set aside, unless the default is the best."""
         total = len(self.parts["set_aside"])
-        if not total or not self.result.trials:
-            return
         default, winner = self.result.trials[0], self.result.best_trial  # the first trial is the default
-        if winner.number == default.number:
+        if not total or winner == default:
             return
         for trial in (default, winner):
             settings = dict(trial.settings)
