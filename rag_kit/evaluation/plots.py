@@ -123,6 +123,7 @@ def latency_against_quality(
     rows = [comparison.score(name, chosen) for name in comparison.pipelines]
     complete = [row for row in rows if row.mean is not None and row.p50_seconds is not None]
     left, right, top, bottom = 40, WIDTH - 12, 24, 220.0  # of the field with the points; the legend is below
+    marker_x, name_x = 46, 58  # in the legend
     drawing = _Drawing(bottom + 44 + _LEGEND_ROW * len(rows), language)
     slowest = max((row.p95_seconds or 0.0 for row in complete), default=0.0)
     across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1e-6), left, right)  # ticks need a range above 0
@@ -139,16 +140,16 @@ def latency_against_quality(
         drawing.line(*start, *end, "muted", stroke_dasharray="4 3")
     for number, row in enumerate(rows):  # its line of the legend, and its point
         legend_y = bottom + 48 + _LEGEND_ROW * number
-        drawing.marker(46, legend_y - _MIDDLE, number, hollow=row not in complete)
+        drawing.marker(marker_x, legend_y - _MIDDLE, number, hollow=row not in complete)
         if row not in complete:
-            drawing.say(58, legend_y, "svg_none_of", name=_fit_text(row.pipeline, 200))
+            drawing.say(name_x, legend_y, "svg_none_of", name=_fit_text(row.pipeline, 200))
             continue
         x, y = across(row.p50_seconds or 0), upright(row.mean or 0)
         drawing.line(x, y, across(row.p95_seconds or 0), y, _series(number))
         if row.low is not None and row.high is not None:
             drawing.line(x, upright(row.low), x, upright(row.high), _series(number))
         drawing.marker(x, y, number)
-        drawing.text(58, legend_y, _fit_text(row.pipeline, WIDTH - 64))
+        drawing.text(name_x, legend_y, _fit_text(row.pipeline, WIDTH - name_x - 6))
     return drawing.plot(f"{chosen}: {', '.join(comparison.pipelines)}")
 
 

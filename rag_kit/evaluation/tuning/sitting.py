@@ -121,6 +121,7 @@ class Sitting:
             for attempt in range(_MAX_PROPOSALS + 1):
                 is_last = attempt == _MAX_PROPOSALS
                 text = f"{self.seed}/{number}/{attempt}"  # so that a resumed search proposes the same
+                # NumPy takes seeds of 32 bits
                 seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
                 study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP_TRIALS)
                 if is_last and is_finite:  # TPE repeats itself: this sampler finds a setting that is left
