@@ -41,12 +41,13 @@ def cache_key(kind: str, *parts: Any) -> str:
 
 
 def identity_of(model: Any) -> str | None:
-    """Hash class, name, endpoint and settings of a model; ``None`` for anything else."""
+    """Hash class, name, endpoint and settings of a model; ``None`` for an object that is no model."""
     identity = model_identity(model)
     if identity is None:
         return None
     parts: list[Any] = [identity]
-    if isinstance(identity, Mapping) and identity.get("name") is None:  # then its plain fields identify it
+    if isinstance(identity, Mapping) and identity.get("name") is None:
+        # its fields instead, but no int, with which a scripted model may count its calls
         fields = {name: getattr(model, name, None) for name in getattr(type(model), "model_fields", {})}
         parts.append({name: value for name, value in fields.items() if isinstance(value, str | float)})
     return _hash(parts)
@@ -85,13 +86,15 @@ class JudgeCache:
         self._failed = False
 
     async def get(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Return the stored values of those keys that have one."""
-        return (await self._call_file("get", list(keys)) if self.file else None) or {}
+        """Return the stored values of those keys that have one; none if the file cannot be read."""
+        if self.file is None:
+            return {}
+        return await self._call_file("get", list(keys)) or {}
 
-    async def put(self, replies: Mapping[str, Any]) -> None:
+    async def put(self, values: Mapping[str, Any]) -> None:
         """Store values, which are plain JSON, by their keys."""
-        if self.file is not None and replies:
-            await self._call_file("put", dict(replies))
+        if self.file is not None and values:
+            await self._call_file("put", dict(values))
 
     @asynccontextmanager
     async def exclusive(self, key: str) -> AsyncIterator[None]:
@@ -123,7 +126,7 @@ class Vectors:
     def __init__(self, judge: Any, cache: JudgeCache) -> None:
         self._judge, self._cache = judge, cache
         self._model = sending_text(judge.embeddings)
-        # the name leaves port and path out, which here may be two models
+        # the model's name leaves out port and path, by which alone two models may differ
         self._name = f"{embedding_name(judge.embeddings)} {plain_endpoint(base_url(judge.embeddings))}"
         self.embedded = 0
 
@@ -139,18 +142,19 @@ class Vectors:
         keys = {text: cache_key("vector", self._name, text) for text in texts}
         cached = await self._cache.get(list(keys.values()))
         vectors = {text: cached[key] for text, key in keys.items() if _is_vector(cached.get(key))}
-        new = await self._embed_missing([text for text in keys if text not in vectors], keys)
+        new = await self._embed_and_store([text for text in keys if text not in vectors], keys)
         if len({len(vector) for vector in (*vectors.values(), *new.values())}) > 1:
-            new |= await self._embed_missing(list(vectors), keys)  # the cached ones are of another model
+            new |= await self._embed_and_store(list(vectors), keys)  # the cached ones are of another model
         vectors |= new
         return [vectors[text] for text in texts]
 
-    async def _embed_missing(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, list[float]]:
+    async def _embed_and_store(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, list[float]]:
         """Embed texts in batches, store the vectors under their ``keys``, and return them by text."""
         vectors: dict[str, list[float]] = {}
         for start in range(0, len(texts), _BATCH):
             batch = texts[start : start + _BATCH]
-            new = dict(zip(batch, _check_vectors(await self._embed_batch(batch), len(batch)), strict=True))
+            reply = await self._embed_batch(batch)
+            new = dict(zip(batch, _check_vectors(reply, len(batch)), strict=True))
             self.embedded += len(batch)
             await self._cache.put({keys[text]: vector for text, vector in new.items()})
             vectors |= new
@@ -183,16 +187,16 @@ def _check_vectors(reply: Any, count: int) -> list[list[float]]:
         vectors = []
     if len(vectors) != count or len(set(map(len, vectors))) > 1 or not all(map(_is_vector, vectors)):
         raise ModelOutputError(
-            f"the embedding model gave {reply!r:.80} for {count} texts: no list of as many vectors of one length, or "
-            "one that is empty, all zero or not finite; with such a vector there is no cosine"
+            f"the embedding model gave {reply!r:.80} for {count} texts; expected are {count} vectors of one length, "
+            "each finite and not all zero, since others have no cosine"
         )
     return vectors
 
 
 def _is_vector(value: Any) -> bool:
-    """Tell whether a vector has a cosine: its numbers are finite, the sum of their squares is neither 0 nor inf."""
-    numbers = value if isinstance(value, list) else []
-    return all(type(n) in (int, float) for n in numbers) and 0 < sum(n * n for n in numbers) < math.inf
+    """Tell whether a value is a vector with a cosine: a list of numbers whose sum of squares is neither 0 nor inf."""
+    are_numbers = isinstance(value, list) and all(type(number) in (int, float) for number in value)
+    return are_numbers and 0 < sum(number * number for number in value) < math.inf
 
 
 def _hash(parts: list[Any]) -> str:
