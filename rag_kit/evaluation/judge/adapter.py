@@ -40,7 +40,7 @@ def import_ragas() -> ModuleType:
 
 
 def is_ragas_metric(value: Any) -> bool:
-    """Tell whether something is an object, a class or a ``partial`` of Ragas's, without importing Ragas."""
+    """Tell whether something is a metric of Ragas's, its class or a ``partial`` of it, without importing Ragas."""
     metric = value.func if isinstance(value, partial) else value
     bases = inspect.getmro(metric if isinstance(metric, type) else type(metric))
     names = [f"{base.__module__}.{base.__name__}" for base in bases]
@@ -48,7 +48,7 @@ def is_ragas_metric(value: Any) -> bool:
 
 
 def ragas_class(name: str) -> Any:
-    """Return a class of Ragas's by its name."""
+    """Return a class of metrics of Ragas's by its name; raise `InvalidInputError` if there is none."""
     cls = getattr(import_ragas(), name, None)
     if not is_ragas_metric(cls):
         raise InvalidInputError(
@@ -79,9 +79,9 @@ class Calls:
         if self.failure is not None:
             raise self.failure
         fault = partial(self._check, self.inputs.get(prompt))
+        repeat = self._requests[prompt]  # 0 at the first time
         self._requests[prompt] += 1
         try:
-            repeat = self._requests[prompt] - 1
             reply = await self.judge.complete(prompt, schema, repeat=repeat, fault=fault)
         except RagKitError as error:
             self.failure = error
@@ -104,7 +104,7 @@ class ObservedPrompt:
         self._prompt, self._calls = prompt, calls
 
     def to_string(self, data: Any) -> str:
-        """The messages that Ragas sends."""
+        """Return the text that Ragas sends for an input, and remember the input by this text."""
         text: str = self._prompt.to_string(data)
         self._calls.inputs[text] = data
         return text
@@ -115,7 +115,8 @@ def ragas_llm(judge: Judge | Calls | None) -> Any:
 
     With ``None`` it serves an object that is handed to ``evaluate``, which puts its own judge in.
     """
-    return _adapter_class()(judge if judge is None or isinstance(judge, Calls) else Calls(judge))
+    calls = judge if judge is None or isinstance(judge, Calls) else Calls(judge)
+    return _adapter_class()(calls)
 
 
 @cache
@@ -182,7 +183,7 @@ async def _translate_examples(name: str, prompt: Any, judge: Judge) -> Any:
 
     count = len(get_all_strings(prompt.examples))
 
-    def fault(data: Any, reply: Any) -> str | None:
+    def count_fault(data: Any, reply: Any) -> str | None:
         if len(reply.statements) == count:
             return None
         return (
@@ -190,7 +191,7 @@ async def _translate_examples(name: str, prompt: Any, judge: Judge) -> Any:
             f"prompt {name!r} is sent"
         )
 
-    translated = await prompt.adapt("chinese", ragas_llm(Calls(judge, fault)))
+    translated = await prompt.adapt("chinese", ragas_llm(Calls(judge, count_fault)))
     translated.language = "chinese, translated by the judge"
     return translated
 
@@ -210,14 +211,14 @@ def chinese_prompt(prompt: Any) -> Any | None:
 
 
 def original_hash(prompt: Any) -> str:
-    """Hash a prompt's instruction and examples."""
-    examples = [[part.model_dump(mode="json") for part in pair] for pair in getattr(prompt, "examples", ())]
+    """Hash a prompt's instruction and examples, which are pairs of input and output."""
+    examples = [[side.model_dump(mode="json") for side in pair] for pair in getattr(prompt, "examples", ())]
     return _hash([getattr(prompt, "instruction", ""), examples])
 
 
 @cache
 def chinese_digest() -> str:
-    """Hash all files, for the record of what was sent."""
+    """Hash all prompts in Chinese of the kit, for the record of what was sent."""
     return _hash(_records())
 
 
@@ -230,14 +231,14 @@ def _records() -> list[Any]:
 
 
 @cache
-def _find_record(kind: str, original: str) -> dict[str, Any] | None:
-    """Return the translation of the prompt with this hash; warn if there is only one of another version of it."""
+def _find_record(class_name: str, original: str) -> dict[str, Any] | None:
+    """Return the translation of the prompt with the hash ``original``; warn if there is only one of another version."""
     for record in _records():
         if record["original"] == original:
             return dict(record)
-    if any(record["of"] == kind for record in _records()):
+    if any(record["of"] == class_name for record in _records()):
         message = "%s of this version of Ragas (%s) is not what its Chinese prompt was made of: the judge translates it"
-        _log.warning(message, kind, original)
+        _log.warning(message, class_name, original)
     return None
 
 

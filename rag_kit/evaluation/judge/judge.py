@@ -185,11 +185,12 @@ class Judge:
     async def _cached_reply(self, prompt: Any, values: Values, schema: Any, repeat: int, fault: Fault) -> Any:
         """Return the reply from the cache, else from the model; equal requests at one time are sent once."""
         if self._identity is None or self._cache.file is None:
-            return await self._right_reply(prompt, values, schema, fault)
-        metadata = prompt.metadata or {"name": "text"}
+            return await self._faultless_reply(prompt, values, schema, fault)
+        metadata = prompt.metadata or {"name": "text"}  # _VERBATIM is no prompt file, and has none
         prompt_id = [metadata.get(name) for name in ("name", "language", "hash")]
-        # a schema that is written into a prompt file is in the hash of that file
-        schema_text = target_of(schema, prompt_id[1] or "en").text if isinstance(schema, type) else None
+        schema_text = None  # a schema that is written into a prompt file is in the hash of that file
+        if isinstance(schema, type):
+            schema_text = target_of(schema, metadata.get("language") or "en").text
         key = cache_key("reply", self._identity, prompt_id, dict(values), schema_text, repeat)
         async with self._cache.exclusive(key):
             stored = await self._cache.get([key])
@@ -197,19 +198,19 @@ class Judge:
             if reply is not None and not fault(reply):
                 self._cached += 1
                 return reply
-            reply = await self._right_reply(prompt, values, schema, fault)
+            reply = await self._faultless_reply(prompt, values, schema, fault)
             record = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
             await self._cache.put({key: record})
             return reply
 
-    async def _right_reply(self, prompt: Any, values: Values, schema: Any, fault: Fault) -> Any:
-        """Return the model's reply; a wrong one is requested once more."""
-        wrong = None
+    async def _faultless_reply(self, prompt: Any, values: Values, schema: Any, fault: Fault) -> Any:
+        """Return the model's reply; if it has a fault, ask once more, and raise `ModelOutputError` for a second one."""
+        problem = None
         for _ in range(2):
             reply = await self._request_reply(prompt, values, schema)
-            if (wrong := fault(reply)) is None:
+            if (problem := fault(reply)) is None:
                 return reply
-        raise ModelOutputError(f"the judge was asked twice, and {wrong}")
+        raise ModelOutputError(f"the judge was asked twice, and {problem}")
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed texts, in order; each distinct text once, in batches.

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.outputs import Output
 
-_FENCED = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\s*\1\s*", re.DOTALL)  # "```sql\nSELECT 1\n```"
+#: Such as "```sql\nSELECT 1\n```".
+_FENCED = re.compile(r"\s*(?P<fence>`{3,}|~{3,})[^\n`]*\n(?P<code>.*?)\n?\s*(?P=fence)\s*", re.DOTALL)
 _SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")  # "3", "score 3", "score3_description"
 
 
@@ -31,7 +32,7 @@ def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, froz
 
 
 def read_column(name: str, example: Example, output: Output) -> Any:
-    """Return a column's value, or ``None``; an unknown column is read from the example's metadata."""
+    """Return a column's value, ``None`` for none; an unknown column is a key of the example's metadata."""
     if name not in _COLUMNS:
         return example.metadata.get(name)
     _, _, read = _COLUMNS[name]
@@ -45,8 +46,8 @@ def read_column(name: str, example: Example, output: Output) -> Any:
 
 def unfence(text: str) -> str:
     """Return the text inside a code fence; a text without one as it is."""
-    fenced = _FENCED.fullmatch(text) if text.lstrip()[:3] in ("```", "~~~") else None
-    return fenced[2] if fenced else text  # the first group is the fence
+    match = _FENCED.fullmatch(text)
+    return match["code"] if match else text
 
 
 def rubric(levels: Any) -> dict[str, str]:
@@ -95,7 +96,9 @@ def _ragas_messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     converted: list[Any] = []
     for message in messages:
         calls = _ragas_tool_calls(message.get("tool_calls") or [])
-        role = str(message.get("type") or message.get("role")).replace("MessageChunk", "").lower()
+        role = str(message.get("type") or message.get("role"))
+        role = role.replace("MessageChunk", "").lower()  # "AIMessageChunk" is "ai", streamed
+        # LangChain refuses a message of a tool without an id
         chat = convert_to_messages([{"role": role, "content": message.get("content"), "tool_call_id": ""}])[0]
         content = str(chat.text)
         if chat.type == "ai":
@@ -108,7 +111,7 @@ def _ragas_messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _ragas_tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Turn dicts with ``name`` and ``args``, or in OpenAI's form, into Ragas's tool calls."""
+    """Turn dicts ``{"name", "args"}``, or OpenAI's ``{"function": {"name", "arguments"}}``, into Ragas's tool calls."""
     from ragas.messages import ToolCall
 
     converted = []
@@ -138,30 +141,32 @@ def _check_topics(topics: Any) -> list[str]:
 
 #: Column -> the attribute of a `Metric` that it belongs to, the fields that it needs there, and how it is read.
 _COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
-    "user_input": ("output_needs", "", lambda one, output: one.conversation),
-    "question": ("output_needs", "", lambda one, output: one.question),
-    "messages": ("output_needs", "messages", lambda one, output: _ragas_messages(output.messages)),
-    "response": ("output_needs", "answer", lambda one, output: renumber(output.answer, {}, output.contexts)),
-    "response_code": ("output_needs", "answer", lambda one, output: unfence(output.answer)),
-    "retrieved_contexts": ("output_needs", "passages", lambda one, output: output.contexts),
-    "reference": ("example_needs", "reference", lambda one, output: one.reference),
-    "reference_code": ("example_needs", "reference", lambda one, output: unfence(one.reference)),
+    "user_input": ("output_needs", "", lambda example, output: example.conversation),
+    "question": ("output_needs", "", lambda example, output: example.question),
+    "messages": ("output_needs", "messages", lambda example, output: _ragas_messages(output.messages)),
+    "response": ("output_needs", "answer", lambda example, output: renumber(output.answer, {}, output.contexts)),
+    "response_code": ("output_needs", "answer", lambda example, output: unfence(output.answer)),
+    "retrieved_contexts": ("output_needs", "passages", lambda example, output: output.contexts),
+    "reference": ("example_needs", "reference", lambda example, output: example.reference),
+    "reference_code": ("example_needs", "reference", lambda example, output: unfence(example.reference)),
     "reference_contexts": (
-        "example_needs", "reference_contexts", lambda one, output: list(one.reference_contexts) or None
+        "example_needs", "reference_contexts", lambda example, output: list(example.reference_contexts) or None
     ),
     "goal": (
         "example_any", "reference metadata.reference_goal",
-        lambda one, output: one.metadata.get("reference_goal", one.reference),
+        lambda example, output: example.metadata.get("reference_goal", example.reference),
     ),
-    "reference_table": ("example_any", "reference metadata.reference_table", lambda one, output: _reference_table(one)),
+    "reference_table": (
+        "example_any", "reference metadata.reference_table", lambda example, output: _reference_table(example)
+    ),
     "reference_tool_calls": (
         "example_needs", "metadata.reference_tool_calls",
-        lambda one, output: _ragas_tool_calls(one.metadata["reference_tool_calls"]),
+        lambda example, output: _ragas_tool_calls(example.metadata["reference_tool_calls"]),
     ),
     "reference_topics": (
         "example_needs", "metadata.reference_topics",
-        lambda one, output: _check_topics(one.metadata["reference_topics"]),
+        lambda example, output: _check_topics(example.metadata["reference_topics"]),
     ),
-    "rubrics": ("example_needs", "metadata.rubrics", lambda one, output: rubric(one.metadata["rubrics"])),
-    "schema": ("example_needs", "metadata.schema", lambda one, output: one.metadata.get("schema")),
+    "rubrics": ("example_needs", "metadata.rubrics", lambda example, output: rubric(example.metadata["rubrics"])),
+    "schema": ("example_needs", "metadata.schema", lambda example, output: example.metadata.get("schema")),
 }  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 
 from rag_kit.evaluation.cells import Cell, Stage
 
-_BINARY = ("verdict", "attributed", "noncommittal")
+_BINARY = ("verdict", "attributed", "noncommittal")  # fields of a reply that hold 0 or 1
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,21 @@ class RagasRow:
         is_judged = self.llm and self.stage in ("retrieval", "generation")
         if not is_judged or values.get("retrieved_contexts", True):
             return self.guard(values)
-        why = "no passage was retrieved"
         if not self.higher_is_better:
-            return Cell.undefined(f"{why}, so none can mislead")
-        return Cell.ok(0.0, why)
+            return Cell.undefined("no passage was retrieved, so none can mislead")
+        return Cell.ok(0.0, "no passage was retrieved")
 
     def remark(self, values: Mapping[str, Any]) -> str:
         """Return a warning that Ragas's value is off for texts of other letters than ASCII; "" for others."""
-        foreign = self.foreign and any(sign.isalnum() and not sign.isascii() for sign in values["reference"])
-        return f"Ragas's words are those between blanks; see {self.foreign}" if foreign else ""
+        if not self.foreign or not any(sign.isalnum() and not sign.isascii() for sign in values["reference"]):
+            return ""
+        return f"Ragas's words are those between blanks; see {self.foreign}"
 
 
 def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None:
-    """Say why Ragas cannot compute with a reply to a prompt with that input; ``None`` if it can.
+    """Say why Ragas cannot compute with a reply to a prompt with the input ``data``; ``None`` if it can.
+
+    ``scores`` are those that a reply with a ``score`` may give; empty: any.
 
     Example:
         >>> from types import SimpleNamespace as Fields
@@ -70,29 +72,38 @@ def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None
         >>> reply_fault(None, Fields(verdict=2))
         'it gave the verdict 2; allowed are 0, 1'
     """
-    for request, names, description in _LISTS:
-        requested: Any = getattr(data, request, None)
-        received: list[Any] = [getattr(reply, name, None) for name in names]
-        if isinstance(requested, list) and all(isinstance(items, list) for items in received):
-            expected, count = len(requested), sum(map(len, received))
-            # a statement of an answer may be in two lists; none may be left out
-            if count < expected or (count > expected and request != "answer"):
-                return f"it gave {count} {description.format(expected)}"
-    items = [item for value in vars(reply).values() if isinstance(value, list) for item in value]
+    if fault := _count_fault(data, reply):
+        return fault
     ratings = (0, 2, 4) if hasattr(data, "reference_answer") else (0, 1, 2)  # (0, 2, 4): answer accuracy
-    checks = [(part, name, (0, 1, "0", "1")) for part in (reply, *items) for name in _BINARY]
-    for part, name, allowed in (*checks, (reply, "rating", ratings), (reply, "score", scores)):
-        value = getattr(part, name, None)
+    items = [item for value in vars(reply).values() if isinstance(value, list) for item in value]
+    verdicts = [(holder, name, (0, 1, "0", "1")) for holder in (reply, *items) for name in _BINARY]
+    for holder, name, allowed in (*verdicts, (reply, "rating", ratings), (reply, "score", scores)):
+        value = getattr(holder, name, None)
         if allowed and value is not None and value not in allowed:
             choices = ", ".join(dict.fromkeys(map(str, allowed)))
             return f"it gave the {name} {value!r:.40}; allowed are {choices}"
-    if not str(getattr(reply, "question", "?")).strip() and not getattr(reply, "noncommittal", 1):
+    # answer relevancy asks for the question that an answer answers; an evasive one may answer none
+    is_guess = hasattr(reply, "question") and hasattr(reply, "noncommittal")
+    if is_guess and not str(reply.question).strip() and not reply.noncommittal:
         return "it gave an empty question"
     return None
 
 
+def _count_fault(data: Any, reply: Any) -> str | None:
+    """Say which list of a reply is too short or too long for the input; ``None`` if none is."""
+    for asked_name, names, description in _EQUALLY_LONG:
+        asked: Any = getattr(data, asked_name, None)
+        received: list[Any] = [getattr(reply, name, None) for name in names]
+        if isinstance(asked, list) and all(isinstance(items, list) for items in received):
+            count = sum(map(len, received))
+            may_repeat = asked_name == "answer"  # TP and FP may both hold a statement; none may be left out
+            if count < len(asked) or (count > len(asked) and not may_repeat):
+                return f"it gave {count} {description.format(len(asked))}"
+    return None
+
+
 #: List in a prompt's input -> lists in the reply that must have as many items together, and their description.
-_LISTS = (
+_EQUALLY_LONG = (
     ("statements", ("statements",), "verdicts for {} statements"),
     ("topics", ("classifications",), "classifications of {} topics"),
     ("questions", ("answers",), "answers to {} questions"),
@@ -112,8 +123,8 @@ def no_value(replies: Sequence[Any]) -> str | None:
             if getattr(reply, name, None) == []:
                 return f"the judge found no {name}, so there is nothing to judge"
     refused = [bool(reply.refused_to_answer) for reply in replies if hasattr(reply, "refused_to_answer")]
-    is_allowed = [allowed for reply in replies for allowed in getattr(reply, "classifications", ())]
-    if refused and is_allowed and all(refused) and not any(is_allowed):
+    on_topic = [is_allowed for reply in replies for is_allowed in getattr(reply, "classifications", ())]
+    if refused and on_topic and all(refused) and not any(on_topic):
         return "no topic that came up is allowed, and none was answered"
     return None
 
@@ -138,6 +149,7 @@ def _check_tables(arguments: Mapping[str, Any]) -> Cell | None:
     return None if expected & answered else Cell.undefined("the tables have no column in common")
 
 
+# columns that several rows need
 _ASKED = ("user_input", "response")
 _ANSWER = (*_ASKED, "retrieved_contexts")
 _GOLD = ("user_input", "reference", "retrieved_contexts")
