@@ -140,8 +140,9 @@ def benchmark(
     check_target(out_file)
     check_target(rows_file)
     data = dataset if isinstance(dataset, EvaluationSet) else load_dataset(dataset)
-    judged = qrels(data)
-    queries = [data[query] for query in judged][:limit]
+    grades_by_query = qrels(data)
+    queries = [data[query] for query in grades_by_query][:limit]
+    judged = {example.id: grades_by_query[example.id] for example in queries}
     if not queries:
         raise InvalidInputError(f"no query of {data.name!r} has a relevant document; nothing can be scored")
     missing: dict[str, list[str]] = {}
@@ -154,23 +155,26 @@ def benchmark(
     report = progress or (lambda what, done, total: None)  # nobody wants to see it
     parts = Parts(documents, depth, embeddings, vectors, report)
     spans = _make_span_metric(data, queries)
-    ids = {passage.id for passage in data.corpus or ()}
+    corpus_ids = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     with keep_query_vectors() as kept:
         for name, source in sources.items():
             start = time.perf_counter()
             pipeline = parts.build(name, source)
-            built = round(time.perf_counter() - start, 3)
-            run = run_pipeline(pipeline, queries, ids, depth=depth, spans=spans, kept=kept, progress=report)
-            scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
+            build_seconds = round(time.perf_counter() - start, 3)
+            run = run_pipeline(
+                pipeline, queries, corpus_ids, depth=depth, spans=spans, kept=kept, progress=report
+            )
+            scores = retrieval_metrics(run.rankings, judged)
             values = {query: dict(row) for query, row in scores.per_query.items()}
             for query, share in run.span_hits.items():
                 values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
-            notes = [describe_missing(missing)] if missing else []
+            gold_notes = [describe_missing(missing)] if missing else []
             entries.append({
-                "pipeline": name, **_metric_means(values, resamples), **_run_figures(run), "build_seconds": built,
-                "settings": dict(pipeline.settings), "notes": [*notes, *_run_notes(run, len(documents))],
+                "pipeline": name, **_metric_means(values, resamples), **_run_figures(run),
+                "build_seconds": build_seconds, "settings": dict(pipeline.settings),
+                "notes": [*gold_notes, *_run_notes(run, len(documents))],
             })  # fmt: skip
             for query, row in values.items():
                 timing = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
@@ -178,8 +182,8 @@ def benchmark(
     result = {
         "dataset": data.name, "pipelines": entries,
         "counts": {
-            "documents": len(ids), "passages": len(documents), "queries": len(data),
-            "queries_without_relevant_documents": len(data) - len(judged), "queries_scored": len(queries),
+            "documents": len(corpus_ids), "passages": len(documents), "queries": len(data),
+            "queries_without_relevant_documents": len(data) - len(grades_by_query), "queries_scored": len(queries),
             "queries_with_gold_span": sum(1 for example in queries if example.spans) if spans else 0,
         },
         "settings": {
@@ -198,19 +202,19 @@ def benchmark(
 
 
 def _make_span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall | None:
-    """Return the metric of gold spans; ``None`` if fewer than half of the answered questions have spans.
+    """Return the recall of gold spans; ``None`` if fewer have spans than half of the questions with accepted answers.
 
     The mean over a small part of the questions would speak for that part alone.
     """
-    with_spans = sum(1 for example in data if example.spans)
-    answered = sum(1 for example in data if example.answers)
-    if 2 * with_spans < answered or not any(example.spans for example in queries):
+    with_spans = sum(bool(example.spans) for example in data)
+    with_answers = sum(bool(example.answers) for example in data)
+    if 2 * with_spans < with_answers or not any(example.spans for example in queries):
         return None
     return SpanRecall(_SPAN_BUDGET, documents={passage.id: passage.text for passage in data.corpus or ()})
 
 
 def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
-    """Return mean and interval of every metric, over the queries that have a value of it."""
+    """Return mean and interval of every metric from query -> metric -> value, over the queries that have a value."""
     columns: dict[str, list[float]] = {}
     for row in values.values():
         for metric, value in row.items():
@@ -224,31 +228,28 @@ def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> 
 
 
 def _run_figures(run: PipelineRun) -> dict[str, Any]:
-    """Return times, numbers of passages, and the share of queries for which each fused retriever found some."""
-    count, times = len(run.returned), list(run.seconds.values())
-    p50, p95 = latency_percentiles(times)
+    """Return times, numbers of passages, and the share of queries for which each arm found some."""
+    count, seconds = len(run.returned), list(run.seconds.values())
+    p50, p95 = latency_percentiles(seconds)
     mean = round(sum(run.returned.values()) / count, 2)
     return {
-        "p50_ms": round(1000 * (p50 or 0.0), 3),
+        "p50_ms": round(1000 * (p50 or 0.0), 3),  # ``or``: for mypy, there is a query
         "p95_ms": round(1000 * (p95 or 0.0), 3),
-        "queries_per_second": round(count / max(sum(times), 1e-9), 1),
+        "queries_per_second": round(count / max(sum(seconds), 1e-9), 1),  # a clock may stand still
         "passages_returned": {"mean": mean, "max": max(run.returned.values())},
         "arms": {arm: round(run.arms[arm] / count, 6) for arm in sorted(run.arms)},
     }
 
 
 def _run_notes(run: PipelineRun, passages: int) -> list[str]:
-    """Return warnings for a reader of the table, such as that rankings end before rank 10."""
+    """Return warnings for a reader of the table, such as that rankings end before rank 10 of ``passages``."""
     notes = []
-    max_passages = max(run.returned.values())
-    if max_passages < min(10, passages):
-        notes.append(
-            f"returned at most {max_passages} passages a query: metrics at a greater rank count only those"
-        )
+    most = max(run.returned.values())
+    if most < min(10, passages):
+        notes.append(f"returned at most {most} passages a query: metrics at a greater rank count only those")
     if run.degraded:
-        notes.append(
-            f"{run.degraded} of {len(run.returned)} queries were answered without a part that failed"
-        )
+        count = len(run.returned)
+        notes.append(f"{run.degraded} of {count} queries were answered without a part that failed")
     if run.foreign:
         notes.append(f"{run.foreign} passages belong to no document of the data set and were not counted")
     return notes

@@ -26,7 +26,7 @@ _MEASURES = {
     "hit_rate": "Success", "map": "AP", "mrr": "RR", "ndcg": "nDCG", "precision": "P", "recall": "R"
 }  # fmt: skip
 _NEEDS_CUTOFF = ("hit_rate", "precision", "recall")
-_PATTERN = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,5}))?")  # "ndcg@10" -> "ndcg", "10"; "map" -> "map", None
+_NAME = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,5}))?")  # "ndcg@10" -> "ndcg", "10"; "map" -> "map", None
 _MAX_MISSED = 20  # ids in the details of a cell
 
 
@@ -71,27 +71,27 @@ def retrieval_metrics(
     require_ir_measures()
     import ir_measures
 
-    names: dict[Any, str] = {}  # measure of ir-measures -> name of the metric
+    names: dict[Any, str] = {}  # measure of ir-measures -> name of the metric: nDCG@10 -> "ndcg@10"
     for name in metrics:
         base, cutoff = _split_name(name)
         measure = getattr(ir_measures, _MEASURES[base])
         names[measure @ int(cutoff) if cutoff else measure] = name
-    for label, table, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
-        if not isinstance(table, Mapping) or not all(isinstance(item, inner) for item in table.values()):
+    for label, table, value_type in (("run", run, Iterable), ("qrels", qrels, Mapping)):
+        if not isinstance(table, Mapping) or not all(isinstance(item, value_type) for item in table.values()):
             raise InvalidInputError(
                 f"{label} is {table!r:.80}; give query -> ids, best first (run), and query -> id -> grade (qrels)"
             )
     judged = {query: dict(grades) for query, grades in qrels.items() if max(grades.values(), default=0) > 0}
     if not judged:
         raise InvalidInputError("no query has a relevant document; give qrels with a grade above 0")
+    # trec_eval sorts by score and breaks ties by id, so the rank itself, negated, is the score
     scored: dict[str, dict[str, float]] = {}
     for query in judged:
-        # trec_eval sorts by score and breaks ties by id, so the score must be the rank itself
         distinct = dict.fromkeys(run.get(query, ()))
         scored[query] = {document: -float(rank) for rank, document in enumerate(distinct)}
     rows = {query: dict.fromkeys(names.values(), 0.0) for query in judged}
-    for cell in ir_measures.iter_calc(list(names), judged, scored) if names else ():
-        rows[cell.query_id][names[cell.measure]] = float(cell.value)
+    for result in ir_measures.iter_calc(list(names), judged, scored) if names else ():
+        rows[result.query_id][names[result.measure]] = float(result.value)
     return RetrievalScores(tuple(names.values()), rows)
 
 
@@ -109,7 +109,7 @@ def require_ir_measures() -> None:
 
 def _split_name(name: Any) -> tuple[str, str | None]:
     """Split ``ndcg@10`` into name and rank (``None`` if there is no rank); refuse an unknown metric."""
-    match = _PATTERN.fullmatch(name) if isinstance(name, str) else None
+    match = _NAME.fullmatch(name) if isinstance(name, str) else None
     base, rank = (match[1], match[2]) if match else ("", None)
     if base not in _MEASURES or (base in _NEEDS_CUTOFF and not rank):
         raise InvalidInputError(
@@ -138,7 +138,7 @@ class RankingMetric(Metric):
         self.name = name
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Return the metric's value for one question; not applicable if nothing is known to be relevant."""
+        """Return the metric's value for one question; not applicable if no id is relevant."""
         relevant = [key for key, grade in example.relevant.items() if grade > 0]
         if not relevant:
             return Cell.not_applicable("the example has no relevant id with a grade above 0")
@@ -172,20 +172,18 @@ def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str
         >>> ranked_ids(found, {"a"}), ranked_ids(found, {"x#2"})
         (['x', 'a'], ['x#1', 'x#2', 'a#7'])
     """
-    # the metadata by which some passage's document is judged: its other documents are ranked by these, too
+    # the keys of metadata by which some passage's document is judged; documents without a judgement are named by them
     fields = []
     for field in DOCUMENT_IDS:
         values = {str(other.metadata.get(field) or "") for other in passages if other.id not in judged}
         if not values.isdisjoint(judged):
             fields.append(field)
-    ranking: dict[str, None] = {}
+    ranking: dict[str, None] = {}  # an ordered set
     for passage in passages:
         candidates = [key for key in passage.ids if key in judged]
         if not candidates:
-            documents = [str(passage.metadata[field]) for field in fields if passage.metadata.get(field)]
-            candidates = [*documents, passage.id][:1]  # its document's id, else its own
-        for key in candidates:
-            if key not in ranking:
-                ranking[key] = None
-                break
+            document_ids = (str(passage.metadata[field]) for field in fields if passage.metadata.get(field))
+            candidates = [next(document_ids, passage.id)]
+        if untaken := [key for key in candidates if key not in ranking]:
+            ranking[untaken[0]] = None
     return list(ranking)

@@ -67,10 +67,11 @@ class Parts:
     progress: Progress = lambda what, done, total: None
 
     def build(self, name: str, source: object | None = None) -> Pipeline:
-        """Make a pipeline: a built-in one by its name, or one of the user's (``source``, or ``module:object``)."""
+        """Make a pipeline: of ``source`` if it is given, else the built-in one or ``module:object`` of that name."""
         if source is not None or name not in RECIPES:
             return Pipeline(name, self._as_retriever(name, load_object(name) if source is None else source))
-        recipe, settings = RECIPES[name], dict[str, Any]()
+        recipe = RECIPES[name]
+        settings: dict[str, Any] = {}
         if "bm25" in recipe.arms:
             analyzer: Any = getattr(self.index.analyzer, "settings", dict)()  # {} of a plain function
             scoring = {key: getattr(self.index, key) for key in ("k1", "b", "variant")}
@@ -235,10 +236,10 @@ def run_pipeline(
         _ask_pipeline(pipeline, example, depth)
     run, kept = PipelineRun(), kept or QueryVectors()
     for number, example in enumerate(examples, start=1):
-        start, saved = time.perf_counter(), kept.saved_seconds
+        start, saved_before = time.perf_counter(), kept.saved_seconds
         documents = _ask_pipeline(pipeline, example, depth)
-        # kept.saved_seconds grows by the seconds that embedding this query took for an earlier pipeline: they are added
-        run.seconds[example.id] = time.perf_counter() - start + kept.saved_seconds - saved
+        # a vector kept from an earlier pipeline saves the seconds that it took: they are charged here, too
+        run.seconds[example.id] = time.perf_counter() - start + (kept.saved_seconds - saved_before)
         _record_answer(run, example, documents, corpus_ids, spans)
         progress(pipeline.name, number, len(examples))
     _check_run(pipeline, run, len(examples))
@@ -259,7 +260,7 @@ def _ask_pipeline(pipeline: Pipeline, example: Example, depth: int) -> list[Docu
 def _record_answer(
     run: PipelineRun, example: Example, documents: Sequence[Document], corpus_ids: Collection[str], spans: Any
 ) -> None:
-    """Add the passages found for one query to the run: ranking, arms, degradations, share of gold spans found."""
+    """Add the passages returned for one query to the run: ranking, arms, degradation, share of gold spans in them."""
     ids = [str(document.metadata.get(CORPUS_ID, document.id)) for document in documents]
     stages: set[str] = set()
     notes: set[str] = set()
@@ -270,7 +271,7 @@ def _record_answer(
     run.returned[example.id] = len(documents)
     run.foreign += sum(doc_id not in corpus_ids for doc_id in ids)
     run.arms.update(name for name in stages if not name.startswith("fusion"))  # what was fused, not how
-    run.degraded += any(note.startswith("degraded") for note in notes)
+    run.degraded += any(note.startswith("degraded") for note in notes)  # as retrievers begin such a note
     if spans is not None and example.spans:
         pairs = zip(ids, documents, strict=True)
         passages = [Passage(doc_id, doc.page_content, doc.metadata) for doc_id, doc in pairs]
