@@ -43,18 +43,18 @@ def report_payload(
     metric_names = list(dict.fromkeys(name for run in runs for name in run.metrics))
     heads: Heads = {}  # filled in with the passages of the questions
     pipelines, outcomes, diagnosed = [], [], []
-    findings: list[dict[str, Any]] = []  # for each pipeline: id of a question -> its cause and notes
+    causes: list[dict[str, Any]] = []  # for each pipeline: id of a question -> its cause and notes
     for number, (name, run) in enumerate(results.items()):
         failed = sum(row.output.error is not None for row in run.rows)
         about = {"name": cleaned(name), "failed": failed, **costs(run), "manifest": plain(run.manifest)}
         pipelines.append(about)
-        metric = first_metric(run)  # which says which answers are right
+        metric = first_metric(run)  # by which an answer is right or wrong
         outcomes.append({"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)})
-        findings.append({})
+        causes.append({})
         if name in diagnosis:
             diagnosed.append(_describe_diagnosis(number, diagnosis[name]))
-        for row in diagnosis[name].rows if name in diagnosis else ():
-            findings[-1][row.id] = {"cause": row.case, "notes": [*row.unknown, *row.hints]}
+            for row in diagnosis[name].rows:
+                causes[-1][row.id] = {"cause": row.case, "notes": [*row.unknown, *row.hints]}
     metrics = _describe_metrics(runs, metric_names)
     gold_notes = [f"{name}: {note}" for name, run in results.items() for note in run.notes]
     data = {
@@ -65,19 +65,19 @@ def report_payload(
         "metrics": metrics,
         "outcomes": outcomes,
         "answer": plain(_short_answer(pipelines, metrics, comparison, diagnosed)),
-        "questions": questions(runs, metric_names, findings, heads),
+        "questions": questions(runs, metric_names, causes, heads),
         "passages": list(heads),
         "comparison": plain(_describe_comparison(comparison, gold_notes)) if comparison else None,
         "diagnosis": plain(diagnosed) or None,
         "cases": plain(_describe_cases(diagnosis)),
         "notes": [masked(note) for note in [*notes, *gold_notes]],
     }
-    of_cases = dict(_find_sentences(data["cases"], is_spoken=True))
+    of_cases = dict(_find_sentences(data["cases"], is_spoken=True))  # whose texts are all the kit's
     return data | {"chinese": {**of_cases, **dict(_find_sentences(data))}}
 
 
 def _find_sentences(value: Any, *, is_spoken: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield English and Chinese of each sentence of the kit among the reasons and notes in the page's data."""
+    """Yield (English, Chinese) of each sentence of the kit, found below the keys `_SPOKEN` (then ``is_spoken``)."""
     if isinstance(value, str):
         if is_spoken and (chinese := in_chinese(value)) != value:
             yield value, chinese
@@ -95,7 +95,7 @@ def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Jso
     asked = {row.example.id for run in runs for row in run.rows}
     total = max(len(asked), *(run.examples for run in runs))
     for run, by_name in zip(runs, summaries, strict=True):
-        for summary in by_name.values():
+        for summary in by_name.values():  # the questions that only other runs have are missing, too
             summary |= {"total": total, "missing": summary["missing"] + total - run.examples}
     described = [entry for run in runs for entry in run.manifest.get("metrics") or ()]
     entries = {entry.get("name"): entry for entry in described if isinstance(entry, Mapping)}
@@ -103,7 +103,7 @@ def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Jso
     for name in names:
         scored_runs = [run for run in runs if name in run.metrics]
         entry = entries.get(name, {})
-        low, high = plain([entry.get("low"), entry.get("high")])  # None where a scale has no end
+        low, high = plain([entry.get("low"), entry.get("high")])  # None for infinity
         values = [value for run in scored_runs for value in run.values(name).values()]
         reasons = [why_empty(run, name) for run in runs]
         records.append({
@@ -122,8 +122,8 @@ def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Jso
 
 def _find_partial(summaries: Sequence[Json | None]) -> list[bool]:
     """Tell of each run whether far fewer questions were asked and scored than of the widest one."""
-    done = [each["total"] - each["errors"] - each["missing"] if each else 0 for each in summaries]
-    return [count < _WIDE * max(done) for count in done]
+    counts = [one["total"] - one["errors"] - one["missing"] if one else 0 for one in summaries]
+    return [count < _WIDE * max(counts) for count in counts]
 
 
 def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any]) -> dict[str, int]:
@@ -153,9 +153,10 @@ def _describe_comparison(comparison: Comparison, gold_notes: Sequence[str]) -> J
     record = comparison.to_json()
     record["notes"] = [note for note in record["notes"] if note not in gold_notes]
     keys = ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
-    parts = ("n", "threshold", "only", "nobody", "union", "best_single", "greedy")
-    together = {name: {key: item[key] for key in parts} for name, item in record["complementarity"].items()}
-    return {**{key: record[key] for key in keys}, "complementarity": together}
+    complementarity_keys = ("n", "threshold", "only", "nobody", "union", "best_single", "greedy")
+    by_metric = record["complementarity"].items()
+    complementarity = {metric: {key: item[key] for key in complementarity_keys} for metric, item in by_metric}
+    return {**{key: record[key] for key in keys}, "complementarity": complementarity}
 
 
 def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> Json:
@@ -180,7 +181,7 @@ def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> Json:
 
 
 def _choose_metric(metrics: Sequence[Json]) -> int | None:
-    """Return the position of the main metric: of those with most means, the first of ``PREFERRED``."""
+    """Return the position of the main metric: of those of which most pipelines have a mean, the first ``PREFERRED``."""
     counts = [len(_means_of(metric)) for metric in metrics]
     usable = [number for number, count in enumerate(counts) if count and count == max(counts)]
     by_preference = [*PREFERRED, *(metric["name"] for metric in metrics)]
@@ -189,8 +190,8 @@ def _choose_metric(metrics: Sequence[Json]) -> int | None:
 
 def _means_of(metric: Json) -> dict[int, float]:
     """Map the positions of pipelines to their means of a metric; those without a mean are left out."""
-    summaries = enumerate(metric["summary"])
-    return {number: one["mean"] for number, one in summaries if one and one["mean"] is not None}
+    summaries = [(number, summary) for number, summary in enumerate(metric["summary"]) if summary]
+    return {number: summary["mean"] for number, summary in summaries if summary["mean"] is not None}
 
 
 def _short_answer(
@@ -208,21 +209,17 @@ def _short_answer(
     if (main := _choose_metric(metrics)) is None:
         return answer
     metric, names = metrics[main], [pipeline["name"] for pipeline in pipelines]
-    means = _means_of(metric)
-    partial = {n for n in means if metric["partial"][n]}
-    # positions, best first
-    order = sorted(means, key=lambda n: (n in partial, -means[n] if metric["higher"] else means[n]))
+    means, is_partial = _means_of(metric), metric["partial"]
+    # positions of pipelines, the best mean first
+    order = sorted(means, key=lambda n: (is_partial[n], -means[n] if metric["higher"] else means[n]))
 
     def tests_against(best: int) -> dict[int, Json | None]:
-        others = [n for n in order if n != best]
-        ranked = {
-            n: _find_test(names[best], names[n], metric, comparison) for n in others if n not in partial
-        }
-        return ranked | {n: None for n in others if n in partial}
+        found = {n: _find_test(names[best], names[n], metric, comparison) for n in order if n != best}
+        return {n: None if is_partial[n] else test for n, test in found.items()}
 
     best = order[0]
     for other, test in tests_against(best).items():
-        if test and test["better"] == names[other]:  # better on the questions that both have a value for
+        if test and test["better"] == names[other]:  # by the questions for which both have a value
             best = other
             break
     tests = [{"pipeline": n, "test": test} for n, test in tests_against(best).items()]
@@ -231,11 +228,11 @@ def _short_answer(
 
 
 def _find_test(best: str, other: str, metric: Json, comparison: Comparison | None) -> Json | None:
-    """Return the test of the best pipeline against another; a positive difference means that the best is better."""
+    """Return the test of ``best`` against ``other``; a positive difference means that ``best`` is better."""
     for pair in comparison.pairs if comparison else ():
         first, second = cleaned(pair.pipeline), cleaned(pair.other)
         is_pair = cleaned(pair.metric) == metric["name"] and {first, second} == {best, other}
-        if is_pair and pair.difference is not None:
+        if is_pair and pair.difference is not None:  # its difference is that of the first to the second
             sign = 1 if (first == best) == metric["higher"] else -1
             ends = [sign * end for end in (pair.low, pair.high) if end is not None]
             better = None if pair.better is None else cleaned(pair.better)

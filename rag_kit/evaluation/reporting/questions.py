@@ -39,8 +39,9 @@ def questions(
     """
     rows_by_id = [{row.example.id: row for row in run.rows} for run in results]
     examples: dict[str, Example] = {}
-    for row in (row for run in results for row in run.rows):
-        examples.setdefault(row.example.id, row.example)
+    for run in results:
+        for row in run.rows:
+            examples.setdefault(row.example.id, row.example)
     has_turns = any(example.history for example in examples.values())
     described = []
     for key, example in examples.items():
@@ -48,7 +49,7 @@ def questions(
             _row_json(rows[key], metrics, causes.get(key), heads) if key in rows else None
             for rows, causes in zip(rows_by_id, diagnosed, strict=True)
         ]
-        described.append({**_example_json(example, has_turns), "runs": runs})
+        described.append({**_example_json(example, with_turn=has_turns), "runs": runs})
     return described
 
 
@@ -77,11 +78,13 @@ def plain(value: Any, text: Callable[[str], str] = masked) -> Any:
     return clean(to_plain(value), 0)
 
 
-def _example_json(example: Example, has_turns: bool) -> dict[str, Any]:
-    """Make the page's data of an example; in a set with conversations also its turn, as a tag."""
+def _example_json(example: Example, *, with_turn: bool) -> dict[str, Any]:
+    """Make the page's data of an example; ``with_turn`` adds its turn in a conversation as a tag."""
     fields = ("id", "question", "reference", "answers", "relevant", "answerable", "history", "tags")
     record = {key: plain(getattr(example, key), cleaned) for key in fields}
-    return record | {"tags": {**({"turn": str(example.turn)} if has_turns else {}), **record["tags"]}}
+    if with_turn:
+        record["tags"] = {"turn": str(example.turn), **record["tags"]}
+    return record
 
 
 def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def write_report(
     check_target(target)
     if title is not None and not isinstance(title, str):
         raise InvalidInputError(f"title is {title!r:.80}; give a text, or None")
-    start = None if language == "auto" else check_language(language)
+    start_language = None if language == "auto" else check_language(language)
     if target.exists() and not overwrite and not _is_report(target):
         raise InvalidInputError(f"{str(target)!r} is a file and no report; name another one, or move it away")
     if isinstance(results, Comparison):
@@ -88,9 +88,10 @@ def write_report(
     notes: list[str] = []
     shown_comparison = _get_comparison(named_results, comparison, notes)
     data = report_payload(named_results, shown_comparison, _get_diagnoses(named_results, diagnosis), notes)
-    asked = (row.example.question for run in named_results.values() for row in run.rows)
-    start = start or (shown_comparison.language if shown_comparison else main_language(asked))
-    data |= {"title": None if title is None else cleaned(title), "language": start}
+    if start_language is None:
+        asked = (row.example.question for run in named_results.values() for row in run.rows)
+        start_language = shown_comparison.language if shown_comparison else main_language(asked)
+    data |= {"title": None if title is None else cleaned(title), "language": start_language}
     text = page(data, _draw_plots(shown_comparison, data))
     write_file(target, lambda file: file.write(text.encode("utf-8")))
     return target
@@ -117,11 +118,13 @@ def _get_comparison(results: Mapping[str, Results], comparison: Any, notes: list
         return None
 
 
-def _get_diagnoses(results: Mapping[str, Results], value: Any) -> dict[str, Diagnosis]:
-    """Map pipelines to the given diagnoses, or to new ones (``None``), or to nothing (``False``)."""
-    if value is None or value is False:
-        return diagnose_all(results) if value is None else {}
-    diagnoses = dict(value) if isinstance(value, Mapping) else {getattr(value, "name", ""): value}
+def _get_diagnoses(results: Mapping[str, Results], given: Any) -> dict[str, Diagnosis]:
+    """Return pipeline -> diagnosis: the given ones, new ones for ``None``, none for ``False``."""
+    if given is None:
+        return diagnose_all(results)
+    if given is False:
+        return {}
+    diagnoses = dict(given) if isinstance(given, Mapping) else {getattr(given, "name", ""): given}
     for name, item in diagnoses.items():
         if not isinstance(item, Diagnosis) or name not in results:
             raise InvalidInputError(
@@ -133,10 +136,10 @@ def _get_diagnoses(results: Mapping[str, Results], value: Any) -> dict[str, Diag
 
 def _draw_plots(comparison: Comparison | None, data: Mapping[str, Any]) -> dict[str, str]:
     """Draw the plots as SVG in both languages, by kind; none without a comparison or a main metric."""
-    number = data["answer"]["metric"]
-    if comparison is None or number is None:
+    main = data["answer"]["metric"]  # a position
+    if comparison is None or main is None:
         return {}
-    name = data["metrics"][number]["name"]
+    name = data["metrics"][main]["name"]
     metric = name if name in comparison.metrics else None
     return {
         "scores": plots.scores_with_intervals(comparison, language="both").svg,
@@ -193,7 +196,7 @@ def _read_asset(name: str) -> str:
 
 
 def _section_html(name: str, plots: Mapping[str, str], language: str) -> str:
-    """Make a section of the page; the script fills it later, only plots are in it from the start."""
+    """Make a section of the page; the page's script fills it, but for the plots."""
     lead = f'<p class="lead" data-text="{name}_lead"></p>' if _SECTIONS[name] else ""
     figures = [_figure_html(kind, svg, language) for kind, svg in plots.items() if name == "plots"]
     return (
