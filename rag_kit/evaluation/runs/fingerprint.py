@@ -29,7 +29,7 @@ _MAX_OBJECTS = 8000
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _CHANGEABLE = (list, set, dict)
 _ITEMS = (*_CHANGEABLE, tuple, frozenset)
-_TEXTS = (Enum, PurePath, Decimal, date, timedelta)  # what a text says all of
+_TEXTS = (Enum, PurePath, Decimal, date, timedelta)  # described by their text alone
 #: Fields of LangChain objects that do not change their results.
 _IGNORED_FIELDS = frozenset(
     {"callbacks", "callback_manager", "tags", "metadata", "verbose", "cache", "name", "http_client",
@@ -66,12 +66,12 @@ def pipeline_hash(pipeline: Any) -> str:
 def unseen_variables(pipeline: Any) -> list[str]:
     """Return name and type of each variable with items that a pipeline's functions read and its hash does not see."""
     functions = [part for part in _parts_in(pipeline) if inspect.isfunction(part) and is_own(part)]
-    read = [item for function in functions for item in _outer_values(function)]
-    seen = (*_PLAIN, tuple, frozenset, type)
-    unseen = [item for item in read if not isinstance(item[1], seen) and not _is_part(item[1])]
-    return sorted(
-        {f"{name} ({type(item).__qualname__})" for name, item in unseen if hasattr(item, "__len__")}
-    )
+    hashed = (*_PLAIN, tuple, frozenset, type)
+    unseen: set[str] = set()
+    for name, value in (pair for function in functions for pair in _outer_values(function)):
+        if hasattr(value, "__len__") and not isinstance(value, hashed) and not _is_part(value):
+            unseen.add(f"{name} ({type(value).__qualname__})")
+    return sorted(unseen)
 
 
 def retrievers_in(value: Any) -> Iterator[Any]:
@@ -80,11 +80,11 @@ def retrievers_in(value: Any) -> Iterator[Any]:
 
 
 def is_all_known(value: Any) -> bool:
-    """Tell whether all functions and Runnables, but models, are of known packages; others could search anywhere."""
+    """Tell whether a pipeline's functions and Runnables are of known packages, but for models: others could search."""
     for part in _parts_in(value):
-        owner = part if inspect.isroutine(part) else type(part)
+        code = part if inspect.isroutine(part) else type(part)
         can_search = inspect.isroutine(part) or isinstance(part, Runnable)
-        if can_search and not isinstance(part, BaseLanguageModel) and not _is_known(owner):
+        if can_search and not isinstance(part, BaseLanguageModel) and not _is_known(code):
             return False
     return True
 
@@ -96,7 +96,7 @@ def _is_known(value: Any) -> bool:
 
 def _parts_in(value: Any) -> Iterator[Any]:
     """Yield a pipeline and all its parts at any depth, but nothing from inside retrievers and stores."""
-    seen: dict[int, Any] = {}  # by id; it keeps each part alive, so that no other one gets its id
+    seen: dict[int, Any] = {}  # id -> part, which stays alive, so that no other one gets its id
     waiting = [value]
     while waiting and len(seen) < _MAX_OBJECTS:
         part = waiting.pop()
@@ -113,10 +113,13 @@ def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
     """Describe a value as plain JSON; ``seen`` maps ids of the objects described so far to their number and object."""
     if isinstance(value, _PLAIN):
         return repr(value) if isinstance(value, (float, bytes)) else value
-    if isinstance(value, (*_TEXTS, types.ModuleType)) or (isinstance(value, type) and not is_own(value)):
-        return value.__name__ if isinstance(value, types.ModuleType) else str(value)
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    if isinstance(value, _TEXTS) or (isinstance(value, type) and not is_own(value)):
+        return str(value)
     if id(value) in seen:
-        return ["seen", seen[id(value)][0]]
+        number, _ = seen[id(value)]
+        return ["seen", number]
     if depth > _MAX_DEPTH or len(seen) >= _MAX_OBJECTS:
         return type(value).__qualname__
     seen[id(value)] = len(seen), value  # the object stays alive, so that no other one gets its id
@@ -151,18 +154,21 @@ def _parts_of(value: Any) -> Any:
 
 
 def _code_of(cls: type) -> list[list[Any]]:
-    """Return name and value of the functions and plain data of a class, and of one's own classes that it extends."""
+    """Return name and value of the functions and plain data of a class, and of one's own classes that it extends.
+
+    Attributes that its methods assign are left out: they may count there.
+    """
     bases = [base for base in cls.__mro__ if is_own(base) or (base is cls and not _is_known(base))]
-    found = []
+    members = []
     for name, item in (pair for base in bases for pair in sorted(vars(base).items())):
-        # of a static or class method, or a property, the function
+        # the function in a static or class method, or in a property
         item = getattr(item, "__func__", getattr(item, "fget", item))
         if inspect.isfunction(item) or (isinstance(item, _PLAIN) and not name.startswith("__")):
-            found.append([name, item])
-    functions = [item for _, item in found if inspect.isfunction(item)]
-    steps = [step for function in functions for step in dis.get_instructions(function)]
-    counted = {step.argval for step in steps if step.opname == "STORE_ATTR"}  # what the methods count
-    return [[name, item] for name, item in found if inspect.isfunction(item) or name not in counted]
+            members.append([name, item])
+    functions = [item for _, item in members if inspect.isfunction(item)]
+    instructions = [each for function in functions for each in dis.get_instructions(function)]
+    assigned = {each.argval for each in instructions if each.opname == "STORE_ATTR"}
+    return [[name, item] for name, item in members if inspect.isfunction(item) or name not in assigned]
 
 
 def is_own(value: Any) -> bool:
@@ -176,7 +182,7 @@ def is_own(value: Any) -> bool:
 def _outer_values(function: types.FunctionType) -> list[list[Any]]:
     """Return name and value of what a function reads of its closure and, if it is one's own, of its module.
 
-    What it assigns to is what it counts, and is left out.
+    What it assigns to is left out: it may count there. Of a module, the attributes that it reads stand in its place.
     """
     outer = dict(function.__globals__) if is_own(function) else {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -184,18 +190,19 @@ def _outer_values(function: types.FunctionType) -> list[list[Any]]:
         with suppress(ValueError):  # the cell is still empty
             outer[name] = cell.cell_contents
     codes = [function.__code__]
-    for code in codes:  # also that of functions and comprehensions in it
+    for code in codes:  # which grows on the way by the code of functions and comprehensions in it
         codes += [item for item in code.co_consts if isinstance(item, types.CodeType)]
-    steps = [step for code in codes for step in dis.get_instructions(code)]
-    names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    written = {step.argval for step in steps if step.opname in ("STORE_GLOBAL", "STORE_DEREF")}
-    names = names.union(function.__code__.co_freevars) & set(outer) - written
+    instructions = [each for code in codes for each in dis.get_instructions(code)]
+    read = {each.argval for each in instructions if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    assigned = {each.argval for each in instructions if each.opname in ("STORE_GLOBAL", "STORE_DEREF")}
+    names = read.union(function.__code__.co_freevars) & set(outer) - assigned
     values = []
     for name in sorted(names):
         value = outer[name]
-        if isinstance(value, types.ModuleType):  # what is read of it, if it is one's own
-            attributes = {str(step.argval) for step in steps} & set(vars(value) if is_own(value) else ())
-            values += [[f"{name}.{attribute}", vars(value)[attribute]] for attribute in sorted(attributes)]
+        if isinstance(value, types.ModuleType):  # nothing of a module that is not one's own
+            present = vars(value) if is_own(value) else {}
+            attributes = sorted({str(each.argval) for each in instructions} & set(present))
+            values += [[f"{name}.{attribute}", present[attribute]] for attribute in attributes]
         else:
             values.append([name, value])
     return values
@@ -212,15 +219,13 @@ def _settings_of(value: Any) -> dict[str, Any]:
         return {name: _without_results(getattr(value, name, None)) for name in names}
     if cls.__module__.startswith(("langgraph", "langchain")):
         return {name: item for name in _PART_ATTRIBUTES if (item := getattr(value, name, None))}
-    try:
+    arguments: set[str] = set()
+    with suppress(TypeError, ValueError):  # a class without a signature
         arguments = set(inspect.signature(cls).parameters)
-    except (TypeError, ValueError):
-        arguments = set()
     settings = {}
     for name, item in sorted(getattr(value, "__dict__", {}).items()):
-        if _is_part(item) or (
-            name.lstrip("_") in arguments and isinstance(item, (*_PLAIN, tuple, frozenset))
-        ):
+        is_argument = name.lstrip("_") in arguments
+        if _is_part(item) or (is_argument and isinstance(item, (*_PLAIN, tuple, frozenset))):
             settings[name] = item
     return settings
 
@@ -229,7 +234,9 @@ def _without_results(value: Any) -> Any:
     """Return only the pipelines and functions in a list, set or mapping: the rest may be what a function collects."""
     if isinstance(value, dict):
         return {name: item for name, item in value.items() if _is_part(item)}
-    return [item for item in value if _is_part(item)] if isinstance(value, _CHANGEABLE) else value
+    if isinstance(value, _CHANGEABLE):
+        return [item for item in value if _is_part(item)]
+    return value
 
 
 def _is_part(value: Any) -> bool:
