@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,33 +71,40 @@ class _Rehearsal(Judge):
     async def _request_reply(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
         """Count what the request would take, and return a made-up reply."""
         text = "\n".join(str(message.content) for message in prompt.format_messages(**values))
-        form = None if schema is None else target_of(schema)
+        target = None if schema is None else target_of(schema)
         made_up: Any = _MADE_UP_TEXT
-        if form is not None:
-            made_up = _make_up(form.json_schema, form.json_schema, _input_of(text))
-        sizes = 1, estimate_tokens(text + (form.text if form else "")), estimate_tokens(json.dumps(made_up))
-        self.counts = [count + size for count, size in zip(self.counts, sizes, strict=True)]
-        return made_up if form is None else form.accept(made_up)
+        if target is not None:
+            made_up = _make_up(target.json_schema, target.json_schema, _input_of(text))
+            text += target.text
+        took = 1, estimate_tokens(text), estimate_tokens(json.dumps(made_up))
+        self.counts = [count + more for count, more in zip(self.counts, took, strict=True)]
+        return made_up if target is None else target.accept(made_up)
 
     async def embed(self, texts: Any) -> list[list[float]]:
         return [[1.0] for _ in texts]
 
 
 def _input_of(prompt: str) -> dict[str, Any]:
-    """Return the input that a prompt of Ragas's gives to the judge as JSON; an empty dict for other prompts."""
+    """Return the input that a prompt of Ragas's gives to the judge as JSON; an empty dict for other prompts.
+
+    Example:
+        >>> _input_of('Judge them. input: {"statements": ["a", "b"]} Output:')
+        {'statements': ['a', 'b']}
+    """
     for begin, end in (("input: ", "Output:"), ("Statements to translate:", "")):
         if begin in prompt:  # the input stands between these two headings
             text = prompt.rpartition(begin)[2]
-            try:
+            with suppress(ValueError):  # it is no JSON
                 data = json.loads(text.rpartition(end)[0] if end else text)
-            except ValueError:
-                continue
-            return data if isinstance(data, dict) else {"statements": data}
+                return data if isinstance(data, dict) else {"statements": data}
     return {}
 
 
 def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Make up a value for a schema; a list is as long as the list in ``data``, or as its last text has sentences."""
+    """Make up a value for a schema within ``root``, in reply to the input ``data``.
+
+    A list is as long as the first list of the input, else as its last text has sentences, else of two items.
+    """
     if "$ref" in schema:  # such as "#/$defs/Verdict"
         return _make_up(root["$defs"][schema["$ref"].rpartition("/")[2]], root, data)
     if "enum" in schema:
@@ -108,14 +116,15 @@ def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[s
         return {name: _make_up(part, root, data) for name, part in schema.get("properties", {}).items()}
     if kind != "array":
         return {"string": _MADE_UP_TEXT, "boolean": True}.get(str(kind), 1)  # 1 for a number
-    lists = [item for item in data.values() if isinstance(item, list)]
-    texts = [item for item in data.values() if isinstance(item, str)]
-    if lists and schema.get("items", {}).get("type") == "string":
+    item_schema = schema.get("items", {})
+    lists = [value for value in data.values() if isinstance(value, list)]
+    texts = [value for value in data.values() if isinstance(value, str)]
+    if lists and item_schema.get("type") == "string":
         return [str(item) for item in lists[0]]  # such as translations, which are about as long
     size = 2
     if lists or texts:
         size = len(lists[0]) if lists else len(sentences(texts[-1]))
-    return [_make_up(schema.get("items", {}), root, data)] * size
+    return [_make_up(item_schema, root, data)] * size
 
 
 async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
@@ -140,8 +149,8 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
         unscored = [row for row in run.rows if metric.name not in row.cells]
         sample = [row for row in unscored if row.output.error is None][-SAMPLE:]
         if metric.needs_judge and sample:
-            number = len(unscored) + len(job.examples) - len(run.rows)  # answered or not
-            parts[metric.name] = await _estimate_metric(metric, sample, number, job)
+            count = len(unscored) + len(job.examples) - len(run.rows)  # with those not answered yet
+            parts[metric.name] = await _estimate_metric(metric, sample, count, job)
     total: dict[str, Any] = {"questions": len(job.examples)}
     for name in ("calls", "input_tokens", "output_tokens", "money"):
         counts = [part[name] for part in parts.values()]
@@ -155,34 +164,34 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
     )  # fmt: skip
 
 
-def _estimate_pipeline(rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
-    """Estimate calls, tokens and money of the pipeline for ``number`` questions, from the rows of a few."""
+def _estimate_pipeline(rows: list[Row], questions: int, job: RunSubject) -> dict[str, Any]:
+    """Estimate calls, tokens and money of the pipeline for a number of questions, from the rows of a few."""
     counts_by_model = [counts for row in rows for counts in row.usage.get(PIPELINE, {}).values()]
-    factor = number / max(1, len(rows))
+    factor = questions / max(1, len(rows))
     input_tokens = sum(counts.get("input_tokens", 0) for counts in counts_by_model)
     output_tokens = sum(counts.get("output_tokens", 0) for counts in counts_by_model)
     if not counts_by_model:
         input_tokens = sum(row.output.tokens for row in rows)  # which of them are output is not known
     costs = [cost(job.prices, row.usage.get(PIPELINE, {}), row.output) for row in rows]
     return {
-        "questions": number, "calls": round(factor * sum(row.output.calls for row in rows)),
+        "questions": questions, "calls": round(factor * sum(row.output.calls for row in rows)),
         "input_tokens": round(factor * input_tokens), "output_tokens": round(factor * output_tokens),
         "money": None if not job.prices or None in costs else factor * sum(filter(None, costs)),
     }  # fmt: skip
 
 
-async def _estimate_metric(metric: Any, rows: list[Row], number: int, job: RunSubject) -> dict[str, Any]:
-    """Estimate what a metric takes for ``number`` questions, from a few; calls made only once are counted once."""
+async def _estimate_metric(metric: Any, rows: list[Row], questions: int, job: RunSubject) -> dict[str, Any]:
+    """Estimate what a metric takes for a number of questions, from a few; calls made only once are counted once."""
     judge = _Rehearsal(job.judge)  # type: ignore[arg-type]  # called only with one
     counts_by_row = []  # the first row twice: the first time, a metric may also ask for translations of its prompts
     for row in [rows[0], *rows]:
         judge.counts = [0, 0, 0]
         await metric.measure(row.example, row.output, judge)
         counts_by_row.append(judge.counts)
-    first, *repeated = counts_by_row  # each: calls, tokens sent, tokens received
-    once = [max(0, count - again) for count, again in zip(first, repeated[0], strict=True)]
-    means = [sum(column) / len(repeated) for column in zip(*repeated, strict=True)]
-    calls, sent, received = (round(extra + number * mean) for extra, mean in zip(once, means, strict=True))
+    first, *usual = counts_by_row  # each: calls, tokens sent, tokens received
+    once = [max(0, count - again) for count, again in zip(first, usual[0], strict=True)]
+    means = [sum(column) / len(usual) for column in zip(*usual, strict=True)]
+    calls, sent, received = (round(extra + questions * mean) for extra, mean in zip(once, means, strict=True))
     tokens = {"input_tokens": sent, "output_tokens": received}
     money = cost(job.prices, {judge.name: tokens}, None)
-    return {"questions": number, "calls": calls, **tokens, "money": money}
+    return {"questions": questions, "calls": calls, **tokens, "money": money}
