@@ -145,7 +145,7 @@ async def aevaluate(
         examples = take_examples(questions)
         corpus = getattr(questions, "corpus", None)
         own_name = name or _pipeline_name(runner)
-        ask, gets_history = _make_ask(runner, make_input)
+        ask, gets_turns = _make_ask(runner, make_input)
         missing, ambiguous = look_for_gold(runner, examples, corpus, max_missing_gold)
         about = {
             "dataset": {
@@ -154,7 +154,7 @@ async def aevaluate(
             },
             "missing_gold": missing,
             "ambiguous_gold": ambiguous,
-            "without_history": 0 if gets_history else sum(bool(example.history) for example in examples),
+            "without_history": 0 if gets_turns else sum(bool(example.history) for example in examples),
         }
         hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
         job = RunSubject(
@@ -253,30 +253,32 @@ def _make_ask(pipeline: Any, make_input: MakeInput | None) -> tuple[Ask, bool]:
     fields = _input_fields(pipeline)
     make = make_input or partial(_default_input, fields)
     takes_messages = "messages" in fields and not fields & set(_QUESTION_FIELDS)
-    has_turns = make_input is not None or takes_messages or bool(fields & set(_HISTORY_FIELDS))
+    gets_turns = make_input is not None or takes_messages or bool(fields & set(_HISTORY_FIELDS))
     if _is_graph(pipeline):
-        return partial(_ask_graph, pipeline, make, has_turns), True
+        return partial(_ask_graph, pipeline, make, gets_turns), True
     if _is_only_sync(pipeline):
-        return lambda example: run_in_thread(pipeline.invoke, make(example), _run_config(example)), has_turns
-    return lambda example: acall_runnable(pipeline, make(example), _run_config(example)), has_turns
+        return lambda example: run_in_thread(pipeline.invoke, make(example), _run_config(example)), gets_turns
+    return lambda example: acall_runnable(pipeline, make(example), _run_config(example)), gets_turns
 
 
-async def _ask_graph(graph: Any, make: MakeInput, has_turns: bool, example: Example) -> Any:
+async def _ask_graph(graph: Any, make: MakeInput, input_has_turns: bool, example: Example) -> Any:
     """Run a graph on an example; earlier turns go into its state before, unless its input has them."""
     # each example is a conversation of its own, also when the same one is asked again
     config: Any = {**_run_config(example), "configurable": {"thread_id": f"evaluate-{uuid4().hex}"}}
     output_keys = None
-    if isinstance(names := getattr(graph, "output_channels", None), list):  # reports show the query, too
+    if isinstance(names := getattr(graph, "output_channels", None), list):
+        # reports show what was searched for, too
         output_keys = list(dict.fromkeys([*names, *_SEARCH_FIELDS & set(graph.channels)]))
-    if example.history and not has_turns:  # graphs of this kit take earlier turns from their state
+    if example.history and not input_has_turns:  # graphs of this kit take earlier turns from their state
         from langgraph.checkpoint.memory import InMemorySaver
 
         if "history" not in graph.channels:
             raise InvalidInputError("the example has a history, and the graph takes none; give make_input")
         graph = graph.copy({"checkpointer": InMemorySaver()})
         turns = [{"question": turn["question"], "answer": turn["answer"]} for turn in example.history]
-        first = next(name for name in graph.nodes if name != "__start__")
-        await graph.aupdate_state(config, {"history": turns}, as_node=first)
+        # LangGraph writes a state as if a node had returned it
+        first_node = next(name for name in graph.nodes if name != "__start__")
+        await graph.aupdate_state(config, {"history": turns}, as_node=first_node)
     return await acall_runnable(graph, make(example), config, output_keys=output_keys)
 
 
@@ -289,6 +291,7 @@ def _input_fields(runnable: Any) -> set[str]:
         with suppress(Exception):  # a schema is a hint; many Runnables cannot give one
             schema = runnable.get_input_jsonschema()
     fields = set(schema.get("properties", ())) if schema.get("type") == "object" else set()
+    # with several fields and none of these names it is not known which one takes the question
     if fields & {"messages", *_QUESTION_FIELDS} or len(fields) == 1:
         return fields
     return {"question"} if _is_graph(runnable) else set()
@@ -306,6 +309,7 @@ def _default_input(fields: set[str], example: Example) -> Any:
         return {"messages": [*messages, ("user", example.question)]}
     turns = {"history": [dict(turn) for turn in example.history], "chat_history": messages}
     history = {field: turns[field] for field in _HISTORY_FIELDS if field in fields}
+    # without a usual name there is but one field
     return {question_field or min(fields): example.question, **history}
 
 

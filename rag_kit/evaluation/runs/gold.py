@@ -45,11 +45,12 @@ def look_for_gold(
         sources = [corpus]
     if max_missing is None or sources is None:
         return {}, {}
-    missing = check_gold(examples, sources, max_missing if is_sure else 1)
+    missing = check_gold(examples, sources, max_missing if is_sure else 1)  # 1: all may be missing
     ambiguous = _find_ambiguous(examples, sources)
-    for note in (describe_missing(missing) if missing else "", describe_ambiguous(ambiguous)):
-        if note:
-            _log.warning("%s", note)
+    if missing:
+        _log.warning("%s", describe_missing(missing))
+    if ambiguous:
+        _log.warning("%s", describe_ambiguous(ambiguous))
     return missing, ambiguous
 
 
@@ -70,7 +71,7 @@ def searched_documents(pipeline: Any) -> list[Any] | None:
 
 
 def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
-    """Return the indexes and document lists that a retriever, or one inside, searches; ``None`` if one is unknown."""
+    """Return the indexes and document lists that a retriever and those inside search; ``None`` if one is unknown."""
     if isinstance(value, (BM25Index, DocumentIndex)):
         return [value]
     if isinstance(value, (list, tuple)):
@@ -87,12 +88,16 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
 
 
 def _find_ambiguous(examples: Sequence[Example], sources: Sequence[Any]) -> dict[str, list[str]]:
-    """Map gold names without a folder that several files of a source have to these files."""
+    """Map gold names without a folder to the files of a source that have it, if several do.
+
+    The files are named from the first folder on in which they differ: ``a/x/f.md`` and ``a/y/f.md`` as ``x/f.md``,
+    ``y/f.md``.
+    """
     names = {
         key for example in examples for key, grade in example.relevant.items() if grade > 0 and "/" not in key
     }
     ambiguous: dict[str, list[str]] = {}
-    for source in sources if names else ():  # each writes the path of a file in its own way
+    for source in sources if names else ():  # one by one, since each writes the path of a file in its own way
         if isinstance(source, DocumentIndex):
             paths = source.sources()
         else:
@@ -101,16 +106,16 @@ def _find_ambiguous(examples: Sequence[Example], sources: Sequence[Any]) -> dict
         for path in paths:
             files.setdefault(path.rpartition("/")[2], set()).add(path)
         for name in names & files.keys():
-            parts = [path.split("/") for path in sorted(files[name])]
-            while len(parts) > 1 and len({folder for folder, *_ in parts}) == 1:  # that all of them are in
-                parts = [inner for _, *inner in parts]
-            if len(parts) > 1:
-                ambiguous[name] = ["/".join(path) for path in parts]
+            paths_of_name = [path.split("/") for path in sorted(files[name])]
+            if len(paths_of_name) > 1:
+                while len({folder for folder, *_ in paths_of_name}) == 1:  # a folder that all are in
+                    paths_of_name = [inner for _, *inner in paths_of_name]
+                ambiguous[name] = ["/".join(path) for path in paths_of_name]
     return ambiguous
 
 
 def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[MissingGold, int, int]:
-    """Return missing ids and spans with the ids of their examples, their number, and the number of all."""
+    """Return missing ids and spans with the ids of their examples, how many these are, and the number of all gold."""
     id_users: MissingGold = {}  # gold id -> ids of its examples
     span_users: dict[SpanKey, list[str]] = {}
     for example in examples:
@@ -130,7 +135,7 @@ def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[
             missing_ids.difference_update(passage.ids)
             if any(document in ids for document, _ in missing_edges):
                 text = before + squeeze(passage.text)
-                before = text[-2 * _EDGE :]
+                before = text[-2 * _EDGE :]  # more than enough for the part of an edge
                 _remove_present(missing_edges, ids, text)
             if not missing_ids and not missing_edges:
                 break
@@ -155,7 +160,7 @@ def _read_passages(source: Any, missing_ids: set[str], *, whole: bool) -> Iterat
 
 
 def _remove_present(missing_edges: dict[SpanKey, set[str]], ids: set[str], text: str) -> None:
-    """Remove beginnings and ends of spans of documents ``ids`` that the text holds, and spans that have none left."""
+    """Remove the edges that the text holds from the spans of its documents ``ids``, and spans that have none left."""
     for (document, span_text), edges in list(missing_edges.items()):
         if document in ids:
             edges -= {edge for edge in edges if edge in text}

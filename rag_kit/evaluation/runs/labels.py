@@ -43,8 +43,7 @@ class Labels:
             value = record.get("value", math.nan)
             is_verdict = value is None or (isinstance(value, int | float) and abs(value) <= _MAX_VALUE)
             if not (metric and example_id and key and is_verdict):
-                last_number, _ = lines[-1]
-                if number == last_number:  # cut off by a kill
+                if (number, line) == lines[-1]:  # cut off by a kill
                     continue
                 raise InvalidInputError(
                     f"{LABELS}:{number} in {str(folder)!r} is damaged; take the line out, and label that cell again"
@@ -53,7 +52,7 @@ class Labels:
                 labels.verdicts.setdefault(metric, {})[example_id] = value
             else:
                 labels.outdated += 1
-        labels._stored[folder.resolve()] = {name: dict(given) for name, given in labels.verdicts.items()}
+        labels._stored[folder.resolve()] = {name: dict(values) for name, values in labels.verdicts.items()}
         return labels
 
     def save(self, folder: Path, rows: Sequence[Row]) -> None:
@@ -62,7 +61,7 @@ class Labels:
         Verdicts that another process wrote meanwhile stay; its lock is waited for.
         """
         ids, known = {row.example.id for row in rows}, self._stored.setdefault(folder.resolve(), {})
-        new = [(name, key, value) for name, key, value in _changed(self.verdicts, known) if key in ids]
+        new = [(metric, key, value) for metric, key, value in _changed(self.verdicts, known) if key in ids]
         if not new:
             return
         with AppendLog(folder / LABELS, wait=_WAIT) as log:
@@ -93,9 +92,10 @@ class Labels:
 
 
 def _changed(verdicts: Verdicts, stored: Verdicts) -> list[tuple[str, str, float | None]]:
-    """Return (metric, example, value) of the verdicts that are not stored, or with another value."""
-    flat = [(metric, key, value) for metric, given in verdicts.items() for key, value in given.items()]
-    return [(name, key, value) for name, key, value in flat if stored.get(name, {}).get(key, "none") != value]
+    """Return (metric, id of the example, value) of the verdicts that are not stored, or with another value."""
+    flat = [(metric, key, value) for metric, values in verdicts.items() for key, value in values.items()]
+    absent = object()  # None is a verdict
+    return [(name, key, value) for name, key, value in flat if stored.get(name, {}).get(key, absent) != value]
 
 
 def labelled_line(

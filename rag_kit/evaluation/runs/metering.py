@@ -91,8 +91,8 @@ class UsageRecorder(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Count a request that was answered, and the tokens that the reply says it took, if it says so."""
-        generations = response.generations[0] if response.generations else []
-        message = getattr(generations[0], "message", None) if generations else None
+        replies = response.generations[0] if response.generations else []  # to the only prompt
+        message = getattr(replies[0], "message", None) if replies else None
         tokens = getattr(message, "usage_metadata", None) or {}
         model = str(getattr(message, "response_metadata", {}).get("model_name") or "unknown")
         with self._lock:
@@ -123,9 +123,9 @@ def recording() -> Iterator[UsageRecorder]:
 
 
 class RunBudget(Budget):
-    """The caps of a run; a refusal is noted for the work that it stopped.
+    """The caps of a run, which notes a refusal in the recorder of the output or cell that it hit.
 
-    Graphs go on with less when a call is refused; what they answer then is no result of theirs.
+    A graph whose call is refused may still answer, with less; that answer must not be taken for a result.
     """
 
     def check_call(self) -> None:

@@ -102,16 +102,16 @@ class Results(SpokenResult):
     @property
     def complete(self) -> bool:
         """Whether every example has a cell of every metric."""
-        whole = len(self.rows) == self.examples
-        return whole and all(metric in row.cells for row in self.rows for metric in self.metrics)
+        has_all_rows = len(self.rows) == self.examples
+        return has_all_rows and all(metric in row.cells for row in self.rows for metric in self.metrics)
 
     @property
     def notes(self) -> list[str]:
         """Notes on gold that is not in the documents, or was never retrieved, and on turns that were left out."""
-        missing, alone = self.manifest.get("missing_gold"), self.manifest.get("without_history")
+        missing, count = self.manifest.get("missing_gold"), self.manifest.get("without_history")
         notes = [describe_missing(missing) if missing else "", unmatched_gold(self)]
         notes.append(describe_ambiguous(self.manifest.get("ambiguous_gold") or {}))
-        notes.append(f"{alone} {_WITHOUT_HISTORY}" if alone else "")
+        notes.append(f"{count} {_WITHOUT_HISTORY}" if count else "")
         if self.manifest.get("status") == "complete" and len(self) < self.examples:
             notes.append(
                 f"Only {len(self)} of {self.examples} rows of a complete run are there: rows.jsonl was cut."
@@ -305,8 +305,8 @@ def why_empty(results: Results, name: str) -> str | None:
 
 
 def describe_missing(missing: MissingGold, total: int | None = None, count: int | None = None) -> str:
-    """Describe missing gold (id or span -> its questions): ``count`` ids and spans of ``total``."""
-    items = [f"{key} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})" for key, ids in missing.items()]
+    """Describe missing gold (id or span -> its questions): ``count`` (default: all) of ``total`` ids and spans."""
+    items = [_with_first_three(key, ids) for key, ids in missing.items()]
     if len(items) > _MAX_NAMED:
         items[_MAX_NAMED:] = [f"and {len(items) - _MAX_NAMED} more"]
     of_total = "" if total is None else f" of {total}"
@@ -318,12 +318,15 @@ def describe_missing(missing: MissingGold, total: int | None = None, count: int 
 
 def describe_ambiguous(files: Mapping[str, Sequence[str]]) -> str:
     """Describe gold names that several files have (name -> files); "" if there are none."""
-    items = [
-        f"{name} ({', '.join(paths[:3])}{', ...' if len(paths) > 3 else ''})" for name, paths in files.items()
-    ]
-    named = ", ".join(items[:_MAX_NAMED])
-    how = "each of them counts as found. Name the folder too"
-    return f"Gold names that several files have: {named}; {how}." if items else ""
+    if not files:
+        return ""
+    names = ", ".join([_with_first_three(name, paths) for name, paths in files.items()][:_MAX_NAMED])
+    return f"Gold names that several files have: {names}; each of them counts as found. Name the folder too."
+
+
+def _with_first_three(name: str, texts: Sequence[str]) -> str:
+    """Write ``name (a, b, c, ...)``."""
+    return f"{name} ({', '.join(texts[:3])}{', ...' if len(texts) > 3 else ''})"
 
 
 def unmatched_gold(results: Results) -> str:
@@ -377,11 +380,10 @@ def assert_quality(
         QualityError: If one does not; the message has a line for each.
         InvalidInputError: If a metric is not in the results, or an argument is not allowed.
     """
-    numbers: list[Any] = [None]  # None is refused below
-    if isinstance(thresholds, Mapping) and thresholds:
-        numbers = [min_coverage, *thresholds.values()]
+    has_thresholds = isinstance(thresholds, Mapping) and bool(thresholds)
+    numbers: list[Any] = [min_coverage, *(thresholds.values() if has_thresholds else ())]
     are_finite = all(type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers)
-    is_valid = isinstance(results, Results) and are_finite and 0 <= min_coverage <= 1
+    is_valid = isinstance(results, Results) and has_thresholds and are_finite and 0 <= min_coverage <= 1
     if not is_valid or rule not in ("mean", "low"):
         raise InvalidInputError(
             f"results is a {type(results).__name__}, thresholds {thresholds!r:.80}, rule {rule!r:.80} and min_coverage "

@@ -84,7 +84,9 @@ class Row:
         """Return the log's line for a part of the row: the output (``"pipeline"``) or the cell of a metric."""
         value = self.output if part == PIPELINE else self.cells[part]
         record = {"key": self.keys[part], "id": self.example.id, "part": part, "value": value.to_json()}
-        return record | ({"usage": self.usage[part]} if self.usage.get(part) else {})
+        if usage := self.usage.get(part):
+            record["usage"] = usage
+        return record
 
     def log_records(self) -> dict[str, Record]:
         """Return the lines of the log for output and cells, by their keys; those without a key are left out."""
@@ -99,7 +101,7 @@ def digest(value: Any) -> str:
 
 
 def given_digest(example: Example, output: Output) -> str:
-    """Hash what every metric gets: the example and the output."""
+    """Hash what every metric is given: the example, and the output without its cost."""
     content = {name: value for name, value in output.to_json().items() if name not in _COST}
     return digest([example.to_json(), content])
 
@@ -166,7 +168,7 @@ class RunFolder:
     def save(self, rows: list[Row], manifest: Mapping[str, Any]) -> None:
         """Write rows and manifest; outputs and cells that no row uses stay in the log."""
         with self._saving:
-            used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}
+            used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}  # keys
             unused = {key: record for key, record in self._stored.items() if key not in used}
             # a kill while rows.jsonl is replaced must not lose what only that file holds
             self._log.append(record for key, record in unused.items() if key in self._keys_in_rows)
@@ -187,16 +189,16 @@ class RunFolder:
 
 def _check_folder(path: Path) -> None:
     """Raise `InvalidInputError` if a path is a file, or a folder that holds something else than results."""
-    names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    if MANIFEST in names:  # a folder of results: only a folder in place of a file is in the way
-        names = {name for name in (ROWS, LOG) if (path / name).is_dir()}
-    # a run that was killed while it wrote its first file leaves the lock and that file's draft
-    unknown = {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
-    if path.exists() and not path.is_dir():
-        unknown = {path.name}
-    if unknown:
+    if not path.is_dir():
+        in_the_way = {path.name} if path.exists() else set()
+    elif (path / MANIFEST).exists():  # a folder of results, if need be with files of the user's
+        in_the_way = {name for name in (ROWS, LOG) if (path / name).is_dir()}
+    else:  # a run that was killed while it wrote its first file leaves the lock and that file's draft
+        names = {entry.name for entry in path.iterdir()}
+        in_the_way = {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
+    if in_the_way:
         raise InvalidInputError(
-            f"{str(path)!r} holds something else ({min(unknown)!r}); name a new folder, or one with results"
+            f"{str(path)!r} holds something else ({min(in_the_way)!r}); name a new folder, or one with results"
         )
 
 

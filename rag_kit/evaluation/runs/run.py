@@ -126,13 +126,15 @@ class Run:
 
     def _output_key(self, example: Example) -> str:
         """Return the key of the output for an example: a hash of the pipeline and of what it reads of the example."""
-        read = [example.id, example.question, example.history]
-        return f"{self.job.key}:{digest(example.to_json() if self.job.reads_whole_example else read)}"
+        read: Any = [example.id, example.question, example.history]
+        if self.job.reads_whole_example:
+            read = example.to_json()
+        return f"{self.job.key}:{digest(read)}"
 
     def _add_row(self, example: Example, output: Output, usage: Any) -> Row:
         """Add the row of an output, with the cells that the folder has for it."""
-        content_hash = given_digest(example, output)
-        keys = {name: f"{key}:{content_hash}" for name, key in self.keys.items()}
+        input_hash = given_digest(example, output)
+        keys = {metric: f"{key}:{input_hash}" for metric, key in self.keys.items()}
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
         row.usage[PIPELINE] = usage
         for name, key in keys.items():
@@ -248,8 +250,11 @@ class Run:
         if self.folder is not None:
             await run_in_thread(self.folder.append, row, part)
 
-    def _counted(self, part: T, charged: Any, recorder: UsageRecorder) -> T:
-        """Return an output or a cell with all that it took; count that, and charge the caps for what they lack yet."""
+    def _counted(self, part: T, charged: Budget | Cell, recorder: UsageRecorder) -> T:
+        """Return an output or a cell with its calls and tokens, which are added to the run's and charged to its caps.
+
+        Each of the three may know of calls that the others missed; those in ``charged`` the caps were charged already.
+        """
         calls = max(part.calls, charged.calls, recorder.calls)
         tokens = max(part.tokens, charged.tokens, recorder.tokens)
         counted = replace(part, calls=calls, tokens=tokens)
@@ -281,14 +286,14 @@ class Run:
     def _finish(self, status: str) -> None:
         """Add status, counts and usage to the manifest; save rows and manifest, and close the folder."""
         cells = [cell for row in self.rows for cell in row.cells.values()]
-        parts: dict[str, list[Any]] = {"pipeline": [row.output for row in self.rows], "judge": cells}
+        payers: dict[str, list[Any]] = {"pipeline": [row.output for row in self.rows], "judge": cells}
         names = ("reused", "asked", "scored", "calls", "tokens", "money")
         self.manifest |= {
             "status": status, "ended": time.strftime(_UTC, time.gmtime()), "stopped_by": self.stopped,
             "done": {name: getattr(self, name) for name in names},
             "usage": {
-                part: {"calls": sum(item.calls for item in items), "tokens": sum(item.tokens for item in items)}
-                for part, items in parts.items()
+                payer: {"calls": sum(item.calls for item in items), "tokens": sum(item.tokens for item in items)}
+                for payer, items in payers.items()
             },
         }  # fmt: skip
         if self.folder is not None:
@@ -298,15 +303,15 @@ class Run:
 
 def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
     """Hash what decides a metric's values: class, name, settings, own code, what it uses of the judge's fingerprint."""
-    settings = metric.settings()
+    cls, settings = type(metric), metric.settings()
     used = dict(judge or {}) if metric.needs_judge or metric.needs_embeddings else {}
     if not metric.needs_embeddings:
         used.pop("embeddings", None)
     if (names := settings.get("prompts")) and used.get("prompts"):
-        hashes = used["prompts"].items()
+        hashes = used["prompts"].items()  # of "judge_claims.en", say, where the metric names "judge_claims"
         used["prompts"] = {key: text_hash for key, text_hash in hashes if key.partition(".")[0] in names}
-    class_name = f"{type(metric).__module__}.{type(metric).__qualname__}"
-    code = {"code": pipeline_hash(type(metric))} if is_own(type(metric)) else {}
+    code = {"code": pipeline_hash(cls)} if is_own(cls) else {}
+    class_name = f"{cls.__module__}.{cls.__qualname__}"
     return digest({"name": metric.name, "class": class_name, "settings": settings, "judge": used, **code})
 
 
