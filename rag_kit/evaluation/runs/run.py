@@ -308,7 +308,7 @@ def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
     if not metric.needs_embeddings:
         used.pop("embeddings", None)
     if (names := settings.get("prompts")) and used.get("prompts"):
-        hashes = used["prompts"].items()  # of "judge_claims.en", say, where the metric names "judge_claims"
+        hashes = used["prompts"].items()  # the keys end with a language: "judge_context_relevance.en"
         used["prompts"] = {key: text_hash for key, text_hash in hashes if key.partition(".")[0] in names}
     code = {"code": pipeline_hash(cls)} if is_own(cls) else {}
     class_name = f"{cls.__module__}.{cls.__qualname__}"

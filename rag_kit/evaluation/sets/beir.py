@@ -80,7 +80,7 @@ def _make_passage(where: str, key: str, record: dict[str, Any]) -> Passage:
     if not isinstance(title, str) or not isinstance(text, str):
         raise InvalidInputError(f"{where}: title is {title!r:.40}, text is {text!r:.40}; give texts")
     for name in _RESERVED:
-        if record.get(name, key) != key:
+        if record.get(name, key) != key:  # the id itself is what ``corpus_id`` will hold
             raise InvalidInputError(f"{where}: the field {name!r} is reserved; give it another name")
     titled = {"title": title} if title else {}
     return Passage(key, f"{title}\n{text}" if title else text, {**record, **titled, CORPUS_ID: key})
@@ -157,7 +157,8 @@ def _spans_at(answers: list[str], starts: list[int], documents: list[Passage], w
     """Make spans of the answers at ``answer_starts`` in the first gold document, without blanks at their ends."""
     if len(starts) != len(answers):
         raise InvalidInputError(f"{where}: {len(answers)} answers but {len(starts)} answer_starts")
-    document, spans = documents[0] if documents else Passage("", ""), []
+    spans = []
+    document = documents[0] if documents else Passage("", "")  # where no answer starts
     title = str(document.metadata.get("title", ""))
     text_begin = len(title) + 1 if title else 0  # answer_starts count from the text
     for answer, start in zip(answers, starts, strict=True):

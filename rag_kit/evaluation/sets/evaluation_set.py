@@ -122,8 +122,10 @@ class EvaluationSet(Sequence[Example]):
 
         if self.corpus is None:
             raise InvalidInputError(f"the set {self.name!r} has no corpus; give one with corpus=")
-        pairs = ((p, {"corpus_id": p.id, **p.metadata}) for p in self.corpus)
-        return [Document(id=p.id, page_content=p.text, metadata=metadata) for p, metadata in pairs]
+        return [
+            Document(id=p.id, page_content=p.text, metadata={"corpus_id": p.id, **p.metadata})
+            for p in self.corpus
+        ]
 
     @classmethod
     def load(
@@ -235,10 +237,10 @@ class EvaluationSet(Sequence[Example]):
         header: dict[str, Any] = {}
         passages: list[Passage] = []
         examples = list(read_examples(records_of_examples(records, header, passages), columns, source))
-        wanted = header.get("corpus", 0)
-        if not isinstance(wanted, int) or len(passages) < wanted:
+        expected = header.get("corpus", 0)  # number of passages
+        if not isinstance(expected, int) or len(passages) < expected:
             raise InvalidInputError(
-                f"{source} has {len(passages)} passages, but its first line says {wanted!r:.80}; the file was cut"
+                f"{source} has {len(passages)} passages, but its first line says {expected!r:.80}; the file was cut"
             )
         corpus = passages if passages or "corpus" in header else None
         return cls(name or header.get("name") or _set_name(source), examples, corpus=corpus)

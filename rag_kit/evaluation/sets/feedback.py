@@ -127,16 +127,18 @@ def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[s
 
 
 def _read_answer(outputs: Any, where: str) -> str:
-    """Return the text of an answer without citation marks, which belong to the passages of that run."""
+    """Return the text of an answer without citation marks, which belong to the passages of that run.
+
+    The answer of a failed run (``None``, or an empty object or list) is "".
+    """
     answer = outputs
     if isinstance(outputs, Mapping):
         answer = _first_value(outputs, _ANSWER) if outputs else ""
     if isinstance(answer, list):
         messages = [read_message(item) for item in answer]
         answer = "" if not messages or any(role for role, _ in messages) else None  # None: no messages
-        for role, text in messages:
-            if role == "answer":  # the last one counts
-                answer = text
+        if texts := [text for role, text in messages if role == "answer"]:
+            answer = texts[-1]
     elif isinstance(answer, Mapping):
         _, answer = read_message(answer)
     if answer is None and outputs is not None:
@@ -156,6 +158,7 @@ def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     elif isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs):
         others = {name: value for name, value in run.items() if name not in _THUMBS}
         ratings = [{**others, **thumbs}]
+    # the key of a rating says who or what gave it, such as "user_score" or "correctness"
     by_people = [rating for rating in ratings if re.search("user|thumb", str(rating.get("key")).casefold())]
     return by_people or ratings
 

@@ -80,15 +80,13 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     """
     user_columns = _check_columns(columns)
     records = list(records)
-    if _have_no_ids(records):
+    if _have_repeated_numbers(records):
         user_columns.setdefault("id", None)
     is_table = source == "the frame" or source.lower().removesuffix(".gz").endswith(_TABLES)
     where_by_id: dict[str, str] = {}
-    column_names: dict[str, None] = {}
     extra: dict[str, None] = {}  # columns that are kept as metadata
     with_gold: list[str] = []  # records that say that there is no answer, and where it stands
     for where, record in records:
-        column_names.update(dict.fromkeys(map(str, record)))
         fields = _read_fields(record, user_columns, where, is_table=is_table)
         extra.update(dict.fromkeys(name for name in fields.get("metadata", ()) if name in record))
         if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
@@ -110,13 +108,7 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
             raise InvalidInputError(f"{where}: {error}") from error
     if not where_by_id:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
-    for field, column in user_columns.items():
-        names = [column] if isinstance(column, str) else column or ()
-        if missing := [name for name in names if name not in column_names]:
-            present = first_few(column_names, 20)
-            raise InvalidInputError(
-                f"{source} has no column {missing[0]!r} (for {field}); its columns are {present}"
-            )
+    _check_presence(user_columns, records, source)
     if extra:
         _log.warning(
             "%s: columns that are no field of an example stay in its metadata: %s. Name those that are one with "
@@ -129,8 +121,20 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
         )  # fmt: skip
 
 
-def _have_no_ids(records: Iterable[Record]) -> bool:
-    """Tell whether the first column with a usual name of ids is one of numbers, and two records have the same."""
+def _check_presence(user_columns: UserColumns, records: Iterable[Record], source: str) -> None:
+    """Refuse a column of the user's that no record has."""
+    present = dict.fromkeys(str(name) for _, record in records for name in record)
+    for field, column in user_columns.items():
+        names = [column] if isinstance(column, str) else column or ()
+        if missing := [name for name in names if name not in present]:
+            columns = first_few(present, 20)
+            raise InvalidInputError(
+                f"{source} has no column {missing[0]!r} (for {field}); its columns are {columns}"
+            )
+
+
+def _have_repeated_numbers(records: Iterable[Record]) -> bool:
+    """Tell whether the first column with a usual name of ids is such as 编号, and two records have the same there."""
     rows = [
         {fold_name(str(name)): plain_cell(cell) for name, cell in record.items()} for _, record in records
     ]
@@ -143,9 +147,9 @@ def _usual_reference(record: Mapping[str, Any], user_columns: UserColumns) -> st
     """Return the reference that a record has without the user's columns, so that ids do not depend on these."""
     if "reference" in user_columns:  # it was left out, or is blank
         return None
-    asked = {field: name for field, name in user_columns.items() if field == "question"}
+    question_column = {field: name for field, name in user_columns.items() if field == "question"}
     with suppress(InvalidInputError):
-        return _read_fields(record, asked, "").get("reference")
+        return _read_fields(record, question_column, "").get("reference")
     return None
 
 
@@ -217,10 +221,10 @@ def _read_fields(
             'Name the one that holds it: columns={"question": "..."} (--column question=...)'
         )
     fields = {field: read_cell(field, row[name], f"{where}: {name}") for field, name in columns.items()}
-    answers = row.get(columns.get("answers", ""))
-    if is_table and isinstance(answers, str) and fields["answers"] == [answers]:  # no list in JSON
-        parts = map(str.strip, _ANSWERS_BETWEEN.split(answers))
-        fields["answers"] = list(dict.fromkeys(filter(None, parts))) or [answers]
+    cell = row.get(columns.get("answers", ""))
+    if is_table and isinstance(cell, str) and fields["answers"] == [cell]:  # it is no list in JSON
+        answers = map(str.strip, _ANSWERS_BETWEEN.split(cell))
+        fields["answers"] = list(dict.fromkeys(filter(None, answers))) or [cell]
     _add_answers(fields, columns, user_columns)
     if spans := fields.get("spans"):
         _add_documents(spans, list(fields.get("relevant", ())))
@@ -242,14 +246,15 @@ def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: Us
     """Map fields to filled columns: the user's, else the first with a usual name (``folded``: name in lower case)."""
     columns: dict[str, str] = {}
     for field in FIELDS:
-        candidates = [folded[name] for name in USUAL[field] if name in folded]
-        candidates = [name for name in candidates if name not in user_columns.values()]
         if field in user_columns:
-            candidates = [name for name in [user_columns[field]] if isinstance(name, str) and name in row]
-        elif candidates and not _can_be(field, candidates[0], row):
-            candidates = []
-        if candidates:
-            columns[field] = candidates[0]
+            name = user_columns[field]
+            if isinstance(name, str) and name in row:
+                columns[field] = name
+            continue
+        usual = [folded[name] for name in USUAL[field] if name in folded]
+        free = [name for name in usual if name not in user_columns.values()]
+        if free and _can_be(field, free[0], row):
+            columns[field] = free[0]
     return columns
 
 
@@ -270,7 +275,7 @@ def _add_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> Non
     if len(documents) not in (1, len(spans)) or any(span["document"] for span in spans):
         return
     for number, span in enumerate(spans):
-        span["document"] = documents[number % len(documents)]
+        span["document"] = documents[number % len(documents)]  # of one document always 0
 
 
 def fold_name(name: str) -> str:
@@ -298,6 +303,7 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
     if field in ("answers", "reference_contexts"):
         return read_texts(cell, where)
     if field == "relevant" and isinstance(cell, Mapping):
+        # 1.0, as a table with gaps has it, is the grade 1
         return {key: int(g) if isinstance(g, float) and g.is_integer() else g for key, g in cell.items()}
     if field == "relevant":
         names = split_ids(cell) if isinstance(cell, str) else read_texts(cell, where)
@@ -334,15 +340,13 @@ def split_ids(cell: str) -> list[str]:
         quoted.append(match[0])
         return f"\0{len(quoted) - 1}\0"
 
-    text = cell if "\0" in cell else _QUOTED.sub(replace_quoted, cell)
+    text = cell if "\0" in cell else _QUOTED.sub(replace_quoted, cell)  # "\0" is the sign of placeholders
     parts = _split_bare(_SEPARATORS, text)
     if "://" in cell and not all("://" in part for part in parts):  # a semicolon of an address
         return [cell.strip()]
-    ids: dict[str, None] = {}
-    for name in (name for part in parts for name in _split_weakly(part, quoted)):
-        ids[_bare_id(_PLACEHOLDER.sub(lambda match: quoted[int(match[1])], name))] = None
-    ids.pop("", None)
-    return list(ids) or [cell.strip()]
+    names = [name for part in parts for name in _split_weakly(part, quoted)]
+    ids = [_bare_id(_PLACEHOLDER.sub(lambda match: quoted[int(match[1])], name)) for name in names]
+    return list(dict.fromkeys(filter(None, ids))) or [cell.strip()]
 
 
 def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
@@ -353,7 +357,8 @@ def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
             return parts
     if _PLACEHOLDER.search(text) or "://" in text:
         return [text]
-    # by commas now: with "a" for letters and "0" for digits, d1 and d2 are both "a0"
+    parts = _split_bare(_COMMAS, text)
+    # with "a" for letters and "0" for digits, d1 and d22 both have the form "a0"
     forms = {re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", part)) for part in parts}
     return parts if len(forms) == 1 and "0" in forms.pop() else [text]
 
@@ -375,7 +380,7 @@ def _split_bare(separator: re.Pattern[str], text: str) -> list[str]:
 
 
 def _bare_id(text: str) -> str:
-    """Remove the bullet before an id and the quotation marks around it."""
+    """Remove the bullet before an id, and quotation marks around it unless the closing one is within it, too."""
     name = _BULLET.sub("", text).strip()
     is_quoted = name[:1] + name[-1:] in _QUOTATION_MARKS and name[-1] not in name[1:-1]
     return name[1:-1].strip() if is_quoted else name
@@ -398,7 +403,7 @@ def _can_be(field: str, name: str, row: Mapping[str, Any]) -> bool:
         return True
     if field in ("spans", "history"):
         with suppress(TypeError, ValueError, OverflowError):
-            float(row[name])  # a number is no passage, unless it is the answer
+            float(row[name])  # a number is no passage, unless 原文 repeats the answer
             answers = [row[other] for other in row if fold_name(other) in USUAL["reference"]]
             return fold_name(name) == "原文" and row[name] in answers
     try:
