@@ -190,11 +190,11 @@ class AnswerPrinter:
 
     def _print_answer(self, state: Mapping[str, Any], streamed: str) -> None:
         """Print the rest of the answer and its sources; erase a streamed text that is not its beginning."""
-        answer, begun = state["answer"].strip(), streamed.strip()
-        if not answer.startswith(begun):
+        answer, printed = state["answer"].strip(), streamed.strip()
+        if not answer.startswith(printed):
             erase(streamed)
-            begun = ""
-        say(answer[len(begun) :])
+            printed = ""
+        say(answer[len(printed) :])
         if self.explain:
             say_passages(state["documents"], explain=True)
         self._print_sources(state)
@@ -202,16 +202,15 @@ class AnswerPrinter:
     def _print_sources(self, result: Mapping[str, Any]) -> None:
         """Print each cited passage once with its quotes, then unsupported citations, uncited statements and notes."""
         citations = sorted(result["citations"], key=lambda citation: citation["number"])
-        quotes_of: dict[str, list[str]] = {}
+        quotes_by_source: dict[str, list[str]] = {}
         for citation in citations:
-            if quote := citation[
-                "quote"
-            ]:  # of a passage, which says whether its place is a page, a slide or a sheet
+            if citation["quote"]:
                 place = place_of(result["documents"][citation["number"] - 1].metadata)
-                quotes_of.setdefault(f"[{citation['number']}] {place}", []).append(quote)
-        if quotes_of:
+                source = f"[{citation['number']}] {place}"
+                quotes_by_source.setdefault(source, []).append(citation["quote"])
+        if quotes_by_source:
             say("\n来源" if result["language"] == "zh" else "\nSources", style="bold")
-        for source, quotes in quotes_of.items():
+        for source, quotes in quotes_by_source.items():
             say(source, style="cyan", indent="  ")
             for quote in dict.fromkeys(quotes):
                 say(f"“{shorten(quote, 300)}”", indent="      ")

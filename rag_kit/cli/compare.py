@@ -40,12 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_target(arguments.report)
     results: dict[str, Results] = {}
-    for text in arguments.results:
-        pieces = text.split("=")  # which may be in a name or folder: the first cut before a folder counts
-        cuts = [("=".join(pieces[:n]), "=".join(pieces[n:])) for n in range(len(pieces))]
-        name, folder = next((cut for cut in cuts if Path(cut[1]).is_dir()), cuts[-1])
-        loaded = Results.load(Path(folder))
-        name = name.strip() or loaded.name
+    for name, folder in map(_split_name, arguments.results):
+        loaded = Results.load(folder)
+        name = name or loaded.name
         if name in results:
             raise InvalidInputError(f"two results have the name {name!r:.80}; give one another: NAME=FOLDER")
         results[name] = loaded
@@ -55,8 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
         comparison = comparison.in_language(language)
     diagnoses = diagnose_all(results, language or "auto")
     if arguments.report is not None:
-        parts: dict[str, Any] = {"comparison": comparison, "diagnosis": diagnoses or None}
-        write_report(results, arguments.report, language=language or "auto", **parts)
+        made: dict[str, Any] = {"comparison": comparison, "diagnosis": diagnoses or None}
+        write_report(results, arguments.report, language=language or "auto", **made)
     if arguments.json:
         records = {name: diagnosis.to_json() for name, diagnosis in diagnoses.items()}
         say_json({**comparison.to_json(), "diagnoses": records})
@@ -68,3 +65,10 @@ def run(arguments: argparse.Namespace) -> None:
         say("\n" + (slices.text().strip() if slices.rows else in_language(one_part, comparison.language)))
     for diagnosis in diagnoses.values():
         say(f"\n{diagnosis}")
+
+
+def _split_name(text: str) -> tuple[str, Path]:
+    """Split ``NAME=FOLDER`` or ``FOLDER``; of several ``=``, at the first before an existing folder, else the last."""
+    pieces = text.split("=")
+    splits = [("=".join(pieces[:n]).strip(), Path("=".join(pieces[n:]))) for n in range(len(pieces))]
+    return next(((name, folder) for name, folder in splits if folder.is_dir()), splits[-1])

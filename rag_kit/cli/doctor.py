@@ -21,6 +21,7 @@ from rag_kit.cli.options import add_options, index_embeddings, make_chat_model
 from rag_kit.cli.output import STATUS, error_line, say_json, say_table
 from rag_kit.errors import RagKitError
 
+#: Variables that turn tracing on, with the value that does.
 _TRACING = {"LANGSMITH_TRACING": "true", "LANGCHAIN_TRACING_V2": "true"}
 # matches "chromadb>=1.0; extra == 'chroma'", and without the condition a package of the core
 _REQUIREMENT = re.compile(r"(?P<package>[\w.-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?")
@@ -105,7 +106,7 @@ def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = 
 
 def _list_packages() -> list[DoctorLine]:
     """List the kit, and for its core and each extra the packages that are there, or those that are missing."""
-    packages = {part.name.lower().replace("_", "-"): part for part in importlib.metadata.distributions()}
+    present = {each.name.lower().replace("_", "-"): each for each in importlib.metadata.distributions()}
     version = f"{__version__}, Python {platform.python_version()} on {sys.platform}"
     findings = [DoctorLine("rag_kit", "ok", version)]
     groups: dict[str, list[str]] = {}
@@ -114,10 +115,10 @@ def _list_packages() -> list[DoctorLine]:
             group = f"extra {match['extra']}" if match["extra"] else "core"
             groups.setdefault(group, []).append(match["package"].lower())
     for group, names in groups.items():
-        if missing := [name for name in names if name not in packages]:
+        if missing := [name for name in names if name not in present]:
             findings.append(DoctorLine(group, "off", ", ".join(missing)))
         else:
-            versions = ", ".join(f"{name} {packages[name].version}" for name in names)
+            versions = ", ".join(f"{name} {present[name].version}" for name in names)
             findings.append(DoctorLine(group, "ok", versions))
     return findings
 
@@ -170,7 +171,7 @@ def _check_wheels() -> tuple[str, str]:
 
 
 def _check_telemetry() -> tuple[str, str]:
-    """Name the settings by which something is sent; the state is ``off`` if there is none."""
+    """Name the variables by which something is sent; the state is ``off`` if there is none."""
     on = [name for name, value in _TRACING.items() if os.environ.get(name) == value]
     on += [name for name, value in TELEMETRY_OFF.items() if os.environ.get(name) != value]
     return ("ok", f"on, by your setting of {', '.join(on)}") if on else ("off", "nothing is sent")

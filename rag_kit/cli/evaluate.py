@@ -161,40 +161,44 @@ def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, st
         yield name, name, None
     elif arguments.graph is None:
         with open_retriever(arguments) as (index, retriever):
-            yield retriever, name, f"{name}, {_settings(arguments, index)}"
+            yield retriever, name, f"{name}, {_describe_settings(arguments, index)}"
     else:
         with open_graph(arguments, output="full") as (index, _, graph, model):
             hint(model)
             name = f"{arguments.graph} {name}"
-            yield graph, name, f"{name}, model={model}, {_settings(arguments, index)}"
+            yield graph, name, f"{name}, model={model}, {_describe_settings(arguments, index)}"
 
 
-def _settings(arguments: argparse.Namespace, index: DocumentIndex) -> str:
-    """Write what decides the results: options, code and prompts of one's own, a hash of ids and texts in the index."""
+def _describe_settings(arguments: argparse.Namespace, index: DocumentIndex) -> str:
+    """Write what decides the results: options, and hashes of one's own code and prompts, and of the index."""
     from rag_kit.evaluation.runs.evaluating import load_object
     from rag_kit.evaluation.runs.fingerprint import pipeline_hash
     from rag_kit.prompts.library import PromptLibrary
 
-    settings = {
-        "k": arguments.k or DEFAULT_K,
-        "filter": arguments.filter,
-    }  # earlier runs have these, also if None
+    # k and filter also if None: a version is compared with those of earlier runs, which have them
+    settings = {"k": arguments.k or DEFAULT_K, "filter": arguments.filter}
     options = ("rerank", "allow_degraded", "embedding_model")
     settings |= {name: value for name in options if (value := getattr(arguments, name))}
-    if ":" in arguments.pipeline:
+    is_own_code = ":" in arguments.pipeline
+    if is_own_code:
         settings["code"] = pipeline_hash(load_object(arguments.pipeline))[:12]
-    library = PromptLibrary() if arguments.graph or ":" in arguments.pipeline else None
-    files = [path for path in library.files() if path.parent == library.folder] if library else []
-    if files:
-        texts = b"\0".join(path.name.encode() + path.read_bytes() for path in files)
-        settings["prompts"] = hashlib.sha256(texts).hexdigest()[:12]
+    if arguments.graph or is_own_code:
+        library = PromptLibrary()
+        if files := [path for path in library.files() if path.parent == library.folder]:
+            texts = b"\0".join(path.name.encode() + path.read_bytes() for path in files)
+            settings["prompts"] = hashlib.sha256(texts).hexdigest()[:12]
+    settings["index"] = _hash_index(index)[:12]
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def _hash_index(index: DocumentIndex) -> str:
+    """Hash ids and texts of all passages, of which 1000 at a time are in memory."""
     digest = hashlib.sha256()
     ids = sorted(index.ids())
     for start in range(0, len(ids), 1000):
         for document in index.get(ids[start : start + 1000]):
             digest.update(f"{document.id}\0{document.page_content}\0".encode("utf-8", "surrogatepass"))
-    settings["index"] = digest.hexdigest()[:12]
-    return ", ".join(f"{name}={value}" for name, value in settings.items())
+    return digest.hexdigest()
 
 
 def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | None:

@@ -33,13 +33,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     results = Results.load(arguments.run)
     cases = to_label(results, arguments.metric, arguments.n)
-    hint(
-        wording.say(
-            "label_start" if cases else "label_done",
-            wording.main_language(row.example.question for row in results.rows),
-            n=arguments.n,
-        )
-    )
+    language = wording.main_language(row.example.question for row in results.rows)
+    hint(wording.say("label_start" if cases else "label_done", language, n=arguments.n))
     for number, case in enumerate(cases, start=1):
         say(f"\n--- {number} / {len(cases)}\n{case}")
         if (verdict := _ask(case)) is None:

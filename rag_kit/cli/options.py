@@ -51,7 +51,7 @@ def _json_object(text: str) -> dict[str, Any]:
     return value
 
 
-_SHARED: dict[str, dict[str, Any]] = {
+_SHARED_OPTIONS: dict[str, dict[str, Any]] = {
     "--index": {"metavar": "DIR", "help": "folder or postgresql://USER@HOST/DB?index=NAME (RAG_KIT_INDEX)"},
     "--wait": {"type": float, "default": 0.0, "metavar": "SECONDS", "help": "wait for another writer"},
     "--pipeline": {
@@ -82,7 +82,7 @@ _SHARED: dict[str, dict[str, Any]] = {
 def add_options(parser: Any, *flags: str) -> None:
     """Add shared options to a parser by their flags."""
     for flag in flags:
-        parser.add_argument(flag, **_SHARED[flag])
+        parser.add_argument(flag, **_SHARED_OPTIONS[flag])
     if "--index" in flags:
         parser.set_defaults(index=os.environ.get("RAG_KIT_INDEX") or None)
 
@@ -168,8 +168,8 @@ def _make_retriever(index: DocumentIndex, arguments: argparse.Namespace) -> Base
 
     k = DEFAULT_K if arguments.k is None else arguments.k
     on_error: Any = "skip" if arguments.allow_degraded else "raise"
-    ranked: dict[str, Any] = {"reranker": "cross-encoder"} if arguments.rerank else {}
-    return index_retriever(index, arguments.pipeline, k, arguments.filter, on_error=on_error, **ranked)
+    reranker: dict[str, Any] = {"reranker": "cross-encoder"} if arguments.rerank else {}
+    return index_retriever(index, arguments.pipeline, k, arguments.filter, on_error=on_error, **reranker)
 
 
 def _load_retriever(name: str, index: DocumentIndex) -> BaseRetriever:

@@ -53,7 +53,7 @@ def all_notes(notes: Notes, documents: list[Document]) -> dict[str, list[str]]:
 
 def say_passages(documents: list[Document], *, explain: bool = False, complete: bool = True) -> None:
     """Print source and beginning of each passage, or why it was found (``explain``); say so if there is none."""
-    from rag_kit import documents as parts
+    from rag_kit.documents import explain as explain_documents
 
     if not documents and complete:
         why = "no passage shares a word with the question and matches the filter, if one was given."
@@ -61,7 +61,7 @@ def say_passages(documents: list[Document], *, explain: bool = False, complete: 
     elif not documents:
         say("Nothing was found: not everything could be searched; the notes say what.")
     elif explain:
-        say(str(parts.explain(documents)))
+        say(str(explain_documents(documents)))
     else:
         for number, document in enumerate(documents, 1):
             say(f"[{number}] {place_of(document.metadata)}", style="bold")
