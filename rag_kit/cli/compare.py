@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from rag_kit.cli.options import add_options, pick
 from rag_kit.cli.output import say, say_json
@@ -27,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "print scores by type, language or any tag"
     add("--slice", action="append", metavar="TAG", dest="slices", help=text)
     text = "of what is printed and of the report (default: of the questions)"
-    add("--language", choices=["en", "zh"], help=text)
+    add("--language", choices=["en", "zh"], default="auto", help=text)
     add_options(parser, "--json")
 
 
@@ -48,12 +47,11 @@ def run(arguments: argparse.Namespace) -> None:
         results[name] = loaded
     language = arguments.language
     comparison = compare(results, **pick(arguments, "metrics", "baseline", "slices"))
-    if language:
+    if language != "auto":
         comparison = comparison.in_language(language)
-    diagnoses = diagnose_all(results, language or "auto")
-    if arguments.report is not None:
-        made: dict[str, Any] = {"comparison": comparison, "diagnosis": diagnoses or None}
-        write_report(results, arguments.report, language=language or "auto", **made)
+    diagnoses = diagnose_all(results, language)
+    if (path := arguments.report) is not None:
+        write_report(results, path, comparison=comparison, diagnosis=diagnoses or None, language=language)
     if arguments.json:
         records = {name: diagnosis.to_json() for name, diagnosis in diagnoses.items()}
         say_json({**comparison.to_json(), "diagnoses": records})

@@ -21,8 +21,7 @@ from rag_kit.cli.options import add_options, index_embeddings, make_chat_model
 from rag_kit.cli.output import STATUS, error_line, say_json, say_table
 from rag_kit.errors import RagKitError
 
-#: Variables that turn tracing on, with the value that does.
-_TRACING = {"LANGSMITH_TRACING": "true", "LANGCHAIN_TRACING_V2": "true"}
+_TRACING = {"LANGSMITH_TRACING": "true", "LANGCHAIN_TRACING_V2": "true"}  # variables that turn it on
 # matches "chromadb>=1.0; extra == 'chroma'", and without the condition a package of the core
 _REQUIREMENT = re.compile(r"(?P<package>[\w.-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?")
 _DEVELOPMENT = ("docs", "test", "check", "bench", "slow")  # extras that users do not need
@@ -57,7 +56,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _examine_all(arguments: argparse.Namespace) -> list[DoctorLine]:
-    """Examine what is installed and configured."""
     checks: dict[str, Callable[[], tuple[str, str]]] = {
         "prompt files": _check_prompts,
         "chat model": partial(_check_chat_model, arguments),
@@ -88,8 +86,7 @@ def _examine_model(arguments: argparse.Namespace) -> list[DoctorLine]:
     }
     findings = [_examine("text", partial(_ask_for_text, model))]
     if findings[0].state == "ok":
-        for name, ask in abilities.items():
-            findings.append(_examine(name, partial(_check_ability, ask), "off"))
+        findings += [_examine(name, partial(_check_ability, ask), "off") for name, ask in abilities.items()]
     return [*findings, _examine("embedding model", partial(_check_embedding_model, arguments))]
 
 
@@ -124,7 +121,6 @@ def _list_packages() -> list[DoctorLine]:
 
 
 def _check_prompts() -> tuple[str, str]:
-    """Check the prompt files, the kit's and the user's own."""
     from rag_kit.prompts.library import PromptLibrary, check_library
 
     library = PromptLibrary()
@@ -189,7 +185,6 @@ def _check_ability(ask: Callable[[], Any]) -> tuple[str, str]:
 
 
 def _ask_for_text(model: Any) -> tuple[str, str]:
-    """Check that a model answers with a text."""
     from rag_kit.models.chat import describe_model
 
     described, reply = describe_model(model), model.invoke("Answer with one word: ready.").text.strip()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -118,7 +117,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _summary(results: Results) -> dict[str, Any]:
-    """Summarise results as JSON data."""
     manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
     means = {metric: asdict(summary) for metric, summary in results.summary().items()}
     counts = {"examples": results.examples, "rows": len(results)}
@@ -129,11 +127,9 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
     """Refuse a folder that holds results of other questions only, because they would be lost."""
     from rag_kit.evaluation import Results
 
-    if out is None or not (out / "manifest.json").is_file():
-        return
     saved: set[str] = set()
-    with suppress(InvalidInputError):  # damaged results: the run itself says so
-        saved = {row.example.id for row in Results.load(out)}
+    with suppress(InvalidInputError):  # no results, or damaged ones, of which the run itself says so
+        saved = {row.example.id for row in Results.load(out)} if out else set()
     if saved and not saved & ids:
         raise InvalidInputError(
             f"{str(out)!r} holds results of other questions ({min(saved)!r:.80}, ...); name another folder"
@@ -142,11 +138,12 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
 
 def _hint_replaced(out: Path | None, version: str | None) -> None:
     """Print a hint if a folder holds results of another index, model or setting: they are replaced."""
+    from rag_kit.evaluation.runs.rows import read_manifest
+
     before = None
-    # without results there is no manifest; of a damaged one the run itself says so
-    with suppress(OSError, ValueError, AttributeError, RecursionError):
-        saved = json.loads((out / "manifest.json").read_text(encoding="utf-8")) if out else {}
-        before = saved.get("pipeline", {}).get("version")
+    # no results, or damaged ones, of which the run itself says so
+    with suppress(InvalidInputError, AttributeError):
+        before = read_manifest(out).get("pipeline", {}).get("version") if out else None
     if before and before != version:
         replaced = f"{out} holds results of: {before}. They are replaced by those of: {version}."
         hint(f"{replaced} To keep both, name another folder.")
@@ -202,7 +199,6 @@ def _hash_index(index: DocumentIndex) -> str:
 
 
 def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | None:
-    """Make the judge, if a metric needs one."""
     needs_llm = any(metric.needs_judge for metric in metrics)
     if not needs_llm and not any(metric.needs_embeddings for metric in metrics):
         return None

@@ -36,11 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
     text = "write nothing; say what would be done, by how many model calls"
     add("--dry-run", action="store_true", help=text)
-    add(
-        "--embedding-model",
-        metavar="NAME",
-        help="e5, minilm, none, or openai:NAME and others (default: as recorded)",
-    )
+    text = "e5, minilm, none, or openai:NAME and others (default: as recorded)"
+    add("--embedding-model", metavar="NAME", help=text)
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
@@ -89,7 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_report(report: IngestReport) -> None:
-    """Print problems and notes on stderr, and the counts on stdout."""
     for file, reason in report.failed:
         problem(f"not read: {file}: {reason}")
     for file, text, _ in report.lost:

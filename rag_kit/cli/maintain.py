@@ -70,7 +70,6 @@ def _reembed(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _chunks(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Export or import passages, and count them."""
     from rag_kit.indexing import DocumentIndex
     from rag_kit.indexing.correcting import export_chunks, import_chunks
 

@@ -64,7 +64,6 @@ def _row(record: dict[str, Any]) -> list[str]:
 
 
 def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
-    """Print the file on stdout, its path on stderr."""
     prompt = library.read(arguments.name, arguments.language or "en")
     if arguments.json:
         say_json(asdict(prompt))

@@ -205,10 +205,10 @@ class Judge:
 
     async def _faultless_reply(self, prompt: Any, values: Values, schema: Any, fault: Fault) -> Any:
         """Return the model's reply; if it has a fault, ask once more, and raise `ModelOutputError` for a second one."""
-        problem = None
         for _ in range(2):
             reply = await self._request_reply(prompt, values, schema)
-            if (problem := fault(reply)) is None:
+            problem = fault(reply)
+            if problem is None:
                 return reply
         raise ModelOutputError(f"the judge was asked twice, and {problem}")
 

@@ -123,7 +123,7 @@ def _ragas_tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     return converted
 
 
-def _reference_table(example: Example) -> str:
+def _reference_table(example: Example, _: Output) -> str:
     """Return ``metadata["reference_table"]``, else the reference, as CSV text."""
     table = example.metadata.get("reference_table", example.reference)
     if isinstance(table, str):
@@ -156,9 +156,7 @@ _COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
         "example_any", "reference metadata.reference_goal",
         lambda example, output: example.metadata.get("reference_goal", example.reference),
     ),
-    "reference_table": (
-        "example_any", "reference metadata.reference_table", lambda example, output: _reference_table(example)
-    ),
+    "reference_table": ("example_any", "reference metadata.reference_table", _reference_table),
     "reference_tool_calls": (
         "example_needs", "metadata.reference_tool_calls",
         lambda example, output: _ragas_tool_calls(example.metadata["reference_tool_calls"]),

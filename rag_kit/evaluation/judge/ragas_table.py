@@ -61,9 +61,7 @@ class RagasRow:
 
 
 def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None:
-    """Say why Ragas cannot compute with a reply to a prompt with the input ``data``; ``None`` if it can.
-
-    ``scores`` are those that a reply with a ``score`` may give; empty: any.
+    """Say why Ragas cannot compute with a reply to the input ``data``, or ``None``; ``scores``: those that are allowed.
 
     Example:
         >>> from types import SimpleNamespace as Fields

@@ -205,9 +205,8 @@ def _short_answer(
     ``metric`` and ``best`` are positions in the two lists, ``None`` if no metric has a value; ``tests`` has a test of
     the best against each other pipeline, in the order of their means. Those with too few questions come last, untested.
     """
-    answer: dict[str, Any] = {"metric": None, "best": None, "tests": [], "diagnosed": None}
     if (main := _choose_metric(metrics)) is None:
-        return answer
+        return {"metric": None, "best": None, "tests": [], "diagnosed": None}
     metric, names = metrics[main], [pipeline["name"] for pipeline in pipelines]
     means, is_partial = _means_of(metric), metric["partial"]
     # positions of pipelines, the best mean first
@@ -224,7 +223,7 @@ def _short_answer(
             break
     tests = [{"pipeline": n, "test": test} for n, test in tests_against(best).items()]
     of_best = next((pipeline for pipeline in diagnosed if pipeline["pipeline"] == best), None)
-    return answer | {"metric": main, "best": best, "tests": tests, "diagnosed": of_best}
+    return {"metric": main, "best": best, "tests": tests, "diagnosed": of_best}
 
 
 def _find_test(best: str, other: str, metric: Json, comparison: Comparison | None) -> Json | None:

@@ -98,7 +98,6 @@ def write_report(
 
 
 def _is_report(path: Path) -> bool:
-    """Tell whether a file was written by :func:`write_report`."""
     with path.open("rb") as file:
         return _MARK in file.read(4096)
 

@@ -69,7 +69,6 @@ class _Rehearsal(Judge):
         self.counts = [0, 0, 0]  # calls, tokens in and out
 
     async def _request_reply(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
-        """Count what the request would take, and return a made-up reply."""
         text = "\n".join(str(message.content) for message in prompt.format_messages(**values))
         target = None if schema is None else target_of(schema)
         made_up: Any = _MADE_UP_TEXT
@@ -101,10 +100,7 @@ def _input_of(prompt: str) -> dict[str, Any]:
 
 
 def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Make up a value for a schema within ``root``, in reply to the input ``data``.
-
-    A list is as long as the first list of the input, else as its last text has sentences, else of two items.
-    """
+    """Make up a value for a schema; a list is as long as the first of the input, or as its last text has sentences."""
     if "$ref" in schema:  # such as "#/$defs/Verdict"
         return _make_up(root["$defs"][schema["$ref"].rpartition("/")[2]], root, data)
     if "enum" in schema:
@@ -156,11 +152,10 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
         counts = [part[name] for part in parts.values()]
         total[name] = None if None in counts else sum(counts)
     names = tuple(metric.name for metric in job.metrics)
-    failed = len(asked) - len(rows)
     return Estimate(
         job.name, [], names, {"language": main_language(example.question for example in job.examples)},
         total=len(job.examples), parts={**parts, "total": total}, asked=len(asked),
-        failed=failed, stopped=run.stopped,
+        failed=len(asked) - len(rows), stopped=run.stopped,
     )  # fmt: skip
 
 

@@ -90,7 +90,6 @@ def is_all_known(value: Any) -> bool:
 
 
 def _is_known(value: Any) -> bool:
-    """Tell whether a class or a function is of one of the known packages."""
     return str(value.__module__).partition(".")[0] in _KNOWN_PACKAGES
 
 
@@ -118,8 +117,7 @@ def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
     if isinstance(value, _TEXTS) or (isinstance(value, type) and not is_own(value)):
         return str(value)
     if id(value) in seen:
-        number, _ = seen[id(value)]
-        return ["seen", number]
+        return ["seen", seen[id(value)][0]]
     if depth > _MAX_DEPTH or len(seen) >= _MAX_OBJECTS:
         return type(value).__qualname__
     seen[id(value)] = len(seen), value  # the object stays alive, so that no other one gets its id
@@ -154,10 +152,7 @@ def _parts_of(value: Any) -> Any:
 
 
 def _code_of(cls: type) -> list[list[Any]]:
-    """Return name and value of the functions and plain data of a class, and of one's own classes that it extends.
-
-    Attributes that its methods assign are left out: they may count there.
-    """
+    """Return name and value of the functions and plain data of a class, and of one's own classes that it extends."""
     bases = [base for base in cls.__mro__ if is_own(base) or (base is cls and not _is_known(base))]
     members = []
     for name, item in (pair for base in bases for pair in sorted(vars(base).items())):
@@ -167,8 +162,8 @@ def _code_of(cls: type) -> list[list[Any]]:
             members.append([name, item])
     functions = [item for _, item in members if inspect.isfunction(item)]
     instructions = [each for function in functions for each in dis.get_instructions(function)]
-    assigned = {each.argval for each in instructions if each.opname == "STORE_ATTR"}
-    return [[name, item] for name, item in members if inspect.isfunction(item) or name not in assigned]
+    counted = {each.argval for each in instructions if each.opname == "STORE_ATTR"}  # what methods assign to
+    return [[name, item] for name, item in members if inspect.isfunction(item) or name not in counted]
 
 
 def is_own(value: Any) -> bool:

@@ -20,14 +20,12 @@ from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models.runnables import is_kit_retriever
 from rag_kit.retrieval.inside import inside
 
+_log = logging.getLogger(__name__)
 MAX_MISSING = 0.1  # share of the gold that a run may go on without
 _PAGE = 500  # passages read from an index at once
 _EDGE = 24  # characters of a span's beginning and end that are looked for: chunks may cut it anywhere
 _MAX_DEPTH = 16  # retrievers within retrievers
 SpanKey = tuple[str, str]  # document ("" for any) and text of a span
-
-
-_log = logging.getLogger(__name__)
 
 
 def look_for_gold(
@@ -88,11 +86,7 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
 
 
 def _find_ambiguous(examples: Sequence[Example], sources: Sequence[Any]) -> dict[str, list[str]]:
-    """Map gold names without a folder to the files of a source that have it, if several do.
-
-    The files are named from the first folder on in which they differ: ``a/x/f.md`` and ``a/y/f.md`` as ``x/f.md``,
-    ``y/f.md``.
-    """
+    """Map gold names without a folder that several files of a source have to these files, from where they differ."""
     names = {
         key for example in examples for key, grade in example.relevant.items() if grade > 0 and "/" not in key
     }
@@ -108,7 +102,7 @@ def _find_ambiguous(examples: Sequence[Example], sources: Sequence[Any]) -> dict
         for name in names & files.keys():
             paths_of_name = [path.split("/") for path in sorted(files[name])]
             if len(paths_of_name) > 1:
-                while len({folder for folder, *_ in paths_of_name}) == 1:  # a folder that all are in
+                while len({folder for folder, *_ in paths_of_name}) == 1:  # the folders that all are in
                     paths_of_name = [inner for _, *inner in paths_of_name]
                 ambiguous[name] = ["/".join(path) for path in paths_of_name]
     return ambiguous

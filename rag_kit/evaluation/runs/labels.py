@@ -12,7 +12,7 @@ from typing import Any
 from rag_kit.documents.files import AppendLog, read_log
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Labelled
-from rag_kit.evaluation.runs.rows import Row, given_digest
+from rag_kit.evaluation.runs.rows import Row, hash_input
 
 LABELS = "labels.jsonl"
 _WAIT = 10.0  # seconds for a lock, which is held while a line is written
@@ -36,7 +36,7 @@ class Labels:
     def load(cls, folder: Path, rows: Sequence[Row]) -> Labels:
         """Read the verdicts on these rows; of several on one cell the last counts, and none on an earlier output."""
         labels, lines = cls(), list(read_log(folder / LABELS))
-        keys = {row.example.id: given_digest(row.example, row.output) for row in rows} if lines else {}
+        keys = {row.example.id: hash_input(row.example, row.output) for row in rows} if lines else {}
         for number, line in lines:
             record: dict[str, Any] = line or {}
             metric, example_id, key = (str(record.get(name) or "") for name in ("metric", "id", "key"))
@@ -67,7 +67,7 @@ class Labels:
         with AppendLog(folder / LABELS, wait=_WAIT) as log:
             stored = Labels.load(folder, rows).verdicts  # as the file is now, maybe with verdicts of others
             missing = [verdict for verdict in _changed(self.verdicts, stored) if verdict in new]
-            keys = {row.example.id: given_digest(row.example, row.output) for row in rows}
+            keys = {row.example.id: hash_input(row.example, row.output) for row in rows}
             log.append(
                 {"metric": metric, "id": example_id, "value": value, "key": keys[example_id]}
                 for metric, example_id, value in missing

@@ -71,7 +71,7 @@ def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Output | 
     return total
 
 
-class UsageRecorder(BaseCallbackHandler):
+class Recorder(BaseCallbackHandler):
     """Counts requests and tokens by model, and notes what a `RunBudget` refused."""
 
     run_inline = True  # counting takes microseconds; a thread for it would take more
@@ -107,14 +107,14 @@ class UsageRecorder(BaseCallbackHandler):
             self.calls += 1
 
 
-_recorder: ContextVar[UsageRecorder | None] = ContextVar("rag_kit_evaluation_usage", default=None)
+_recorder: ContextVar[Recorder | None] = ContextVar("rag_kit_evaluation_usage", default=None)
 register_configure_hook(_recorder, inheritable=True)
 
 
 @contextmanager
-def recording() -> Iterator[UsageRecorder]:
+def recording() -> Iterator[Recorder]:
     """Count the requests to models that are made in the block, also on threads and in tasks started there."""
-    recorder = UsageRecorder()
+    recorder = Recorder()
     token = _recorder.set(recorder)
     try:
         yield recorder

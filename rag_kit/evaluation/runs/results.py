@@ -25,7 +25,6 @@ from rag_kit.indexing.files import as_path
 if TYPE_CHECKING:
     import pandas as pd
 
-
 _log = logging.getLogger(__name__)
 _MAX_NAMED = 100  # missing ids and spans that a message names
 _WITHOUT_HISTORY = (

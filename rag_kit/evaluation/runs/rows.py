@@ -100,7 +100,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
 
 
-def given_digest(example: Example, output: Output) -> str:
+def hash_input(example: Example, output: Output) -> str:
     """Hash what every metric is given: the example, and the output without its cost."""
     content = {name: value for name, value in output.to_json().items() if name not in _COST}
     return digest([example.to_json(), content])

@@ -23,30 +23,12 @@ from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.fingerprint import is_own, pipeline_hash
 from rag_kit.evaluation.runs.labels import Labels
-from rag_kit.evaluation.runs.metering import (
-    Prices,
-    Report,
-    RunBudget,
-    RunProgress,
-    UsageRecorder,
-    cost,
-    recording,
-)
+from rag_kit.evaluation.runs.metering import Prices, Recorder, Report, RunBudget, RunProgress, cost, recording
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import (
-    PIPELINE,
-    Row,
-    RunFolder,
-    T,
-    clean,
-    digest,
-    given_digest,
-    read_manifest,
-)
+from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, T, clean, digest, hash_input, read_manifest
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
-
 
 _UTC = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -126,14 +108,13 @@ class Run:
 
     def _output_key(self, example: Example) -> str:
         """Return the key of the output for an example: a hash of the pipeline and of what it reads of the example."""
-        read: Any = [example.id, example.question, example.history]
-        if self.job.reads_whole_example:
-            read = example.to_json()
+        reads_all = self.job.reads_whole_example
+        read = example.to_json() if reads_all else [example.id, example.question, example.history]
         return f"{self.job.key}:{digest(read)}"
 
     def _add_row(self, example: Example, output: Output, usage: Any) -> Row:
         """Add the row of an output, with the cells that the folder has for it."""
-        input_hash = given_digest(example, output)
+        input_hash = hash_input(example, output)
         keys = {metric: f"{key}:{input_hash}" for metric, key in self.keys.items()}
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
         row.usage[PIPELINE] = usage
@@ -246,15 +227,12 @@ class Run:
         await self._append_part(row, metric.name)
 
     async def _append_part(self, row: Row, part: str) -> None:
-        """Write the output or a cell of a row to the folder."""
         if self.folder is not None:
             await run_in_thread(self.folder.append, row, part)
 
-    def _counted(self, part: T, charged: Budget | Cell, recorder: UsageRecorder) -> T:
-        """Return an output or a cell with its calls and tokens, which are added to the run's and charged to its caps.
-
-        Each of the three may know of calls that the others missed; those in ``charged`` the caps were charged already.
-        """
+    def _counted(self, part: T, charged: Budget | Cell, recorder: Recorder) -> T:
+        """Return an output or cell with all calls and tokens; count them, and charge the caps for those not charged."""
+        # each of the three may know of calls that the others missed
         calls = max(part.calls, charged.calls, recorder.calls)
         tokens = max(part.tokens, charged.tokens, recorder.tokens)
         counted = replace(part, calls=calls, tokens=tokens)

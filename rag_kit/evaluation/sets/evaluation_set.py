@@ -122,10 +122,8 @@ class EvaluationSet(Sequence[Example]):
 
         if self.corpus is None:
             raise InvalidInputError(f"the set {self.name!r} has no corpus; give one with corpus=")
-        return [
-            Document(id=p.id, page_content=p.text, metadata={"corpus_id": p.id, **p.metadata})
-            for p in self.corpus
-        ]
+        pairs = [(p, {"corpus_id": p.id, **p.metadata}) for p in self.corpus]
+        return [Document(id=p.id, page_content=p.text, metadata=metadata) for p, metadata in pairs]
 
     @classmethod
     def load(

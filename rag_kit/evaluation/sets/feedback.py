@@ -127,10 +127,7 @@ def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[s
 
 
 def _read_answer(outputs: Any, where: str) -> str:
-    """Return the text of an answer without citation marks, which belong to the passages of that run.
-
-    The answer of a failed run (``None``, or an empty object or list) is "".
-    """
+    """Return the text of an answer, "" of a failed run, without citation marks, which are of that run's passages."""
     answer = outputs
     if isinstance(outputs, Mapping):
         answer = _first_value(outputs, _ANSWER) if outputs else ""

@@ -125,12 +125,11 @@ def _check_presence(user_columns: UserColumns, records: Iterable[Record], source
     """Refuse a column of the user's that no record has."""
     present = dict.fromkeys(str(name) for _, record in records for name in record)
     for field, column in user_columns.items():
-        names = [column] if isinstance(column, str) else column or ()
-        if missing := [name for name in names if name not in present]:
-            columns = first_few(present, 20)
-            raise InvalidInputError(
-                f"{source} has no column {missing[0]!r} (for {field}); its columns are {columns}"
-            )
+        for name in [column] if isinstance(column, str) else column or ():
+            if name not in present:
+                raise InvalidInputError(
+                    f"{source} has no column {name!r} (for {field}); its columns are {first_few(present, 20)}"
+                )
 
 
 def _have_repeated_numbers(records: Iterable[Record]) -> bool:
