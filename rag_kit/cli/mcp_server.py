@@ -148,7 +148,6 @@ def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:
 
 
 def _passage(document: Document) -> dict[str, Any]:
-    """Turn a passage into JSON data, with its source and score."""
     value = plain_document(document)
     score = value["metadata"].pop(PROVENANCE_KEY).get("score")
     return {**value, "place": place_of(document.metadata), "score": score}

@@ -24,7 +24,8 @@ def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, froz
     """Return ``example_needs``, ``output_needs`` and ``example_any`` of a `Metric` that reads these columns."""
     needs: dict[str, set[str]] = {"example_needs": set(), "output_needs": set(), "example_any": set()}
     for column in columns:
-        attribute, fields, _ = _COLUMNS.get(column, ("example_needs", f"metadata.{column}", None))
+        in_metadata = ("example_needs", f"metadata.{column}", None)
+        attribute, fields, _ = _COLUMNS.get(column, in_metadata)
         if best_of and column == "reference":
             attribute, fields = "example_any", "reference answers"
         needs[attribute].update(fields.split())

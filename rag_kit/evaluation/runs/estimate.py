@@ -84,12 +84,7 @@ class _Rehearsal(Judge):
 
 
 def _input_of(prompt: str) -> dict[str, Any]:
-    """Return the input that a prompt of Ragas's gives to the judge as JSON; an empty dict for other prompts.
-
-    Example:
-        >>> _input_of('Judge them. input: {"statements": ["a", "b"]} Output:')
-        {'statements': ['a', 'b']}
-    """
+    """Return the JSON after ``input:`` in a prompt of Ragas's, or the list to translate; an empty dict for others."""
     for begin, end in (("input: ", "Output:"), ("Statements to translate:", "")):
         if begin in prompt:  # the input stands between these two headings
             text = prompt.rpartition(begin)[2]
@@ -139,8 +134,8 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
                     break
     except BudgetExceededError as error:
         run.stopped = run.stopped or redact(str(error))
-    rows = [row for row in asked if row.output.error is None]
-    parts = {PIPELINE: _estimate_pipeline(rows, len(unanswered), job)}
+    succeeded = [row for row in asked if row.output.error is None]
+    parts = {PIPELINE: _estimate_pipeline(succeeded, len(unanswered), job)}
     for metric in job.metrics if job.judge else ():
         unscored = [row for row in run.rows if metric.name not in row.cells]
         sample = [row for row in unscored if row.output.error is None][-SAMPLE:]
@@ -155,7 +150,7 @@ async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
     return Estimate(
         job.name, [], names, {"language": main_language(example.question for example in job.examples)},
         total=len(job.examples), parts={**parts, "total": total}, asked=len(asked),
-        failed=len(asked) - len(rows), stopped=run.stopped,
+        failed=len(asked) - len(succeeded), stopped=run.stopped,
     )  # fmt: skip
 
 

@@ -110,16 +110,16 @@ def _find_ambiguous(examples: Sequence[Example], sources: Sequence[Any]) -> dict
 
 def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[MissingGold, int, int]:
     """Return missing ids and spans with the ids of their examples, how many these are, and the number of all gold."""
-    id_users: MissingGold = {}  # gold id -> ids of its examples
-    span_users: dict[SpanKey, list[str]] = {}
+    examples_by_id: MissingGold = {}  # gold id -> ids of its examples
+    examples_by_span: dict[SpanKey, list[str]] = {}
     for example in examples:
         for key, grade in example.relevant.items():
             if grade > 0:
-                id_users.setdefault(key, []).append(example.id)
+                examples_by_id.setdefault(key, []).append(example.id)
         for span in example.spans:
-            span_users.setdefault((span.document, span.text), []).append(example.id)
-    missing_ids = set(id_users)
-    squeezed = {(document, text): squeeze(text) for document, text in span_users}
+            examples_by_span.setdefault((span.document, span.text), []).append(example.id)
+    missing_ids = set(examples_by_id)
+    squeezed = {(document, text): squeeze(text) for document, text in examples_by_span}
     # a span is present once its beginning and its end were found, maybe in different passages
     missing_edges = {key: {text[:_EDGE], text[-_EDGE:]} for key, text in squeezed.items() if text}
     for source in sources:
@@ -133,13 +133,13 @@ def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[
                 _remove_present(missing_edges, ids, text)
             if not missing_ids and not missing_edges:
                 break
-    missing = {key: users for key, users in id_users.items() if key in missing_ids}
+    missing = {key: ids for key, ids in examples_by_id.items() if key in missing_ids}
     count = len(missing) + len(missing_edges)
     for document, text in missing_edges:
         label = f'"{cut(one_line(text), 60)}"'
-        users = [*missing.get(label, ()), *span_users[document, text]]
-        missing[label] = list(dict.fromkeys(users))
-    return missing, count, len(id_users) + len(span_users)
+        ids_of_examples = [*missing.get(label, ()), *examples_by_span[document, text]]
+        missing[label] = list(dict.fromkeys(ids_of_examples))
+    return missing, count, len(examples_by_id) + len(examples_by_span)
 
 
 def _read_passages(source: Any, missing_ids: set[str], *, whole: bool) -> Iterator[Passage]:

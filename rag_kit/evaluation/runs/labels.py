@@ -75,17 +75,17 @@ class Labels:
         for metric, example_id, value in new:
             known.setdefault(metric, {})[example_id] = value
 
-    def notes(self, known: Mapping[str, tuple[str, Mapping[str, float], Labelled | None]]) -> list[str]:
-        """Describe the labels of each metric; ``known`` has its source, its values, and its mean with labels."""
+    def notes(self, scores: Mapping[str, tuple[str, Mapping[str, float], Labelled | None]]) -> list[str]:
+        """Describe the labels of each metric; ``scores`` has its source, its values, and its mean with labels."""
         notes = []
-        for metric, (source, values, estimate) in known.items():
+        for metric, (source, values, estimate) in scores.items():
             verdicts = {key: value for key, value in self.verdicts.get(metric, {}).items() if key in values}
             if not verdicts:
                 continue
             unclear = sum(value is None for value in verdicts.values())
-            few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
+            too_few = f"{len(verdicts) - unclear} labels, and from 10 on an interval"
             mean = f"{metric}: {source} {sum(values.values()) / len(values):.3f}"
-            notes.append(labelled_line(mean, estimate or few, verdicts, unclear, values))
+            notes.append(labelled_line(mean, estimate or too_few, verdicts, unclear, values))
         if self.outdated:
             notes.append(f"{self.outdated} labels are of answers that have changed since, and are left out.")
         return notes

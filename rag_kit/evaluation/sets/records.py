@@ -154,6 +154,7 @@ def _usual_reference(record: Mapping[str, Any], user_columns: UserColumns) -> st
 
 def _check_columns(columns: UserColumns | None) -> dict[str, Any]:
     """Return field -> name of the user's column; refuse unknown fields, and values that are no names."""
+    # what is no mapping is refused below, as the name of a column for the field ""
     by_field = dict(columns) if isinstance(columns, Mapping) else {"": columns} if columns else {}
     for field, name in by_field.items():
         is_list = field == "tags" and isinstance(name, list | tuple)
@@ -186,9 +187,8 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
     """Turn passages, documents or texts into the corpus of a set."""
     from langchain_core.documents import Document
 
-    is_list = isinstance(corpus, Iterable) and not isinstance(corpus, str)
-    items: list[Any] = list(corpus) if is_list else [None]
-    if not all(isinstance(item, (Passage, Document, str)) for item in items):
+    items = list(corpus) if isinstance(corpus, Iterable) and not isinstance(corpus, str) else None
+    if items is None or not all(isinstance(item, (Passage, Document, str)) for item in items):
         raise InvalidInputError(f"the corpus is {corpus!r:.80}; give a list of passages, documents or texts")
     by_id: dict[str, Passage] = {}
     for item in items:
@@ -252,7 +252,7 @@ def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: Us
             continue
         usual = [folded[name] for name in USUAL[field] if name in folded]
         free = [name for name in usual if name not in user_columns.values()]
-        if free and _can_be(field, free[0], row):
+        if free and _holds_field(free[0], field, row):
             columns[field] = free[0]
     return columns
 
@@ -396,7 +396,7 @@ def _read_spans(cell: Any, where: str) -> list[Any]:
         raise InvalidInputError(f"{where} is {cell!r:.120}; {error}") from error
 
 
-def _can_be(field: str, name: str, row: Mapping[str, Any]) -> bool:
+def _holds_field(name: str, field: str, row: Mapping[str, Any]) -> bool:
     """Tell whether a column holds a field: by its name, or if that is ambiguous, by its cell."""
     if fold_name(name) not in _AMBIGUOUS_COLUMNS:
         return True
