@@ -168,13 +168,13 @@ class Vectors:
                 try:
                     async with asyncio.timeout(seconds):
                         return await aembed_bare(cast(Embeddings, self._model), "documents", batch)
-                except Exception as error:  # noqa: BLE001 - retried or raised below, as its kind is
+                except Exception as error:  # noqa: BLE001 - raised below, or retried
                     failure = error
             pause = retry_after(failure)  # as the server requests
             if pause is None:
                 pause = FIRST_PAUSE * 2**attempt
-            is_last = attempt >= self._judge.max_retries or pause > LONGEST_PAUSE
-            if is_last or classify(failure) not in RETRYABLE:
+            may_retry = attempt < self._judge.max_retries and pause <= LONGEST_PAUSE
+            if not may_retry or classify(failure) not in RETRYABLE:
                 raise map_model_error(failure, model=self._model)
             await asyncio.sleep(pause)
 

@@ -40,7 +40,7 @@ class Labels:
         for number, line in lines:
             record: dict[str, Any] = line or {}
             metric, example_id, key = (str(record.get(name) or "") for name in ("metric", "id", "key"))
-            value = record.get("value", math.nan)
+            value = record.get("value", math.nan)  # None is a verdict, nan is refused below
             is_verdict = value is None or (isinstance(value, int | float) and abs(value) <= _MAX_VALUE)
             if not (metric and example_id and key and is_verdict):
                 if (number, line) == lines[-1]:  # cut off by a kill
