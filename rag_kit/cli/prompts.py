@@ -47,14 +47,13 @@ def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
                 records.append(asdict(library.read(name, language)))
             except InvalidInputError as error:
                 records.append({"name": name, "language": language, "error": str(error)})
-    say_json(records) if arguments.json else say_table(map(_row, records))
+    say_json(records) if arguments.json else say_table(map(_table_row, records))
     if broken := sum("error" in record for record in records):
         hint(f"{broken} cannot be loaded; 'rag-kit prompts check' says why")
     return exits.OK
 
 
-def _row(record: dict[str, Any]) -> list[str]:
-    """Make the row of a prompt in the list: name, language, version, inputs and output, file."""
+def _table_row(record: dict[str, Any]) -> list[str]:
     if "error" in record:
         return [record["name"], record["language"], f"broken: {record['error'].splitlines()[0]}", "", ""]
     schema = record["schema"] or "text"

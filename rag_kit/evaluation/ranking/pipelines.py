@@ -115,8 +115,9 @@ class Parts:
     @cached_property
     def dense(self) -> RagKitRetriever:
         """The dense arm, by exact cosines."""
+        _, vectors = self.embedded
         return ExactVectorRetriever.from_documents(
-            self.documents, self.model, vectors=self.embedded[1], k=self.depth, name="dense"
+            self.documents, self.model, vectors=vectors, k=self.depth, name="dense"
         )
 
     def _as_retriever(self, name: str, value: Any) -> Any:
@@ -152,9 +153,9 @@ def _fusion_recipe(kind: type[Any] = retrieval.EnsembleRetriever, **settings: An
 
 def _make_mmr(parts: Parts) -> Any:
     """Make a vector retriever whose passages are reranked to be less alike (MMR)."""
-    depth, reranker = parts.depth, MMRReranker(parts.embedded[0])
+    depth, (embeddings, _) = parts.depth, parts.embedded
     return retrieval.RerankRetriever(
-        retriever=parts.dense, reranker=reranker, k=depth, fetch_k=depth, on_error="raise"
+        retriever=parts.dense, reranker=MMRReranker(embeddings), k=depth, fetch_k=depth, on_error="raise"
     )
 
 
