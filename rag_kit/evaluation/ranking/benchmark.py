@@ -152,10 +152,10 @@ def benchmark(
     if chunk_size is not None:
         documents = split(documents, chunk_size=chunk_size, chunk_overlap=chunk_size // 10)
     vectors = None if cache is None else as_path(cache, "cache")
-    report = progress or (lambda what, done, total: None)  # nobody wants to see it
-    parts = Parts(documents, depth, embeddings, vectors, report)
+    show = progress or (lambda what, done, total: None)  # nobody wants to see it
+    parts = Parts(documents, depth, embeddings, vectors, show)
     spans = _make_span_metric(data, queries)
-    corpus_ids = {passage.id for passage in data.corpus or ()}
+    doc_ids = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     with keep_query_vectors() as kept:
@@ -163,9 +163,7 @@ def benchmark(
             start = time.perf_counter()
             pipeline = parts.build(name, source)
             build_seconds = round(time.perf_counter() - start, 3)
-            run = run_pipeline(
-                pipeline, queries, corpus_ids, depth=depth, spans=spans, kept=kept, progress=report
-            )
+            run = run_pipeline(pipeline, queries, doc_ids, depth=depth, spans=spans, kept=kept, progress=show)
             scores = retrieval_metrics(run.rankings, judged)
             values = {query: dict(row) for query, row in scores.per_query.items()}
             for query, share in run.span_hits.items():
@@ -182,7 +180,7 @@ def benchmark(
     result = {
         "dataset": data.name, "pipelines": entries,
         "counts": {
-            "documents": len(corpus_ids), "passages": len(documents), "queries": len(data),
+            "documents": len(doc_ids), "passages": len(documents), "queries": len(data),
             "queries_without_relevant_documents": len(data) - len(grades_by_query), "queries_scored": len(queries),
             "queries_with_gold_span": sum(1 for example in queries if example.spans) if spans else 0,
         },

@@ -228,10 +228,11 @@ def _read_fields(
     if spans := fields.get("spans"):
         _add_documents(spans, list(fields.get("relevant", ())))
     used = set(columns.values())
-    for name in (folded[name] for name in _UNANSWERABLE_COLUMNS if name in folded):
-        if "answerable" not in fields:
-            fields["answerable"] = not read_cell("answerable", row[name], f"{where}: {name}")
-            used.add(name)
+    opposites = [folded[name] for name in _UNANSWERABLE_COLUMNS if name in folded]
+    if opposites and "answerable" not in fields:
+        name = opposites[0]
+        fields["answerable"] = not read_cell("answerable", row[name], f"{where}: {name}")
+        used.add(name)
     tag_columns = user_columns.get("tags", [folded[name] for name in _TAG_COLUMNS if name in folded]) or ()
     if not isinstance(tag_columns, str):  # else it was read as the field "tags"
         tags = {name: str(row[name]) for name in tag_columns if isinstance(row.get(name), (str, int, float))}
