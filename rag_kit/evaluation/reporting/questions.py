@@ -69,9 +69,9 @@ def plain(value: Any, text: Callable[[str], str] = masked) -> Any:
     """Turn anything into plain JSON with cleaned texts; what nests deeper than 12 levels becomes a text."""
 
     def clean(item: Any, depth: int) -> Any:
-        if isinstance(item, (dict, list)) and depth <= 12:
-            if isinstance(item, list):
-                return [clean(inner, depth + 1) for inner in item]
+        if isinstance(item, list) and depth <= 12:
+            return [clean(inner, depth + 1) for inner in item]
+        if isinstance(item, dict) and depth <= 12:
             return {text(key): clean(inner, depth + 1) for key, inner in item.items()}
         return item if item is None or isinstance(item, (bool, int, float)) else text(str(item))
 

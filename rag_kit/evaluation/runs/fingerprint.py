@@ -190,7 +190,7 @@ def _outer_values(function: types.FunctionType) -> list[list[Any]]:
     instructions = [each for code in codes for each in dis.get_instructions(code)]
     read = {each.argval for each in instructions if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     assigned = {each.argval for each in instructions if each.opname in ("STORE_GLOBAL", "STORE_DEREF")}
-    names = read.union(function.__code__.co_freevars) & set(outer) - assigned
+    names = read.union(function.__code__.co_freevars) & (set(outer) - assigned)
     values = []
     for name in sorted(names):
         value = outer[name]
