@@ -118,7 +118,7 @@ def fan_out(
     """
     branches = _make_branches(tasks, max_concurrency, timeout, on_error, names)
     width = min(len(branches), max_concurrency or MAX_WIDTH)
-    if width <= 1 and time_limit(timeout)[0] is None:  # no other branch, no time limit: no thread
+    if width <= 1 and time_limit(timeout).seconds is None:  # no other branch, no time limit: no thread
         return FanOut([copy_context().run(branch.call) for branch in branches])
     return FanOut(_call_on_threads(branches, width))
 
@@ -143,17 +143,18 @@ async def afan_out(
         [2, 4]
     """
     branches = _make_branches(tasks, max_concurrency, timeout, on_error, names)
+    if not branches:
+        return FanOut([])
     if len(branches) == 1:  # a task for it would take longer than it
         return FanOut([await branches[0].acall(nullcontext())])
-    slots = asyncio.Semaphore(max_concurrency or max(1, len(branches)))
+    slots = asyncio.Semaphore(max_concurrency or len(branches))
     running = [asyncio.create_task(branch.acall(slots)) for branch in branches]
-    done: set[asyncio.Task[Outcome[T]]] = set()
     try:
-        if running:
-            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+        done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         await cancel_tasks(running)
-    return FanOut([task.result() for task in running if task in done])  # raises the first failure
+    # a failed branch raises here; the others, cancelled because it failed, are not done
+    return FanOut([task.result() for task in running if task in done])
 
 
 def fan_out_map(func: Callable[[S], T], items: Iterable[S], **options: Any) -> FanOut[T]:
@@ -196,7 +197,7 @@ class _Branch(Generic[T]):
         async with slot:
             try:
                 value = await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
-            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller's policy decides
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a task may cancel itself too
                 failure = error
         if caller.cancelling() > cancelled_before:
             raise asyncio.CancelledError  # also if the task swallowed it
@@ -228,9 +229,8 @@ def _make_branches(
                 f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it returned, "
                 "e.g. lambda: search(query)."
             )
-    if max_concurrency is not None or timeout is not None:
-        check_count("max_concurrency", max_concurrency, minimum=1)
-        check_seconds("timeout", timeout)
+    check_count("max_concurrency", max_concurrency, minimum=1)
+    check_seconds("timeout", timeout)
     if on_error not in ("raise", "skip"):
         raise InvalidInputError(f"on_error={on_error!r:.60} was given; allowed: 'raise', 'skip'.")
     if names is None:
@@ -248,6 +248,11 @@ class _Running(NamedTuple):
     call: PooledCall[Any]
     limit: TimeLimit
 
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the branch is late, never below 0; None without a time limit."""
+        seconds = self.limit.seconds
+        return None if seconds is None else max(0.0, self.call.started + seconds - time.monotonic())
+
 
 def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome[T]]:
     """Run branches on threads, ``width`` at a time; the caller starts them, collects results and watches the clock."""
@@ -258,7 +263,9 @@ def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome
     outcomes: dict[int, Outcome[T]] = {}
     try:
         while pending or running:
-            if pending and (not running or (len(running) < width and not pool_is_full())):
+            # one branch runs always, also while other fan-outs fill the pool
+            may_start = not running or (len(running) < width and not pool_is_full())
+            if pending and may_start:
                 position, branch = pending.popleft()
                 try:
                     limit = time_limit(branch.timeout, f"Branch {branch.name!r}")
@@ -270,15 +277,12 @@ def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome
                 call.future.add_done_callback(ended.put)
                 continue
             oldest = next(iter(running.values()))
-            seconds, make_error = oldest.limit
-            if seconds is not None:
-                seconds = max(0.0, oldest.call.started + seconds - time.monotonic())
             try:
-                future = ended.get(timeout=seconds)
-            except Empty:
+                future = ended.get(timeout=oldest.seconds_left())
+            except Empty:  # none ended in time: the oldest is late
                 del running[oldest.call.future]
                 oldest.call.give_up()
-                outcomes[oldest.position] = branches[oldest.position].fail(make_error())
+                outcomes[oldest.position] = branches[oldest.position].fail(oldest.limit.make_error())
             else:
                 if future in running:  # else it was given up before
                     outcomes[running.pop(future).position] = future.result()

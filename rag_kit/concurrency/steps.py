@@ -12,7 +12,7 @@ import types
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
 from functools import partial
 from operator import attrgetter
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 from rag_kit.concurrency.budget import active_budgets
 from rag_kit.concurrency.pool import PooledCall, abandonments, check_abandoned
@@ -23,11 +23,15 @@ T = TypeVar("T")
 Logic = Coroutine[Any, Any, T]
 """What an ``async def`` function returns that awaits steps and other logic only."""
 
-TimeLimit = tuple[float | None, Callable[[], Exception]]
-"""Seconds that a call may take (``None``: any time), and a function that makes the error for one that takes longer."""
-
 #: Seconds that a cancelled task gets to clean up; one that refuses to end is then left to itself.
 _GRACE_SECONDS = 1.0
+
+
+class TimeLimit(NamedTuple):
+    """The seconds that a call may take (``None``: any time), and what makes the error for one that takes longer."""
+
+    seconds: float | None
+    make_error: Callable[[], Exception]
 
 
 class Step(Generic[T]):
@@ -61,8 +65,9 @@ def run(logic: Logic[T], context: Any = None) -> T:
     async def act(step: Step[Any]) -> Any:
         return step.sync(context)
 
+    driver = _carry_out(logic, act)
     try:
-        _carry_out(logic, act).send(None)  # blocking steps never suspend, so it runs to its end
+        driver.send(None)  # starts it; blocking steps never suspend, so it runs to its end
     except StopIteration as done:
         result: T = done.value
         return result
@@ -98,10 +103,10 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
 
 
 def is_control_flow(error: object) -> bool:
-    """Tell whether an exception is LangGraph's word to a running graph, such as a pause (``interrupt``): no failure.
+    """Tell whether an exception is LangGraph's signal to a running graph, such as a pause (``interrupt``): no failure.
 
-    It goes on to the graph past all that skips, retries or replaces what failed. Nothing below the graphs imports
-    LangGraph, so it is known by the name of its class.
+    Whatever skips, retries or replaces failures must let it pass, up to the graph. Nothing below the graphs imports
+    LangGraph, so it is recognised by the name of its class.
     """
     return any(
         f"{cls.__module__}.{cls.__name__}" == "langgraph.errors.GraphBubbleUp" for cls in type(error).__mro__
@@ -121,14 +126,14 @@ def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
     """
     if abandonments.get():
         check_abandoned()
-    budget = min(active_budgets.get(), key=attrgetter("ends"), default=None)
-    seconds_left = budget.remaining_seconds() if budget else None
-    if budget and seconds_left is not None and (timeout is None or seconds_left < timeout):
-        make_error = partial(BudgetExceededError, "deadline", budget.deadline or 0)
+    first_to_end = min(active_budgets.get(), key=attrgetter("ends"), default=None)
+    seconds_left = first_to_end.remaining_seconds() if first_to_end else None
+    if first_to_end and seconds_left is not None and (timeout is None or seconds_left < timeout):
+        make_error = partial(BudgetExceededError, "deadline", first_to_end.deadline or 0)
         if seconds_left == 0:
             raise make_error()
-        return seconds_left, make_error
-    return timeout, lambda: BranchTimeoutError(f"{name} took longer than timeout={timeout:g} s.")
+        return TimeLimit(seconds_left, make_error)
+    return TimeLimit(timeout, lambda: BranchTimeoutError(f"{name} took longer than timeout={timeout:g} s."))
 
 
 def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str = "It") -> T:
@@ -144,7 +149,7 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str 
         call.future.exception(seconds)  # waits until it has ended, with a result or an error
     except TimeoutError:
         raise make_error() from None
-    finally:  # late, or interrupted
+    finally:  # if it is late or this thread interrupted; to a call that has ended it does nothing
         call.give_up()
     return call.future.result()
 
