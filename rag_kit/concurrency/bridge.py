@@ -27,8 +27,8 @@ else:
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_CANCEL_SECONDS = 30.0
-_MESSAGES = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
+_CANCEL_SECONDS = 30.0  # that a coroutine gets to end after Ctrl-C
+_LOOP_ERRORS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
 
 
 #: By client: the event loop that its connections belong to (None: unknown), and the generator that closes them.
@@ -94,7 +94,7 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
         call = PooledCall(partial(func, *args))
         try:
             return await asyncio.wrap_future(call.future)
-        finally:  # cancelled
+        finally:  # if the caller is cancelled; to a call that has ended it does nothing
             call.give_up()
 
 
@@ -177,7 +177,7 @@ def of_another_loop(error: BaseException) -> bool:
         if cause is None or id(cause) in seen_ids:
             continue
         seen_ids.add(id(cause))
-        if isinstance(cause, RuntimeError) and any(message in str(cause) for message in _MESSAGES):
+        if isinstance(cause, RuntimeError) and any(text in str(cause) for text in _LOOP_ERRORS):
             return True
         pending += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
     return False
@@ -220,7 +220,7 @@ async def _close_with_loop(reference: ref[Any]) -> AsyncGenerator[None]:
         yield
     finally:
         client = reference()
-        # a closed client cannot be used again; a closed pool opens new connections
+        # of httpx: a closed client cannot be used again, but a closed pool opens new connections
         for pool in [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]:
             if hasattr(pool, "aclose"):
                 _owners.pop(client, None)

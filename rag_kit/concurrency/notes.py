@@ -79,14 +79,14 @@ class Outages:
         """Log that a part failed: a warning if an outage begins and none was logged for a minute, else a debug line."""
         now = time.monotonic()
         with self._lock:
-            begins = part not in self.failing
+            outage_begins = part not in self.failing
             warned_recently = now - self._warned.get(part, -_LOG_EVERY) < _LOG_EVERY
             if len(self.failing) >= _MAX_PARTS or len(self._warned) >= _MAX_PARTS:  # bounds the memory
                 self.failing.clear()
                 self._warned.clear()
             self.failing.add(part)
             level = logging.DEBUG
-            if begins and not warned_recently:
+            if outage_begins and not warned_recently:
                 level = logging.WARNING
                 self._warned[part] = now
         log.log(level, "%s: %s", part, text)

@@ -49,6 +49,7 @@ class PooledCall(Generic[T]):
 
     def __init__(self, func: Callable[[], T]) -> None:
         check_abandoned()
+        # counted only where there can be as many
         if len(_running) >= MAX_ABANDONED and (hung := count_abandoned()) >= MAX_ABANDONED:
             raise BranchError(
                 f"{hung} branches that were abandoned at their time-out still hang, which is the most that "
@@ -103,7 +104,7 @@ def is_full() -> bool:
 
 
 def _idle_inbox(call: PooledCall[Any]) -> SimpleQueue[PooledCall[Any]]:
-    """Return the inbox of an idle thread, or of a new one; if none can be started, ``call`` counts as not running."""
+    """Return the inbox of an idle thread, or of a new one; if none can be started, forget the call and raise."""
     try:
         return _idle.pop()
     except IndexError:
@@ -140,7 +141,7 @@ def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: in
     running = deque(islice(calls, max_concurrency))
     try:
         while running:
-            result = running[0].future.result()
+            result = running[0].future.result()  # not popped yet: if this is interrupted, it is given up below
             running.popleft()
             running.extend(islice(calls, 1))
             yield result
