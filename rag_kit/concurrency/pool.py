@@ -141,8 +141,8 @@ def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: in
     running = deque(islice(calls, max_concurrency))
     try:
         while running:
-            result = running[0].future.result()  # not popped yet: if this is interrupted, it is given up below
-            running.popleft()
+            result = running[0].future.result()
+            running.popleft()  # not before: if the wait is interrupted, the call is given up below
             running.extend(islice(calls, 1))
             yield result
     finally:
