@@ -111,7 +111,7 @@ class Call:
         self.settled = False
         self.by_rule = False
         self._new_replies: dict[str, Any] = {}
-        self._served = 0
+        self._cache_hits = 0
 
     # Number of documents, and config
 
@@ -190,10 +190,10 @@ class Call:
 
     def report(self) -> list[str]:
         """Return all notes, the last of them on the number of model calls, tokens and answers from the cache."""
-        if self._served or self.budget.calls:
+        if self._cache_hits or self.budget.calls:
             note = f"model: {plural(self.budget.calls, 'call')}, {self.budget.tokens} tokens"
-            if self._served:
-                note += f", {plural(self._served, 'answer')} from the cache"
+            if self._cache_hits:
+                note += f", {plural(self._cache_hits, 'answer')} from the cache"
             self.note(note)
         return self.notes
 
@@ -230,7 +230,7 @@ class Call:
                 value_or_raise(outcome)
             return [outcome]
         deadline = self.limits.deadline
-        if deadline is not None and self.budget.remaining_seconds() == 0:
+        if deadline is not None and self.budget.remaining_seconds() == 0:  # a fan-out would raise for all
             error = BudgetExceededError("deadline", deadline)
             return [Outcome(job.name, error=error) for job in jobs]
         settings: dict[str, Any] = {
@@ -275,7 +275,7 @@ class Call:
             cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
             self.note_failure(name, cause, instead, unsearched=unsearched)
             return None
-        self._note_end(Outcome(name, value), unsearched=unsearched)
+        self._note_outcome(Outcome(name, value), unsearched=unsearched)
         return value
 
     # Retrievers
@@ -336,11 +336,14 @@ class Call:
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
             value_or_raise(failed[0])
-        if failed and len(failed) == len(outcomes) and first == 1:
+        none_before = first == 1
+        if failed and len(failed) == len(outcomes) and none_before:
             raise_all_failed(f"{tasks} of {self.owner.get_name()}", outcomes)
         answered = []
         for search, outcome in zip(searches, outcomes, strict=True):
-            if self._note_end(outcome, unsearched=True):
+            self._note_outcome(outcome, unsearched=True)
+            if outcome.ok:
+                # the provenance names the retriever alone; a job's label also tells its searches apart
                 name = search.name or search.retriever.get_name()  # type: ignore[union-attr]
                 answered.append(replace(search, name=name, documents=outcome.value or []))
         return answered
@@ -353,21 +356,19 @@ class Call:
         """
         jobs = []
         for retriever, queries in groups:
-            sync, native = (partial(_prepare, do, retriever, queries) for do in (run, arun))
+            sync = partial(_prepare, run, retriever, queries)
+            native = partial(_prepare, arun, retriever, queries)
             jobs.append(Job("preparing the queries", sync, native))
         outcomes = await self.side_by_side(jobs) if jobs else []
         for outcome, (_, queries) in zip(outcomes, groups, strict=True):
             give_up_vectors(queries, outcome.error)
 
-    def _note_end(self, outcome: Outcome[Any], *, unsearched: bool) -> bool:
-        """Note the failure of a part of the call, or log that its outage is over; return whether it succeeded."""
+    def _note_outcome(self, outcome: Outcome[Any], *, unsearched: bool) -> None:
+        """Note the failure of a part of the call, or record that its outage is over."""
         if outcome.error is not None:
             self.note_failure(outcome.name, outcome.error, unsearched=unsearched)
-            return False
-        part = f"{self.owner.get_name()} > {outcome.name}"
-        if part in outages.failing:
-            outages.worked(part)
-        return True
+        else:
+            outages.worked(f"{self.owner.get_name()} > {outcome.name}")
 
     # Models
 
@@ -393,7 +394,7 @@ class Call:
         missing = [number for number, outcome in enumerate(outcomes) if outcome is None]
         max_calls = self.budget.max_calls
         calls_left = len(missing) if max_calls is None else max(0, max_calls - self.budget.calls)
-        asked, refused = missing[:calls_left], missing[calls_left:]  # numbers of sets of values
+        asked, refused = missing[:calls_left], missing[calls_left:]  # positions of sets of values
         jobs = [self._model_job(names[n], model, prompt, used_values[n], schema) for n in asked]
         with self.before_search(), watch_stand_ins() as stand_ins:
             answers = await self.side_by_side(jobs, timed=False) if jobs else []
@@ -404,20 +405,19 @@ class Call:
             outcomes[number] = outcome
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
-            key, value = cache_keys[number], outcome.value
-            if key is not None and outcome.ok and not stand_ins:
-                plain = (
-                    value.model_dump(mode="json", warnings=False) if isinstance(value, BaseModel) else value
-                )
-                self._new_replies[key] = plain
+            key, reply = cache_keys[number], outcome.value
+            if key is not None and outcome.ok and not stand_ins:  # a stand-in's reply is not this model's
+                if isinstance(reply, BaseModel):
+                    reply = reply.model_dump(mode="json", warnings=False)
+                self._new_replies[key] = reply
         return cast("list[Outcome[Any]]", outcomes)
 
     def _model_job(self, name: str, model: Any, prompt: Any, values: Any, schema: Any) -> Job:
         """Make the job of one model call, for text or an object; the call applies the time-out to each request."""
-        functions: Any = (text_call, atext_call) if schema is str else (structured_call, astructured_call)
+        both_forms: Any = (text_call, atext_call) if schema is str else (structured_call, astructured_call)
         arguments = (model, prompt, values) if schema is str else (model, prompt, values, schema)
         settings: dict[str, Any] = {"timeout": self.limits.timeout, "config": self.child("model")}
-        return Job(name, *(partial(function, *arguments, **settings) for function in functions))
+        return Job(name, *(partial(function, *arguments, **settings) for function in both_forms))
 
     def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
         """Return the values of a model's answers; failed ones are noted, or raised (``on_error="raise"``).
@@ -432,7 +432,9 @@ class Call:
         if self.by_rule and not is_extractive(model):
             stands_in = "'extractive', which is no language model, stood in for the model"
             self.note(f"degraded: {outcomes[0].name}: {stands_in}", unsearched=True)
-        return [outcome.value for outcome in outcomes if self._note_end(outcome, unsearched=unsearched)]
+        for outcome in outcomes:
+            self._note_outcome(outcome, unsearched=unsearched)
+        return [outcome.value for outcome in outcomes if outcome.ok]
 
     async def keep_replies(self) -> None:
         """Write the new answers to the cache; to be called when they were of use, else they are asked for again."""
@@ -449,8 +451,9 @@ class Call:
         config = self.child("model")
         keys = [call_key(model, prompt, row, schema, config) for row in values]
         stored = await self._use_cache(partial(cache.get, [key for key in keys if key])) or {}
-        outcomes = [_stored(name, stored.get(key), schema) for name, key in zip(names, keys, strict=True)]
-        self._served += sum(outcome is not None for outcome in outcomes)
+        named_keys = zip(names, keys, strict=True)
+        outcomes = [_cached_outcome(name, stored.get(key), schema) for name, key in named_keys]
+        self._cache_hits += sum(outcome is not None for outcome in outcomes)
         return outcomes, keys
 
     async def _use_cache(self, work: Callable[[], Any]) -> Any:
@@ -538,7 +541,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _stored(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
+def _cached_outcome(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
     """Make an outcome of an answer from the cache; ``None`` if there is none, or it does not fit the ``schema``."""
     if value is None or schema is str:
         return Outcome(name, value) if isinstance(value, str) and value else None
