@@ -120,9 +120,14 @@ class _Plan:
         return len(documents) < call_arguments.get("k", 0) or len(self._passing(documents)) >= self.k
 
     def filtered(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
-        """Return at most ``k`` documents that pass; if fewer do, of all that were ``fetched``, note that."""
+        """Return at most ``k`` documents that pass; if too few of the ``fetched`` ones do, note that.
+
+        ``fetched`` is how many the retriever ``name`` was asked for, 0 if it takes no number.
+        """
         passing = self._passing(documents)
-        if len(passing) < min(self.k or 1, len(documents)) and len(documents) >= fetched:
+        too_few_pass = len(passing) < min(self.k or 1, len(documents))
+        may_be_more = len(documents) >= fetched
+        if too_few_pass and may_be_more:
             write_note(left_out(name, len(documents) - len(passing)), unsearched=True)
         return passing[: self.k]
 
@@ -134,34 +139,36 @@ class _Plan:
 
 
 class _Member(Runnable[str, list[Document]]):
-    """One of the retrievers of ``with_fallbacks``, called by its own plan; ``given`` are ``k``, the filter and more."""
+    """One of the retrievers of ``with_fallbacks``, called by its own plan with ``arguments``: ``k``, filter and more."""
 
-    def __init__(self, bound: AnyRetriever, given: Mapping[str, Any]) -> None:
-        self.bound, self.given = bound, given
+    def __init__(self, retriever: AnyRetriever, arguments: Mapping[str, Any]) -> None:
+        self.retriever, self.arguments = retriever, arguments
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **bound: Any) -> list[Document]:
-        return call_retriever(self._with_arguments(bound), input, config=config, **self.given)
+        return call_retriever(self._bind(bound), input, config=config, **self.arguments)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **bound: Any) -> list[Document]:
-        return await acall_retriever(self._with_arguments(bound), input, config=config, **self.given)
+        return await acall_retriever(self._bind(bound), input, config=config, **self.arguments)
 
-    def _with_arguments(self, bound: Mapping[str, Any]) -> AnyRetriever:
+    def _bind(self, bound: Mapping[str, Any]) -> AnyRetriever:
         """Bind to the retriever the arguments that were bound to the whole of ``with_fallbacks``."""
-        return RunnableBinding(bound=self.bound, kwargs=bound) if bound else self.bound
+        return RunnableBinding(bound=self.retriever, kwargs=bound) if bound else self.retriever
 
 
-class _Watched(Runnable[str, Any]):
-    """A retriever in whose used-up budget, or interrupt of LangGraph, fallbacks and retries see no error.
+class _Shielded(Runnable[str, Any]):
+    """A retriever that returns an error which ends the run (see `ends_run`), so that no fallback or retry mends it.
 
-    Such an error is returned; ``note`` is called with any other, which is raised.
+    `_check_documents` raises it outside of them. Any other error is raised, and ``note`` called with it.
     """
 
-    def __init__(self, bound: AnyRetriever, note: Callable[[Exception], None] = lambda error: None) -> None:
-        self.bound, self.note = bound, note
+    def __init__(
+        self, retriever: AnyRetriever, note: Callable[[Exception], None] = lambda error: None
+    ) -> None:
+        self.retriever, self.note = retriever, note
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         try:
-            return self.bound.invoke(input, config, **kwargs)
+            return self.retriever.invoke(input, config, **kwargs)
         except Exception as error:
             if ends_run(error):
                 return error
@@ -170,7 +177,7 @@ class _Watched(Runnable[str, Any]):
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         try:
-            return await self.bound.ainvoke(input, config, **kwargs)
+            return await self.retriever.ainvoke(input, config, **kwargs)
         except Exception as error:
             if ends_run(error):
                 return error
@@ -183,32 +190,33 @@ def _plan(
     config: RunnableConfig | None,
     k: int | None,
     where: Filter | None,
-    more: Mapping[str, Any],
+    kit_arguments: Mapping[str, Any],
 ) -> _Plan:
     """Decide how to call a runnable: which of ``k`` and the filter ``where`` it is given.
 
-    The plan applies those that it does not take to its results. ``more`` are arguments for the kit's own retrievers.
+    The plan applies those that it does not take to its results. ``kit_arguments`` are for the kit's own retrievers.
     """
     where = where or None
     arguments = _without_none(k=k, filter=where)
     if is_kit_retriever(retriever):
-        return _Plan({**arguments, **more}, k)
+        return _Plan({**arguments, **kit_arguments}, k)
     if isinstance(retriever, DynamicRunnable):
         chosen, chosen_config = retriever.prepare(config)
-        return _plan(chosen, chosen_config, k, where, more)
+        return _plan(chosen, chosen_config, k, where, kit_arguments)
     if isinstance(retriever, RunnableBindingBase):
-        return _bound_plan(retriever, config, k, where, more)
+        return _bound_plan(retriever, config, k, where, kit_arguments)
     if isinstance(retriever, RunnableWithFallbacks):
-        main, *others = (_Member(member, {**arguments, **more}) for member in retriever.runnables)
-        noted = _Watched(main, partial(note_fallback, main.bound.get_name()))
-        changes: dict[str, Any] = {"runnable": noted, "fallbacks": [_Watched(other) for other in others]}
+        main, *others = (_Member(member, {**arguments, **kit_arguments}) for member in retriever.runnables)
+        shielded = _Shielded(main, partial(note_fallback, main.retriever.get_name()))
+        changes: dict[str, Any] = {"runnable": shielded, "fallbacks": [_Shielded(other) for other in others]}
         return _Plan({}, k, runnable=retriever.model_copy(update=changes))
     if isinstance(retriever, RunnableSequence):
         # Later steps may reorder, so the first one gets the filter but no `k`; fallbacks in it must agree on arguments.
         first = retriever.first
         members = first.runnables if isinstance(first, RunnableWithFallbacks) else [first]
-        taken = [_plan(member, config, None, where, more).arguments for member in members]
-        return _Plan(taken[0] if all(each == taken[0] for each in taken) else {}, k, where)
+        first_plan, *other_plans = (_plan(member, config, None, where, kit_arguments) for member in members)
+        agree = all(plan.arguments == first_plan.arguments for plan in other_plans)
+        return _Plan(first_plan.arguments if agree else {}, k, where)
     if isinstance(retriever, VectorStoreRetriever):
         own_filter = retriever.search_kwargs.get("filter")
         store_filter = native_filter(retriever.vectorstore, where, static=own_filter) if where else None
@@ -228,7 +236,7 @@ def _bound_plan(
     config: RunnableConfig | None,
     k: int | None,
     where: Filter | None,
-    more: Mapping[str, Any],
+    kit_arguments: Mapping[str, Any],
 ) -> _Plan:
     """Decide how to call a retriever inside ``bind``: a bound ``k`` holds, a bound filter is ANDed with ``where``.
 
@@ -236,22 +244,22 @@ def _bound_plan(
     """
     bound = binding.kwargs
     inner_k = k if bound.get("k") is None else None
-    plan = _plan(binding.bound, merge_configs(binding.config, config), inner_k, where, more)
+    plan = _plan(binding.bound, merge_configs(binding.config, config), inner_k, where, kit_arguments)
     arguments = {name: value for name, value in plan.arguments.items() if bound.get(name) is None}
     post_filter = plan.post_filter
     bound_filter, new_filter = bound.get("filter"), plan.arguments.get("filter")
-    if bound_filter is not None and new_filter is None:
-        arguments["filter"] = bound_filter  # for a binding around this one, whose filter would replace it
-    elif bound_filter is not None:
-        if isinstance(bound_filter, Mapping) and isinstance(new_filter, Mapping):
+    if bound_filter is not None:
+        if new_filter is None:
+            arguments["filter"] = bound_filter  # for a binding around this one, whose filter would replace it
+        elif isinstance(bound_filter, Mapping) and isinstance(new_filter, Mapping):
             arguments["filter"] = combine_filters(bound_filter, new_filter)
         else:  # a store's own objects cannot be combined: ours is applied afterwards
             post_filter = where
-    inner = plan.runnable
+    runnable = plan.runnable
     if isinstance(binding, RunnableRetry):
-        inner = _Watched(inner or binding.bound)
-    changed = None if inner is None else binding.model_copy(update={"bound": inner})
-    return _Plan(arguments, k, post_filter, changed)
+        runnable = _Shielded(runnable or binding.bound)
+    rebound = None if runnable is None else binding.model_copy(update={"bound": runnable})
+    return _Plan(arguments, k, post_filter, rebound)
 
 
 def _has_own_coroutine(retriever: Runnable[Any, Any]) -> bool:
@@ -273,7 +281,7 @@ def _has_own_coroutine(retriever: Runnable[Any, Any]) -> bool:
 
 def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
     """Return the result of a retriever as a list; refuse anything but documents."""
-    if ends_run(result):
+    if ends_run(result):  # returned by `_Shielded`
         raise result
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
