@@ -40,7 +40,7 @@ from rag_kit.retrieval.inside import check_fields, fields_inside
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-_MAX_PARTS = 16  # of a list among the fields, which may hold a corpus
+_MAX_LISTED = 16  # values looked at in a field that is a list, which may hold a corpus
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
 
 
@@ -137,13 +137,13 @@ class RagKitRetriever(BaseRetriever):
         awaits steps alone.
         """
         if self.searches_together:
-            await self._prepare_parts(self.inner_retrievers(), queries)
+            await self._prepare_inner(self.inner_retrievers(), queries)
 
-    async def _prepare_parts(self, parts: Sequence[Any], queries: Sequence[str]) -> None:
-        """Prepare the inner retrievers, within the time-out of this one."""
+    async def _prepare_inner(self, retrievers: Sequence[Any], queries: Sequence[str]) -> None:
+        """Prepare some of the inner retrievers for all queries, within the time-out of this one."""
         call = Call(self, "", k=ALL, filter=None, config={}, run_manager=None)
         with call.bounds():
-            await call.prepare(group_queries([(part, query) for part in parts for query in queries]))
+            await call.prepare(group_queries([(inner, query) for inner in retrievers for query in queries]))
 
     def inner_retrievers(self) -> Sequence[Any]:
         """The retrievers that this one asks."""
@@ -272,7 +272,7 @@ class RagKitRetriever(BaseRetriever):
                 found = (await self._search(call.query, call))[: call.k] if call.query.strip() else []
         finally:
             retriever_depth.set(depth)
-        return found if depth else compact_provenance(found)
+        return found if depth else compact_provenance(found)  # inside others: these add to the provenance
 
     async def _search_each(
         self, queries: Any, config: Any, arguments: Mapping[str, Any], return_exceptions: bool
@@ -283,7 +283,7 @@ class RagKitRetriever(BaseRetriever):
                 "queries must be a list of strings; for one query use the retriever's invoke."
             )
         configs = config if isinstance(config, Sequence) else [config] * len(queries)
-        # made before the searches, because it refuses wrong arguments
+        # made before the searches, as it refuses wrong arguments
         call = self._make_call("", None, configs[0] if configs else None, arguments)
         jobs = []
         for query, query_config in zip(queries, configs, strict=True):
@@ -312,12 +312,10 @@ class RagKitRetriever(BaseRetriever):
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
         filter = arguments.get("filter")
         k = self.k if arguments.get("k") is None else arguments["k"]
-        if k is not None and (type(k) is not int or k < 1):
-            k = check_count("k", k)
         return Call(
             self,
             query,
-            k=ALL if k is None else k,
+            k=ALL if k is None else check_count("k", k),
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
@@ -328,15 +326,15 @@ class RagKitRetriever(BaseRetriever):
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The configurable fields of all runnables inside: inner retrievers, models, and those of a reranker."""
-        parts = list[Any](self.inner_retrievers())
-        for value in (getattr(self, name) for name in type(self).model_fields):
-            parts += value[:_MAX_PARTS] if isinstance(value, list) else [value]
+        values = list[Any](self.inner_retrievers())
+        for field in (getattr(self, name) for name in type(self).model_fields):
+            values += field[:_MAX_LISTED] if isinstance(field, list) else [field]
         specs: list[ConfigurableFieldSpec] = []
-        for part in parts:
-            if isinstance(part, Runnable):
-                specs += part.config_specs
-            elif isinstance(part, HasRunnables):
-                specs += [spec for runnable in part.runnables() for spec in runnable.config_specs]
+        for value in values:
+            if isinstance(value, Runnable):
+                specs += value.config_specs
+            elif isinstance(value, HasRunnables):
+                specs += [spec for runnable in value.runnables() for spec in runnable.config_specs]
         return get_unique_config_specs(specs)
 
 

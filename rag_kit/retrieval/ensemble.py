@@ -78,10 +78,10 @@ class EnsembleRetriever(AskingRetriever):
         names = [retriever.get_name() for retriever in self.retrievers]
         numbered = enumerate(names, start=1)
         unique = [f"{name} #{number}" if names.count(name) > 1 else name for number, name in numbered]
-        rows = zip(unique, self.retrievers, weights, strict=True)
+        branches = zip(unique, self.retrievers, weights, strict=True)
         return [
             Search(query, None, retriever, weight, name=name, branch=number)
-            for number, (name, retriever, weight) in enumerate(rows, start=1)
+            for number, (name, retriever, weight) in enumerate(branches, start=1)
             if weight > 0
         ]
 
@@ -91,7 +91,7 @@ class EnsembleRetriever(AskingRetriever):
 
     async def prepare(self, queries: Sequence[str]) -> None:
         """Prepare the retrievers whose weight is above 0."""
-        await self._prepare_parts([branch.retriever for branch in self._branches("")], queries)
+        await self._prepare_inner([branch.retriever for branch in self._branches("")], queries)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Run the branches side by side, and fuse what they found."""
