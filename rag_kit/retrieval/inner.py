@@ -139,7 +139,7 @@ class _Plan:
 
 
 class _Member(Runnable[str, list[Document]]):
-    """One of the retrievers of ``with_fallbacks``, called by its own plan with ``arguments``: ``k``, filter and more."""
+    """One of the retrievers of ``with_fallbacks``, called by its own plan with ``arguments``: ``k``, filter..."""
 
     def __init__(self, retriever: AnyRetriever, arguments: Mapping[str, Any]) -> None:
         self.retriever, self.arguments = retriever, arguments

@@ -22,7 +22,7 @@ from rag_kit.errors import FilterError
 from rag_kit.models.runnables import is_kit_retriever
 
 # names in `search_kwargs` that may hide rows in a store's own words ("where_document", "pre_filter", "expr")
-_HIDES = re.compile(
+_HIDING_NAME = re.compile(
     r"filter|where|expr|namespace|tenant|partition|collection|condition|predicate|custom_query|subquery|"
     r"^(?:must|must_not|ids|acl|roles?|users?|groups?|owners?|permissions?|database|dataset|index|index_name)$|"
     r"(?:user|group|owner|doc|document|role)_ids?$",
@@ -42,7 +42,7 @@ def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any
     if isinstance(retriever, RunnableWithFallbacks):
         return [retriever.runnable, *retriever.fallbacks]
     if isinstance(retriever, RunnableSequence):
-        return [retriever.first]
+        return [retriever.first]  # the later steps work on documents, they find none
     return []
 
 
@@ -53,9 +53,9 @@ def asks_all(retriever: Any) -> bool:
 
 def asks_several(retriever: Any, config: RunnableConfig | None = None) -> bool:
     """Tell whether a retriever, or one inside it, has more than one to ask."""
-    config = filter_around(retriever, config, strict=False)[1]
-    parts = inside(retriever, config)
-    return len(parts) > 1 or any(asks_several(part, config) for part in parts)
+    _, inner_config = filter_around(retriever, config, strict=False)
+    retrievers = inside(retriever, inner_config)
+    return len(retrievers) > 1 or any(asks_several(inner, inner_config) for inner in retrievers)
 
 
 def own_filter(
@@ -68,30 +68,35 @@ def own_filter(
 ) -> Filter | None:
     """Return the filter that all documents of a retriever pass: its own, ANDed with those of its inner retrievers.
 
-    Documents that are fetched by id or position, and not by the retriever, must pass it too. Of several inside they
-    pass that of one; with ``every``, of each, unless all are asked and their results joined. What may hide rows unseen
-    (a function, a foreign retriever) counts for nothing beside others; with ``foreign``, as one without a filter where
-    results are joined. A fallback counts for nothing beside what is asked first. A filter that cannot be read is as if
-    unseen, or raises ``FilterError`` with ``strict``.
+    Documents that are fetched by id or position, and not by the retriever, must pass it too. Filters of several inner
+    retrievers are ORed. Fallbacks do not count beside what is asked first, nor does what may hide rows unseen (a
+    function, a foreign retriever) beside other retrievers.
+
+    Args:
+        strict: Raise ``FilterError`` for a filter that cannot be read; else it counts as none.
+        every: AND the filters of several, unless all are asked and their results joined.
+        foreign: Where results are joined, what may hide rows unseen counts as a retriever without a filter.
     """
-    return _held_filter(retriever, config, strict, every, foreign)[1]
+    _, where = _held_filter(retriever, config, strict, every, foreign)
+    return where
 
 
 def _held_filter(
     retriever: Any, config: RunnableConfig | None, strict: bool, every: bool, foreign: bool
 ) -> tuple[bool, Filter | None]:
-    """Return whether it is known what a retriever hides, and its filter as ``own_filter`` does."""
-    outer, config = filter_around(retriever, config, strict=strict)
-    parts = inside(retriever, config)
-    held = [_held_filter(part, config, strict, every, foreign) for part in parts]
-    joins = asks_all(retriever)
+    """Return whether it is known what a retriever hides, and the filter that ``own_filter`` returns."""
+    outer, inner_config = filter_around(retriever, config, strict=strict)
+    retrievers = inside(retriever, inner_config)
+    held = [_held_filter(inner, inner_config, strict, every, foreign) for inner in retrievers]
     known = [where for is_known, where in held if is_known]
     if isinstance(retriever, RunnableWithFallbacks):
-        known = known[:1]
-    is_leaf = not parts and (is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever))
+        known = known[:1]  # that of what is asked first
+    joins = asks_all(retriever)
     counted = [where for _, where in held] if joins and foreign else known
-    inner = _join(counted, every=every and not joins)
-    return bool(known or outer or is_leaf), _join([outer, inner], every=True)
+    inner_filter = _join(counted, every=every and not joins)
+    is_known_type = is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever)
+    is_known = bool(known or outer or (is_known_type and not retrievers))
+    return is_known, _join([outer, inner_filter], every=True)
 
 
 def filter_around(
@@ -125,7 +130,7 @@ def _hides_rows(name: str, value: Any) -> bool:
     if name == "filter" or value is None:
         return False
     inner = value.items() if isinstance(value, Mapping) else ()
-    return bool(_HIDES.search(name)) or any(
+    return bool(_HIDING_NAME.search(name)) or any(
         key == "filter" or _hides_rows(str(key), item) for key, item in inner
     )
 
@@ -150,12 +155,12 @@ def fields_inside(
     fields: set[str] = set()
     for retriever in retrievers:
         if is_kit_retriever(retriever):
-            more = retriever.known_fields(needed - fields)
+            known = retriever.known_fields(needed - fields)
         else:
-            more = fields_inside(inside(retriever, config), needed - fields, config)
-        if more is None:
+            known = fields_inside(inside(retriever, config), needed - fields, config)
+        if known is None:
             return None
-        fields |= more
+        fields |= known
         if needed and needed <= fields:
             break
     return fields
@@ -169,12 +174,12 @@ def check_fields(retriever: Any, needed: set[str], config: RunnableConfig | None
     """
     try:
         known = fields_inside([retriever], needed, config)
-    except Exception:  # noqa: BLE001 - the search of the part that cannot be read meets it, and may be one of several
+    except Exception:  # noqa: BLE001 - the search meets it too, and may do without the retriever that fails
         return set()
     if known is None:
         return needed
     if not known or needed <= known:
         return needed & known
-    missing, own = needed - known, own_filter(retriever, config)
-    may_list = own is None or not missing.isdisjoint(fields_of_filter(own))
+    missing, hiding_filter = needed - known, own_filter(retriever, config)
+    may_list = hiding_filter is None or not missing.isdisjoint(fields_of_filter(hiding_filter))
     raise unknown_field_error(missing, known, listed=may_list)
