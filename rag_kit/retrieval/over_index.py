@@ -12,7 +12,7 @@ from rag_kit.retrieval.indexed import Pipeline, rows_retriever
 from rag_kit.retrieval.representations import SETTING, MultiRepresentationRetriever
 from rag_kit.retrieval.rerank.retriever import RerankRetriever
 
-_MAX_QUERY = 64  # tokens; on longer queries cross-encoders made results worse
+_MAX_QUERY_TOKENS = 64  # on longer queries cross-encoders made results worse
 
 
 def index_retriever(
@@ -56,14 +56,14 @@ def index_retriever(
     if not isinstance(index, DocumentIndex):
         raise InvalidInputError(f"index is {index!r:.60}; give DocumentIndex.open(folder).")
     if reranker is not None:
-        found = index_retriever(index, pipeline, k, filter, fetch_k=fetch_k, **ensemble)
-        shared = {name: ensemble[name] for name in ("on_error", "timeout") if name in ensemble}
+        inner = index_retriever(index, pipeline, k, filter, fetch_k=fetch_k, **ensemble)
+        limits = {name: value for name, value in ensemble.items() if name in ("on_error", "timeout")}
         return RerankRetriever(
-            retriever=found, reranker=reranker, k=k, blend=0.5, max_query_tokens=_MAX_QUERY, **shared
+            retriever=inner, reranker=reranker, k=k, blend=0.5, max_query_tokens=_MAX_QUERY_TOKENS, **limits
         )
-    represented = SETTING in index.settings
-    rows = rows_retriever(index, pipeline, k, None if represented else filter, fetch_k=fetch_k, **ensemble)
-    if not represented:
-        return rows
-    policy = {name: ensemble[name] for name in ("on_error", "timeout", "max_concurrency") if name in ensemble}
-    return MultiRepresentationRetriever(index=index, retriever=rows, k=k, filter=filter, **policy)
+    if SETTING not in index.settings:  # it has no representations
+        return rows_retriever(index, pipeline, k, filter, fetch_k=fetch_k, **ensemble)
+    rows = rows_retriever(index, pipeline, k, None, fetch_k=fetch_k, **ensemble)
+    own_names = ("on_error", "timeout", "max_concurrency")
+    limits = {name: value for name, value in ensemble.items() if name in own_names}
+    return MultiRepresentationRetriever(index=index, retriever=rows, k=k, filter=filter, **limits)
