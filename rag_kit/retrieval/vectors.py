@@ -56,17 +56,14 @@ class ByVectorRetriever(RagKitRetriever):
 
     async def prepare(self, queries: Sequence[str]) -> None:
         """Embed the queries in one request, where the model can."""
-        model, is_measured = self._model(), keeps_query_vectors()
-        # where time is measured, known queries are embedded again
-        unknown = [query for query in queries if is_measured or self.query_vectors.get(model, query) is None]
+        unknown = [query for query in queries if self._remembered_vector(query) is None]
         readable = [query for query in unknown if self.reads(query)]
         if readable:
-            await prepare_vectors(model, readable)
+            await prepare_vectors(self._model(), readable)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search by the query's vector: a remembered one, else one embedded with other queries, else a new one."""
-        model = self._model()
-        vector = None if keeps_query_vectors() else self.query_vectors.get(model, query)
+        model, vector = self._model(), self._remembered_vector(query)
         if vector is None:
             vector = prepared_vector(model, query)
         if vector is None:
@@ -79,6 +76,10 @@ class ByVectorRetriever(RagKitRetriever):
         """Return the vector of one of the last queries, if the present model made it."""
         return self.query_vectors.get(self._model(), query)
 
+    def _remembered_vector(self, query: str) -> Sequence[float] | None:
+        """Return the kept vector of a query; None where time is measured, so that it is embedded again."""
+        return None if keeps_query_vectors() else self.kept_vector(query)
+
 
 def reads(model: Any, query: str) -> bool:
     """Tell whether a model reads the language of a query; True unless it says otherwise."""
@@ -89,7 +90,7 @@ async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: Call, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Embed a query and texts at the same time; return float64 arrays of shapes (size,) and (texts, size)."""
-    of_query, of_texts = (embeddings, query), (embeddings, list(texts))  # arguments
+    of_query, of_texts = (embeddings, query), (embeddings, list(texts))  # arguments of the calls
     jobs = [
         Job(f"{name}, query embedding", partial(embed_query, *of_query), partial(aembed_query, *of_query)),
         Job(f"{name}, embeddings", partial(embed_documents, *of_texts), partial(aembed_documents, *of_texts)),
