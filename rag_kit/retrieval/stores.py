@@ -40,11 +40,11 @@ def native_filter(
     Returns ``None`` if that is impossible, so that the results have to be filtered afterwards. For a store that the kit
     does not know, LangChain's translator is used, which takes plain comparisons alone.
     """
-    translate = translator_of(store)
-    if translate is None:
+    translate_for_store = translator_of(store)
+    if translate_for_store is None:
         return _translate_by_langchain(store, where, translator) if static is None else None
     try:
-        return _and(static, translate(where))
+        return _and(static, translate_for_store(where))
     except FilterError:
         return None
 
@@ -126,6 +126,7 @@ def _translate_by_langchain(
         _, kwargs = translator.visit_structured_query(StructuredQuery(query="", filter=directive))
     except (FilterError, ValueError, NotImplementedError, TypeError, KeyError, AttributeError):
         return None  # the translator cannot express this filter
+    # a store that takes it under another name ("expr", "pre_filter") is not searched with ``filter=``
     return kwargs.get("filter") if set(kwargs) == {"filter"} else None
 
 

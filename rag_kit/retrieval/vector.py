@@ -24,12 +24,12 @@ from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 
 _Scored = list[tuple[Document, float | None]]
 #: Methods of stores that search for a text or a vector and give scores; for a vector there is no common name.
-_SCORED = {  # by the type of what is sought
+_SCORED_METHODS = {  # by the type of what is sought
     str: ("similarity_search_with_score",),
     list: ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores"),
 }
 #: Methods that give no scores.
-_UNSCORED = {str: "similarity_search", list: "similarity_search_by_vector"}
+_UNSCORED_METHOD = {str: "similarity_search", list: "similarity_search_by_vector"}
 
 
 class VectorRetriever(RagKitRetriever):
@@ -83,7 +83,8 @@ class VectorRetriever(RagKitRetriever):
         ``static`` is another filter, in the store's own language, which must hold too.
         """
         passing: _Scored = []
-        store_filter, passes, depths = static, None, [call.k]
+        store_filter, passes = static, None
+        depths = [call.k]  # how many documents to fetch, in one search after the other
         if call.filter is not None:
             translator = self.structured_query_translator
             store_filter = native_filter(self.vectorstore, call.filter, static=static, translator=translator)
@@ -110,16 +111,17 @@ class VectorRetriever(RagKitRetriever):
     def _search_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """Search the store, with scores where it gives them."""
         type_sought = str if isinstance(sought, str) else list
-        for name in _SCORED[type_sought]:
+        for name in _SCORED_METHODS[type_sought]:
             if hasattr(self.vectorstore, name):
                 with suppress(NotImplementedError):
                     return list(getattr(self.vectorstore, name)(sought, **arguments))
-        return [(doc, None) for doc in getattr(self.vectorstore, _UNSCORED[type_sought])(sought, **arguments)]
+        search = getattr(self.vectorstore, _UNSCORED_METHOD[type_sought])
+        return [(doc, None) for doc in search(sought, **arguments)]
 
     async def _asearch_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """Search the store on an event loop, with scores where it gives them; on a thread if it has no coroutine."""
         store, blocking = self.vectorstore, partial(self._search_store, sought, arguments)
-        for name in _SCORED[str if isinstance(sought, str) else list]:
+        for name in _SCORED_METHODS[str if isinstance(sought, str) else list]:
             if is_native(store, f"a{name}"):
                 search = partial(getattr(store, f"a{name}"), sought, **arguments)
                 with suppress(NotImplementedError):
@@ -128,17 +130,17 @@ class VectorRetriever(RagKitRetriever):
 
     def _with_stages(self, call: Call, scored: _Scored) -> list[Document]:
         """Put the store's score and, where the store can tell it, its relevance (0 to 1) into the provenance."""
-        relevance: Callable[[float], float] = float
-        with suppress(NotImplementedError, ValueError):
+        relevance: Callable[[float], float] = float  # the store's score itself
+        with suppress(NotImplementedError, ValueError):  # raised by stores that cannot tell
             relevance = self.vectorstore._select_relevance_score_fn()
         documents = []
         for rank, (doc, store_score) in enumerate(scored[: call.k], start=1):
             score = None if store_score is None else float(relevance(float(store_score)))
             if score is not None and not math.isfinite(score):
                 score = None
-            # what a store keeps from an earlier search is not of this one
-            fresh: dict[str, Any] = {"sources": (), "notes": (), "store_score": store_score}
-            documents.append(call.with_stage(doc, "dense", rank, score, **fresh))
+            # no sources and notes: a stored document may hold the provenance of another search
+            fields: dict[str, Any] = {"sources": (), "notes": (), "store_score": store_score}
+            documents.append(call.with_stage(doc, "dense", rank, score, **fields))
         return documents
 
 
@@ -147,7 +149,7 @@ def _finds_alike_by_vector(store: VectorStore) -> bool:
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
         return True
-    chroma = sys.modules.get("langchain_chroma")
+    chroma = sys.modules.get("langchain_chroma")  # not imported: the store is none of its
     return chroma is not None and search is chroma.Chroma.similarity_search_with_score
 
 
