@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self, Unpack
 
 from langchain_core.documents import Document
@@ -19,7 +20,7 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import unknown_arguments
 from rag_kit.retrieval.settings import LeafSettings, TextSettings
 
-_LONG = 20_000  # characters; analysing a longer query would hold up an event loop
+_MAX_QUERY_CHARS = 20_000  # analysing a longer query would hold up an event loop
 
 
 class MemoryIndexRetriever(RagKitRetriever):
@@ -49,9 +50,8 @@ class MemoryIndexRetriever(RagKitRetriever):
 
     async def _hits(self, query: str, call: Call) -> Hits:
         """Search the index; a long query is searched for on a thread if there is an event loop to hold up."""
-        search: Callable[..., Hits] = self.index.search
-        asked = query, call.k, call.filter
-        return search(*asked) if len(query) <= _LONG else await blocking_step("search", search, *asked)
+        search: Callable[[], Hits] = partial(self.index.search, query, call.k, call.filter)
+        return search() if len(query) <= _MAX_QUERY_CHARS else await blocking_step("search", search)
 
 
 class BM25Retriever(MemoryIndexRetriever):

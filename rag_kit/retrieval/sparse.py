@@ -135,5 +135,5 @@ class TrigramRetriever(MemoryIndexRetriever):
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search, and leave out hits below ``min_match`` times the highest score possible."""
         hits = await self._hits(query, call)
-        good = [hit for hit in hits if hit[1] >= self.min_match * hits.maximum]
-        return add_first_stage(good, "trigram", self.get_name(), query, max_score=hits.maximum)
+        good_hits = [(doc, score) for doc, score in hits if score >= self.min_match * hits.maximum]
+        return add_first_stage(good_hits, "trigram", self.get_name(), query, max_score=hits.maximum)
