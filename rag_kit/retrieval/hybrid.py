@@ -101,10 +101,12 @@ class HybridRetriever(EnsembleRetriever):
         fused = fuse(answered, keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
         best_keys = [key for key, _ in fused.ranking[:_FEEDBACK_DOCUMENTS]]
         searches = self._with_feedback(call, answered, keys, best_keys)
-        if len(searches) > len(answered):
+        has_feedback = len(searches) > len(answered)
+        if has_feedback:
             keys, notes = self._identify(searches)
             fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
         ranking = fused.ranking[: call.k]
+        # the search with feedback has a role; that it is empty is nothing to the user
         empty = [note_empty(search) for search in searches if not search.documents and not search.role]
         return join_documents(
             searches,
@@ -149,8 +151,8 @@ class HybridRetriever(EnsembleRetriever):
         except (DocumentIndexError, LockedError) as error:
             call.note_failure("feedback", error)
             return answered
-        keyword, by_vector = answered  # the new search takes its share of the weight of the second
-        weight = by_vector.weight * _FEEDBACK_SHARE
+        keyword, by_vector = answered
+        weight = by_vector.weight * _FEEDBACK_SHARE  # taken from the first search by vector
         name = f"{by_vector.name}, feedback"
         feedback = Search(call.query, "feedback", weight=weight, documents=found, name=name, branch=3)
         return [keyword, replace(by_vector, weight=by_vector.weight - weight), feedback]
@@ -161,6 +163,6 @@ def _move_towards(vector: Vector, targets: Sequence[Vector]) -> list[float]:
     import numpy as np
 
     rows = np.array([vector, *targets], np.float64)
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)  # a vector of zeros stays one
     moved: list[float] = (rows[0] + _FEEDBACK_STEP * rows[1:].mean(axis=0)).tolist()
     return moved
