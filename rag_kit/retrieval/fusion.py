@@ -77,13 +77,13 @@ def reciprocal_rank_fusion(
         if len(shares) < len(keys):
             shares = shares_of[weight] = [weight / (k + rank) for rank in range(1, len(keys) + 1)]
         try:
-            distinct = len(set(keys))
+            is_distinct = len(set(keys)) == len(keys)
         except TypeError:
             raise InvalidInputError(
                 f"rankings hold {type(keys[0]).__name__}; give keys, such as ids (rag_kit.documents.document_keys)."
             ) from None
-        if distinct == len(keys):
-            for key, share in zip(keys, shares, strict=False):
+        if is_distinct:  # the usual case, quicker without positions
+            for key, share in zip(keys, shares, strict=False):  # shares were made for the longest list
                 scores[key] = score_of(key, 0.0) + share
         else:
             for key, position in first_positions(keys).items():
@@ -137,15 +137,13 @@ def sort_by_score(scores: dict[K, float]) -> list[tuple[K, float]]:
     else:  # no such pair: `sorted` has kept the order of equal scores
         return pairs
     positions = {key: position for position, key in enumerate(scores)}
-    tied: list[tuple[K, float]] = []
-    result: list[tuple[K, float]] = []
-    for pair in [*pairs, None]:  # None ends the last group of ties
-        if pair is None or (tied and tied[-1][1] - pair[1] >= _TIE):
-            result += sorted(tied, key=lambda item: positions[item[0]])
-            tied = []
-        if pair is not None:
-            tied.append(pair)
-    return result
+    groups: list[list[tuple[K, float]]] = []  # in each, a score ties with the one before it
+    for key, score in pairs:
+        if not groups or previous - score >= _TIE:
+            groups.append([])
+        groups[-1].append((key, score))
+        previous = score
+    return [pair for group in groups for pair in sorted(group, key=lambda pair: positions[pair[0]])]
 
 
 @dataclass(frozen=True)
@@ -262,32 +260,37 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
     since it may shorten its documents to fit the query.
     """
     keys = document_keys([search.documents for search in searches], id_key)
-    if id_key is not None:
+    texts_of = {} if id_key is not None else _texts_of_ambiguous(keys, searches)
+    if not texts_of:
         return keys, []
-    texts: dict[str, dict[str, int]] = {}  # key -> its texts -> the retriever (by `id`) that found each first
+    for list_keys, search in zip(keys, searches, strict=True):
+        for position, (key, doc) in enumerate(zip(list_keys, search.documents, strict=True)):
+            if key in texts_of:
+                texts, text = texts_of[key], doc.page_content.strip()
+                text_number = texts.index(text) if text in texts else 0  # a shortened copy: with the first
+                list_keys[position] = f"{key}\0{text_number}"
+    example = repr(min(texts_of)[:60])
+    ids = f"{len(texts_of)} ids, such as {example}, mean" if len(texts_of) > 1 else f"id {example} means"
+    return keys, [f"{ids} different texts in different stores: they are kept apart"]
+
+
+def _texts_of_ambiguous(keys: Sequence[Sequence[str]], searches: Sequence[Search]) -> dict[str, list[str]]:
+    """Return the keys that mean several texts in one list, or in lists of several retrievers, with these texts."""
+    finders: dict[
+        str, dict[str, int]
+    ] = {}  # key -> its texts -> the retriever (by `id`) that found each first
     ambiguous: set[str] = set()
     for list_keys, search in zip(keys, searches, strict=True):
-        first_texts: dict[str, str] = {}
+        texts_here: dict[str, str] = {}  # key -> its first text in this list
         for key, doc in zip(list_keys, search.documents, strict=True):
             if ORIGINAL_ID_KEY in doc.metadata:  # a shortened copy: another text, but the same document
                 continue
             text = doc.page_content.strip()
-            retrievers = texts.setdefault(key, {})
+            retrievers = finders.setdefault(key, {})
             retrievers.setdefault(text, id(search.retriever))
-            if first_texts.setdefault(key, text) != text or len(set(retrievers.values())) > 1:
+            if texts_here.setdefault(key, text) != text or len(set(retrievers.values())) > 1:
                 ambiguous.add(key)
-    if not ambiguous:
-        return keys, []
-    for list_keys, search in zip(keys, searches, strict=True):
-        for position, doc in enumerate(search.documents):
-            key = list_keys[position]
-            if key in ambiguous:
-                text = doc.page_content.strip()
-                text_number = [*texts[key]].index(text) if text in texts[key] else 0
-                list_keys[position] = f"{key}\0{text_number}"
-    example = repr(min(ambiguous)[:60])
-    ids = f"{len(ambiguous)} ids, such as {example}, mean" if len(ambiguous) > 1 else f"id {example} means"
-    return keys, [f"{ids} different texts in different stores: they are kept apart"]
+    return {key: list(finders[key]) for key in ambiguous}
 
 
 def _put_first(
@@ -323,7 +326,7 @@ def join_documents(
     call: Any,
     stage: str,
     notes: Sequence[str] = (),
-    more: Mapping[str, Any] | None = None,
+    extra: Mapping[str, Any] | None = None,
     *,
     fused: Fused | None = None,
     stored: Mapping[str, Document] | None = None,
@@ -337,12 +340,12 @@ def join_documents(
         call: The ``Call`` of the retriever.
         stage: Name of the last stage of each document.
         notes: Notes for each document.
-        more: Fields for the last stage.
+        extra: Fields for the last stage.
         fused: The fusion that made the ranking, for the weights and z-scores in the stages.
         stored: Documents by key, where the searches gave ids and scores alone; a key that it lacks is left out.
     """
     results = []
-    fields = {"stage": stage, "retriever": call.owner.get_name(), "query": call.query, **(more or {})}
+    fields = {"stage": stage, "retriever": call.owner.get_name(), "query": call.query, **(extra or {})}
     common_notes = [*call.notes, *notes]
     for rank, (key, score) in enumerate(ranking, start=1):
         copies: list[Document] = []
@@ -357,13 +360,13 @@ def join_documents(
             details = {} if fused is None else fused.details(number, key)
             stages += _stages(record, search, position + 1, search.branch or number + 1, details)
             inner_notes += record.get("notes", ())
-        if stored is None:
+        if stored is None:  # a copy with an id, if there is one
             document: Document | None = next((copy for copy in copies if copy.id), copies[0])
         else:
             document = stored.get(key)
         if document is not None:
-            fields |= {"sources": stages, "notes": [*common_notes, *inner_notes]}
-            results.append(with_provenance(document, score=score, rank=rank, **fields))
+            of_copies: dict[str, Any] = {"sources": stages, "notes": [*common_notes, *inner_notes]}
+            results.append(with_provenance(document, score=score, rank=rank, **fields, **of_copies))
     counts = Counter(doc.page_content for doc in results)
     for number, doc in enumerate(results):
         # the ids may be meant: which field tells documents apart is the user's to say
