@@ -21,7 +21,7 @@ from rag_kit.text.citations.decline import DECLINED, is_declined
 
 ROLE = "sub_question"
 _MAX_ANSWER_CHARS = 500  # of the answer to a sub-question
-_MAX_PASSAGES, _MAX_HISTORY = 6_000, 8_000  # characters in a prompt
+_MAX_PASSAGES_CHARS, _MAX_HISTORY_CHARS = 6_000, 8_000  # in a prompt
 _Step = dict[str, str | None]  # "query": a sub-question, "answer": its answer, if there is one
 _CITATION = re.compile(r"\s*\[\d{1,3}\]")
 
@@ -82,11 +82,11 @@ class DecompositionRetriever(RewritingRetriever):
         """Make a search for each sub-question that the model names."""
         answers = await self._ask([{"question": question, "count": self.n}], call)
         texts = texts_of(answers, "queries")
-        parts = self._usable_texts(texts, call, max_texts=self.n, max_chars=MAX_QUERY_CHARS)
-        call.settled = bool(answers) and not parts and self._needs_no_parts(answers, call)
-        if call.k < len(parts):
-            call.note(f"k={call.k} is fewer than the {len(parts)} sub-questions: not all are represented")
-        return [Search(part, ROLE) for part in parts]
+        questions = self._usable_texts(texts, call, max_texts=self.n, max_chars=MAX_QUERY_CHARS)
+        call.settled = bool(answers) and not questions and self._note_no_parts(answers, call)
+        if call.k < len(questions):
+            call.note(f"k={call.k} is fewer than the {len(questions)} sub-questions: not all are represented")
+        return [Search(text, ROLE) for text in questions]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         if self.mode == "parallel":
@@ -101,42 +101,43 @@ class DecompositionRetriever(RewritingRetriever):
         steps: list[_Step] = []
         results: list[Search] = []
         search_count = 0
-        while len(steps) < self.n:
-            part = await self._next_part(steps, call)
-            if part is None:
+        for number in range(1, self.n + 1):
+            next_search = await self._next_search(steps, call)
+            if next_search is None:
                 break
-            searches = [*self._original_search(call, [part]), part] if not steps else [part]
+            originals = self._original_search(call, [next_search]) if number == 1 else []
+            searches = [*originals, next_search]
             answered = await self._search_for(searches, call, search_count)
             results += answered
             search_count += len(searches)
             answer = None
-            if len(steps) + 1 < self.n:  # no sub-question follows the last one that could use its answer
+            if number < self.n:  # no sub-question follows the last one that could use its answer
                 documents = [doc for search in answered if search.role == ROLE for doc in search.documents]
-                answer = await self._answer_part(part.query, documents, call, len(steps) + 1)
-            steps.append({"query": part.query, "answer": answer})
+                answer = await self._answer_sub_question(next_search.query, documents, call, number)
+            steps.append({"query": next_search.query, "answer": answer})
             call.extra["steps"] = steps
         if steps or call.settled:
             await call.keep_replies()
         return results if steps else await self._search_for(self._original_search(call, []), call)
 
-    async def _next_part(self, steps: Sequence[_Step], call: Call) -> Search | None:
+    async def _next_search(self, steps: Sequence[_Step], call: Call) -> Search | None:
         """Ask the model for the next sub-question, given the answers so far; ``None`` if it has nothing more to ask."""
         turns = []  # the conversation so far, as the prompt shows it
         for step in steps:
             query, answer = str(step["query"]), step["answer"]
             turns += [("user", query), ("assistant", answer or DECLINED[detect_language(query)])]
-        history = render_history(turns, max_chars=_MAX_HISTORY)
+        history = render_history(turns, max_chars=_MAX_HISTORY_CHARS)
         values = {"question": call.query, "history": history, "count": self.n - len(steps)}
         answers = await self._ask([values], call, name=f"sub-question {len(steps) + 1}")
         earlier = {folded(str(step["query"])) for step in steps}
         new_texts = [text for text in texts_of(answers, "queries") if folded(text) not in earlier]
-        parts = self._usable_texts(new_texts[:1], call, max_texts=1, max_chars=MAX_QUERY_CHARS)
-        if answers and not parts and not steps:
-            call.settled = self._needs_no_parts(answers, call)
-        return Search(parts[0], ROLE) if parts else None
+        usable = self._usable_texts(new_texts[:1], call, max_texts=1, max_chars=MAX_QUERY_CHARS)
+        if answers and not usable and not steps:
+            call.settled = self._note_no_parts(answers, call)
+        return Search(usable[0], ROLE) if usable else None
 
-    async def _answer_part(
-        self, part: str, documents: Sequence[Document], call: Call, part_number: int
+    async def _answer_sub_question(
+        self, sub_question: str, documents: Sequence[Document], call: Call, number: int
     ) -> str | None:
         """Answer a sub-question from the documents; ``None`` if they hold no answer.
 
@@ -144,15 +145,15 @@ class DecompositionRetriever(RewritingRetriever):
         """
         if not documents:
             return None
-        passages = render_passages(documents[: call.k], max_chars=_MAX_PASSAGES)
-        values = {"question": part, "passages": passages}
-        prompt = self._answer_prompts.choose(part)
-        replies = await self._ask([values], call, prompt=prompt, form=str, name=f"answer {part_number}")
+        passages = render_passages(documents[: call.k], max_chars=_MAX_PASSAGES_CHARS)
+        values = {"question": sub_question, "passages": passages}
+        prompt = self._answer_prompts.choose(sub_question)
+        replies = await self._ask([values], call, prompt=prompt, form=str, name=f"answer {number}")
         answer = " ".join(_CITATION.sub("", replies[0]).split()) if replies else ""
         return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER_CHARS]
 
-    def _needs_no_parts(self, answers: Sequence[Any], call: Call) -> bool:
-        """Tell whether the model named no sub-questions at all, rather than useless ones; note which it was."""
+    def _note_no_parts(self, answers: Sequence[Any], call: Call) -> bool:
+        """Note why there is no usable sub-question; return True if the model named none at all."""
         if any(texts_of(answers, "queries")):
             call.note(f"degraded: {self.task}: the model gave no usable sub-question")
             return False
