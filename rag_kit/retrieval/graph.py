@@ -79,8 +79,10 @@ class GraphRetriever(RefiningRetriever):
         own = own_filter(self.retriever, call.config, strict=True)
         where = combine_filters(call.filter, own)
         first_results: dict[str, Document] = {}
-        # of two texts with one id, from different stores, the second is not the one in the index
-        others = [doc for doc in documents if first_results.setdefault(document_key(doc), doc) is not doc]
+        others = []  # of two texts with one id, from different stores, the second is not the one in the index
+        for doc in documents:
+            if first_results.setdefault(document_key(doc), doc) is not doc:
+                others.append(doc)
         # the weights fall with the rank: 1, 0.61, 0.37...
         seeds = {key: math.exp(-position / _RANK_SCALE) for position, key in enumerate(first_results)}
         visited, not_in_index = await call.do("graph", partial(self._walk, seeds, call.k, where))
@@ -91,7 +93,7 @@ class GraphRetriever(RefiningRetriever):
         results = []
         for rank, (doc, probability, terms) in enumerate(visited, start=1):
             key, score_before = document_key(doc), None
-            if key in first_results:
+            if key in first_results:  # it has the provenance of the first search
                 doc = first_results[key]
                 score_before = peek_score(doc)
             before = {"score_before": score_before, "rank_before": ranks_before.get(key)}

@@ -84,7 +84,7 @@ class RaptorRetriever(ByVectorRetriever):
         """Read the tree and the vectors of its summaries; ``generation`` is the state of the index that is read."""
         tree = RaptorTree.of(connection)
         for node in tree.nodes.values():
-            del node.metadata[RAPTOR]
+            del node.metadata[RAPTOR]  # the tree's own record, which results do not show
         current = {key for key, leaf in tree.leaves.items() if leaf.current}
         stored = self.index.vectors(list(tree.nodes)).items()
         vectors = {key: unit(np.asarray(row, np.float32)) for key, row in stored}
