@@ -71,13 +71,13 @@ class HyDERetriever(RewritingRetriever):
         return values
 
     @model_validator(mode="after")
-    def _has_embeddings(self) -> Self:
+    def _check_vector_mode(self) -> Self:
         if self.mode == "text":
             return self
         if not isinstance(self.retriever, (VectorRetriever, VectorStoreRetriever)):
             raise InvalidInputError(
                 f"mode='vector' needs a vector store, a VectorRetriever or vectorstore.as_retriever(); "
-                f"{self.retriever.get_name()} is none. mode='text' works with any retriever."
+                f"{self.retriever.get_name()} is none of these. mode='text' works with any retriever."
             )
         if self._embeddings() is None:
             raise InvalidInputError("The vector store names no embedding model; give embeddings=.")
@@ -93,24 +93,27 @@ class HyDERetriever(RewritingRetriever):
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]
         texts = [question, *passages] if self.include_original else passages
-        work, instead = self._embed(texts, call), "there is no vector of the passages"
-        vectors = await call.attempt("embedding", work, instead, unsearched=True)
+        embedding, instead = self._embed(texts, call), "there is no vector of the passages"
+        vectors = await call.attempt("embedding", embedding, instead, unsearched=True)
         if vectors is None:  # it failed, which `attempt` noted
             return []
         import numpy as np
 
         call.extra["queries"] = texts
         mean = np.average(vectors, axis=0, weights=self._weights(len(texts))).tolist()
+        return [Search(question, "passages", self._search_by(mean))]
+
+    def _search_by(self, vector: list[float]) -> VectorSearch:
+        """Make a search of the store by a vector, under the filter that the retriever over it has."""
         inner: Any = self.retriever
         is_kit = isinstance(inner, VectorRetriever)
-        searcher = VectorSearch(
+        return VectorSearch(
             vectorstore=inner.vectorstore,
-            vector=mean,
+            vector=vector,
             name=inner.get_name(),
             filter=inner.filter if is_kit else None,
             store_filter=None if is_kit else inner.search_kwargs.get("filter"),
         )
-        return [Search(question, "passages", searcher)]
 
     def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
         if self.mode == "vector" and rewritten:
@@ -123,5 +126,5 @@ class HyDERetriever(RewritingRetriever):
     async def _embed(self, texts: list[str], call: Call) -> NDArray[np.float64]:
         """Embed texts: an array of shape (texts, dimensions)."""
         model: Any = self._embeddings()
-        calls = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
-        return checked_vectors(await call.do("embedding", *calls), len(texts), model)
+        both_forms = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
+        return checked_vectors(await call.do("embedding", *both_forms), len(texts), model)
