@@ -110,7 +110,7 @@ def route_prompt(
 ) -> Any:
     """Return the template of the prompt that suits a question, in its language if there is one; None if none suits.
 
-    All arguments but ``question`` are those of ``PromptRouter``, which is better for many questions: it reads and
+    ``prompts`` and ``settings`` are those of ``PromptRouter``, which is better for many questions: it reads and
     embeds the descriptions of the prompts once.
 
     Example:
@@ -133,7 +133,11 @@ async def aroute_prompt(
 
 
 def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
-    """Return the templates of each prompt by language, and each prompt as a source to route to."""
+    """Return the templates of each prompt by language ("": any), and each prompt as a source to route to.
+
+    ``prompts`` is a list of file names, or a mapping of name to prompt, (prompt, description) or (prompt, description,
+    examples), where the prompt is a template or a file name.
+    """
     if isinstance(prompts, (list, tuple)) and all(isinstance(name, str) for name in prompts):
         prompts = {name: name for name in prompts}
     if not isinstance(prompts, Mapping):
@@ -144,7 +148,7 @@ def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Sour
     templates: dict[str, Mapping[str, Any]] = {}
     sources = []
     for name, value in prompts.items():
-        prompt, *descriptions = value if isinstance(value, tuple) else (value,)
+        prompt, *about = value if isinstance(value, tuple) else (value,)  # about: description, examples
         if isinstance(prompt, str):
             templates[name] = {language: load_prompt(prompt, language=language) for language in LANGUAGES}
         elif isinstance(prompt, BasePromptTemplate):
@@ -153,10 +157,13 @@ def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Sour
             raise InvalidInputError(
                 f"The prompt {name!r} is {type(prompt).__name__}; it must be a LangChain prompt or the name of a file."
             )
-        texts = {language: _description(template) for language, template in templates[name].items()}
-        # one template ("") has one description; a prompt file has one for each language
-        descriptions = descriptions or [texts.get("", texts)]
-        sources.append(Source(name, next(iter(templates[name].values())), *descriptions))
+        first_template = next(iter(templates[name].values()))
+        if not about:
+            descriptions = {
+                language: _description(template) for language, template in templates[name].items()
+            }
+            about = [descriptions.get("", descriptions)]  # one text, or one for each language
+        sources.append(Source(name, first_template, *about))
     return templates, sources
 
 

@@ -150,6 +150,10 @@ class RoutingRetriever(AskingRetriever):
             route = replace(route, scores=scores)
             if chosen:
                 return replace(route, outcome="chosen", choices=chosen, notes=tuple(notes))
+        return self._route_unfit(replace(route, notes=tuple(notes)), sources)
+
+    def _route_unfit(self, route: Route, sources: Sequence[Source]) -> Route:
+        """Return the route of a question that no source fits: to the fallback, to all or nowhere, with a note."""
         note = "route: none of the sources fits the question"
         if any(source.name == self.fallback for source in sources):
             note += f"; the fallback {self.fallback!r} is used"
@@ -163,7 +167,7 @@ class RoutingRetriever(AskingRetriever):
         elif self.on_none == "all" and sources:
             note += "; all are used"
             route = replace(route, outcome="all", choices=_choose_all(sources, "nothing fits"))
-        return replace(route, notes=(*notes, note))
+        return replace(route, notes=(*route.notes, note))
 
     def _allowed_sources(self, config: RunnableConfig, names: Any) -> list[Source]:
         """Return the sources that a call may use: those it names (``None``: all) that ``allow`` permits as well."""

@@ -96,14 +96,14 @@ class SimilarityWay:
         """Compare the vector of the question with those of the sources' texts."""
         import numpy as np
 
-        question = self._embeddings, call.query
-        calls = [
-            Job("query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
+        arguments = self._embeddings, call.query
+        jobs = [
+            Job("query embedding", partial(embed_query, *arguments), partial(aembed_query, *arguments)),
             Job("embeddings", self._vectors),
         ]
         with call.before_search():
-            answer, matrix = map(value_or_raise, await call.side_by_side(calls))
-        vector = checked_vectors([answer], 1, self._embeddings)[0]
+            query_answer, matrix = map(value_or_raise, await call.side_by_side(jobs))
+        vector = checked_vectors([query_answer], 1, self._embeddings)[0]
         if vector.size != matrix.shape[1]:
             raise ModelOutputError(
                 f"The embedding model gave a vector of size {vector.size} for the question and of size "
@@ -112,7 +112,7 @@ class SimilarityWay:
         cosines = matrix @ unit(vector)
         scores, reasons = {}, {}
         for source in sources:
-            is_of_source = [owner == source.name for owner in self._owners]  # one mark a text
+            is_of_source = [owner == source.name for owner in self._owners]  # a mask over all texts
             source_cosines = cosines[is_of_source]
             scores[source.name] = float(source_cosines.mean())
             nearest_text = " ".join(source.texts[int(np.argmax(source_cosines))].split())
@@ -144,8 +144,8 @@ class ModelWay:
         language = metadata.get("language") or detect_language(call.query)
         lines = "\n".join(source.line(language) for source in sources)
         values = {"question": call.query, "sources": lines, "most": max_choices}
-        form = routes_among(tuple(source.name for source in sources))
-        (outcome,) = await call.ask(self._llm, prompt, [values], form, ["route"], form_holds=True)
+        schema = routes_among(tuple(source.name for source in sources))  # allows these names alone
+        (outcome,) = await call.ask(self._llm, prompt, [values], schema, ["route"], form_holds=True)
         if outcome.error is not None:
             raise outcome.error
         answer: Any = outcome.value
@@ -186,9 +186,10 @@ Way = ModelWay | FunctionWay | KeywordWay | SimilarityWay
 
 def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -> Way:
     """Make the way to choose sources from the arguments of ``RoutingRetriever``."""
-    if how is None:
+    if how is None and settings["llm"] is not None:
+        how = "model"
+    elif how is None:
         how = "keywords" if settings["embeddings"] is None else "similarity"
-        how = how if settings["llm"] is None else "model"
     if how == "model" and is_extractive(settings["llm"]):
         how = "keywords"  # the extractive model is no language model: it would only compare words too
     threshold = settings["threshold"]
