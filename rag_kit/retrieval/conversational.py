@@ -77,11 +77,11 @@ class ConversationalRetriever(RewritingRetriever):
         """
 
         def find(values: Mapping[str, Any], config: RunnableConfig, **kwargs: Any) -> list[Document]:
-            question, history = _inputs(values)
+            question, history = _read_inputs(values)
             return self.invoke(question, config, history=history, **kwargs)
 
         async def afind(values: Mapping[str, Any], config: RunnableConfig, **kwargs: Any) -> list[Document]:
-            question, history = _inputs(values)
+            question, history = _read_inputs(values)
             return await self.ainvoke(question, config, history=history, **kwargs)
 
         return RunnableLambda(find, afunc=afind, name=f"{self.get_name()}.chain")
@@ -90,7 +90,7 @@ class ConversationalRetriever(RewritingRetriever):
         """Make one search: for the complete question, or for a draft answer; none if the question is complete."""
         messages = earlier_messages(call.arguments.get("history"), question)
         history = render_history(messages, max_chars=self.max_history_chars)
-        if not history:
+        if not history:  # the question is complete as it is
             call.settled = True
             return []
         if len(history) < len(render_history(messages)):
@@ -114,7 +114,7 @@ class ConversationalRetriever(RewritingRetriever):
         return [Search(text, role) for text in usable[:1]]
 
 
-def _inputs(values: Any) -> tuple[Any, Any]:
+def _read_inputs(values: Any) -> tuple[Any, Any]:
     """Return question and history from the dict that a chain gives."""
     if not isinstance(values, Mapping) or not {"question", "input"} & values.keys():
         received = sorted(map(str, values)) if isinstance(values, Mapping) else type(values).__name__
@@ -136,5 +136,6 @@ def earlier_messages(history: Any, question: str) -> list[Any]:
             f"history is {type(messages).__name__}; it must be a list of messages, oldest first: LangChain "
             "messages, (role, text) pairs, or dicts with 'role' and 'content'."
         )
+    # compared as rendered, as a message may be an object, a pair or a dict
     question_is_last = messages and render_history(messages[-1:]) == render_history([("user", question)])
     return list(messages[:-1] if question_is_last else messages)

@@ -155,8 +155,9 @@ class RewritingRetriever(AskingRetriever):
 
     async def _search_for(self, searches: Sequence[Search], call: Call, offset: int = 0) -> list[Search]:
         """Make the searches of weight above 0 and return the answered ones; ``offset`` others were made before."""
+        weights = self._weights(offset + len(searches))[offset:]  # without those of the searches made before
         weighted = []
-        for search, weight in zip(searches, self._weights(offset + len(searches))[offset:], strict=True):
+        for search, weight in zip(searches, weights, strict=True):
             if weight:
                 retriever = search.retriever or self.retriever
                 weighted.append(replace(search, weight=weight, retriever=retriever))
