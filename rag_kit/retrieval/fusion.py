@@ -276,9 +276,8 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
 
 def _texts_of_ambiguous(keys: Sequence[Sequence[str]], searches: Sequence[Search]) -> dict[str, list[str]]:
     """Return the keys that mean several texts in one list, or in lists of several retrievers, with these texts."""
-    finders: dict[
-        str, dict[str, int]
-    ] = {}  # key -> its texts -> the retriever (by `id`) that found each first
+    # key -> its texts -> the retriever (by `id`) that found each first
+    finders: dict[str, dict[str, int]] = {}
     ambiguous: set[str] = set()
     for list_keys, search in zip(keys, searches, strict=True):
         texts_here: dict[str, str] = {}  # key -> its first text in this list
