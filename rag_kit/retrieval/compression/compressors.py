@@ -104,14 +104,11 @@ class LexicalCompressor(Compressor):
             texts = [_text_of(piece, passages[piece.passage_number].document) for piece in batch]
             next_positions = [piece.start for piece in batch]  # of each piece: the sentence to look at next
             for scored in collect(question, texts):
-                piece_number = scored.passage_index
+                piece_number = scored.passage_index  # the texts are those of the pieces
                 passage_number = batch[piece_number].passage_number
                 sentences = passages[passage_number].sentences
-                position = next_positions[piece_number]
-                # headings are not scored: skip to the sentence with this text
-                while position < len(sentences) and sentences[position].text.strip() != scored.text:
-                    position += 1
-                if position < len(sentences):
+                position = _find(scored.text, sentences, next_positions[piece_number])
+                if position is not None:
                     scores[passage_number][position] = scored.worth(self.min_score)
                     next_positions[piece_number] = position + 1
         return _select_best(scores, 0.0, self.share)
@@ -230,6 +227,12 @@ def _batches(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
         room -= len(piece.sentences)
     if batch:
         yield batch
+
+
+def _find(text: str, sentences: Sequence[Sentence], start: int) -> int | None:
+    """Return the position of the sentence with a text, from ``start`` on; it skips headings, which have no score."""
+    positions = range(start, len(sentences))
+    return next((position for position in positions if sentences[position].text.strip() == text), None)
 
 
 def _text_of(piece: _Piece, document: Document) -> PassageText:
