@@ -37,7 +37,7 @@ _SOURCE_KEYS = ("source", "file", KEPT_KEY)  # metadata of merged passages that 
 _WORD = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W_]+")  # a Chinese character counts as a word
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*|[一二三四五六七八九十百千万亿两零]+")
 _NEGATION = re.compile(r"\b(?:not?|never|none|nor|without|cannot|\w+n['’]t)\b|[不没未无非否]")
-_SHINGLE = 3  # words that follow one another
+_SHINGLE_WORDS = 3
 
 
 class CompressionRetriever(RefiningRetriever):
@@ -128,8 +128,8 @@ class CompressionRetriever(RefiningRetriever):
             return []
         name, whole = f"compress:{self.compressor.name}", [passage.document for passage in passages]
         if isinstance(self.compressor, DocumentCompressor):
-            steps = self.compressor.compressed(whole, call, stage="compress")
-            shorter = await call.attempt(name, steps, "the passages are whole")
+            work = self.compressor.compressed(whole, call, stage="compress")
+            shorter = await call.attempt(name, work, "the passages are whole")
             return self._merge(whole if shorter is None else shorter, call)[: call.k]
         selections = await call.attempt(name, self._select(passages, call), "the passages are whole")
         if selections is None:
@@ -143,9 +143,10 @@ class CompressionRetriever(RefiningRetriever):
             call.note(f"degraded: {note}; the passages are whole")
             selections = [None] * len(passages)
         elif irrelevant:
-            count, more = f"{len(irrelevant)} of {len(passages)}", ", …" if irrelevant[_SHOWN_IDS:] else ""
             ids = ", ".join(document_key(doc)[:80] for doc in irrelevant[:_SHOWN_IDS])
-            call.note(f"{count} passages had no sentence that matters: {ids}{more}")
+            ids += ", …" if len(irrelevant) > _SHOWN_IDS else ""
+            count = f"{len(irrelevant)} of {len(passages)}"
+            call.note(f"{count} passages had no sentence that matters: {ids}")
         shortened = []
         for passage, selection in zip(passages, selections, strict=True):
             if selection != []:
@@ -172,12 +173,13 @@ class CompressionRetriever(RefiningRetriever):
         kept, spans = set(range(count)), [(0, len(doc.page_content))]
         if selection is not None:
             offsets = range(-self.context, self.context + 1)
-            kept &= {position + offset for position in selection for offset in offsets}
+            around = {position + offset for position in selection for offset in offsets}
+            kept &= around  # none before the first sentence or behind the last
             spans = passage.spans(sorted(kept))
-        more = {"sentences": f"{len(kept)} of {count}", "spans": [list(span) for span in spans]}
+        fields = {"sentences": f"{len(kept)} of {count}", "spans": [list(span) for span in spans]}
         short = shorten_to_spans(doc, spans, self.separator)
-        # the rank is counted anew after near-duplicates are merged
-        return call.with_stage(short, f"compress:{self.compressor.name}", 1, peek_score(doc), **more)
+        # the rank, 1 here, is counted anew after near-duplicates are merged
+        return call.with_stage(short, f"compress:{self.compressor.name}", 1, peek_score(doc), **fields)
 
     def _merge(self, documents: list[Document], call: Call) -> list[Document]:
         """Merge near-duplicates into one document each; the ranks are counted anew."""
@@ -217,8 +219,8 @@ class _Fingerprint:
     def __init__(self, text: str) -> None:
         folded = fold(text)
         words = _WORD.findall(folded)
-        starts = range(max(1, len(words) - _SHINGLE + 1))
-        self.shingles = frozenset(tuple(words[start : start + _SHINGLE]) for start in starts)
+        starts = range(max(1, len(words) - _SHINGLE_WORDS + 1))
+        self.shingles = frozenset(tuple(words[start : start + _SHINGLE_WORDS]) for start in starts)
         self.decisive = Counter(_NUMBER.findall(folded)) + Counter(_NEGATION.findall(folded))
 
     def repeats(self, other: _Fingerprint, threshold: float) -> bool:
