@@ -21,7 +21,9 @@ from rag_kit.retrieval.indexed import KeywordRetriever, WeightedTermsRetriever, 
 from rag_kit.retrieval.rewriting import RewritingRetriever
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text.analysis import load_segmenter
-from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN, detect_language, fold
+from rag_kit.text.language import CHINESE_EVIDENCE as CHINESE_FUNCTION_WORDS
+from rag_kit.text.language import ENGLISH_EVIDENCE as ENGLISH_FUNCTION_WORDS
+from rag_kit.text.language import HAN, detect_language, fold
 
 Templates = Annotated[list[Annotated[str, Field(pattern=r"\{term\}")]], Field(min_length=1)]
 
@@ -31,7 +33,7 @@ _TEMPLATES = {
     "zh": ("什么是{term}？", "{term}有什么作用？"),
 }
 # a run of Chinese characters, or one word of another script: "don't", "heat-pump", "C++"
-_RUNS = re.compile(f"[{HAN}]+|[^\\W_{HAN}]+(?:[.'’+#_\\-]*[^\\W_{HAN}]+)*[+#]*")
+_HAN_OR_WORD = re.compile(f"[{HAN}]+|[^\\W_{HAN}]+(?:[.'’+#_\\-]*[^\\W_{HAN}]+)*[+#]*")
 _IS_HAN = re.compile(f"[{HAN}]")
 _MAX_PHRASE_WORDS = 5
 _MAX_TERMS, _MAX_TEMPLATE_SEARCHES = 32, 4
@@ -128,7 +130,8 @@ class ExpansionRetriever(RewritingRetriever):
             added = added[:_MAX_TERMS]
         searches = await self._expanded_search(question, added, call) if added else []
         searches += self._template_searches(question, related_terms)
-        if not searches and not any(note.startswith("degraded") for note in call.notes):
+        is_degraded = any(note.startswith("degraded") for note in call.notes)
+        if not searches and not is_degraded:  # nothing went wrong: the question alone is all there is to ask
             call.settled = True
             call.note("expansion: nothing to add")
         return searches
@@ -201,11 +204,11 @@ class ExpansionRetriever(RewritingRetriever):
 
 def new_terms(added: Sequence[Added], question: str) -> list[Added]:
     """Return each term once, without those in the question."""
-    first: dict[str, Added] = {}
+    distinct: dict[str, Added] = {}
     for term in added:
-        first.setdefault(fold(term.text), term)
-    padded_question = f" {fold(question)} "
-    return [term for key, term in first.items() if f" {key} " not in padded_question]
+        distinct.setdefault(fold(term.text), term)
+    padded_question = f" {fold(question)} "  # as are the terms, to match whole words only
+    return [term for key, term in distinct.items() if f" {key} " not in padded_question]
 
 
 def key_phrases(question: str) -> list[str]:
@@ -230,11 +233,11 @@ def key_phrases(question: str) -> list[str]:
 
 def _words(text: str) -> Iterator[tuple[int, int, bool]]:
     """Yield start and end of each word, and whether it is a function word."""
-    for match in _RUNS.finditer(text):
+    for match in _HAN_OR_WORD.finditer(text):
         if not _IS_HAN.match(match[0]):
-            yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_EVIDENCE
+            yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_FUNCTION_WORDS
             continue
         start = match.start()
         for word in load_segmenter()(match[0]):
-            yield start, start + len(word), word in CHINESE_EVIDENCE
+            yield start, start + len(word), word in CHINESE_FUNCTION_WORDS
             start += len(word)

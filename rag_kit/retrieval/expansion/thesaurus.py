@@ -16,6 +16,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.text import Analyzer, fold
 from rag_kit.text.language import CLOSE
 
+# a character of a script that is written without spaces, or a word of another
 _UNITS = re.compile(f"[{CLOSE}]|[^\\W_{CLOSE}]+")
 Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
 
@@ -62,15 +63,15 @@ class Thesaurus:
         matches = list(_UNITS.finditer(folded))
         stems = [_stem(match[0]) for match in matches]
         result: dict[str, list[str]] = {}
-        first = 0
-        while first < len(stems):
-            size = min(self._longest.get(stems[first], 0), len(stems) - first)
-            while size and not self._related.get(tuple(stems[first : first + size])):
+        start = 0
+        while start < len(stems):
+            size = min(self._longest.get(stems[start], 0), len(stems) - start)
+            while size and not self._related.get(tuple(stems[start : start + size])):
                 size -= 1  # until the longest term that begins here, or none, is left
             if size:
-                term = surface[matches[first].start() : matches[first + size - 1].end()]
-                result.setdefault(term, list(self._related[tuple(stems[first : first + size])]))
-            first += size or 1
+                term = surface[matches[start].start() : matches[start + size - 1].end()]
+                result.setdefault(term, list(self._related[tuple(stems[start : start + size])]))
+            start += size or 1
         return result
 
     def __len__(self) -> int:
