@@ -48,8 +48,8 @@ class SentenceWindowRetriever(FamilyRetriever):
         windows: list[_Window] = []
         for match in matches:
             place = match.place
-            if place is None:
-                new = _Window([match], None, 0, 0)
+            if place is None:  # no sentence of a document: it has no neighbours
+                new = _Window([match], None, first=0, last=0)
             elif passes is not None and not passes(_fields_of(match, metadata.get(place.parent, {}))):
                 continue
             else:
@@ -70,15 +70,15 @@ class SentenceWindowRetriever(FamilyRetriever):
     def _bounds(self, view: FamilyView, place: ChildPlace, passes: Passes | None) -> tuple[int, int]:
         """Return the numbers of a window's first and last sentence; it ends where a sentence fails the filter."""
         number = place.ordinal
-        if place.start is None:
+        if place.start is None:  # its position in the document is unknown, so it is shown alone
             return number, number
         first, last = max(0, number - self.window), min(place.size - 1, number + self.window)
         if passes is None:
             return first, last
         siblings = view.siblings(place.parent, first, last)
-        barred = [sibling.ordinal for sibling in siblings if not passes(dict(sibling.metadata))]
-        first = max([first, *(other + 1 for other in barred if other < number)])
-        last = min([last, *(other - 1 for other in barred if other > number)])
+        failing = [sibling.ordinal for sibling in siblings if not passes(dict(sibling.metadata))]
+        first = max([first, *(other + 1 for other in failing if other < number)])
+        last = min([last, *(other - 1 for other in failing if other > number)])
         return first, last
 
 

@@ -201,8 +201,8 @@ class RerankRetriever(RefiningRetriever):
         """
         stage, instead = f"rerank:{reranker.name}", "the order stays as it was"
         if isinstance(reranker, DocumentCompressor):
-            steps = reranker.compressed(documents, call, stage="rerank")
-            compressed = await call.attempt(stage, steps, instead)
+            work = reranker.compressed(documents, call, stage="rerank")
+            compressed = await call.attempt(stage, work, instead)
             if compressed is None:
                 return documents, None
             return compressed, {n for n, doc in enumerate(compressed) if peek_score(doc) is None}
@@ -270,8 +270,7 @@ class RerankRetriever(RefiningRetriever):
         count = self.score_gap.cut([score for _, score in scored], call.k)
         if not 0 < count < len(scored):
             return documents
-        last_position, last_score = scored[count - 1]
-        next_score = scored[count][1]
+        (last_position, last_score), (_, next_score) = scored[count - 1], scored[count]
         kept = documents[: last_position + 1]
         if last_score > next_score:
             drop = f"a drop of the score from {last_score:.3g} to {next_score:.3g}"

@@ -116,7 +116,7 @@ def read_date(value: Any) -> datetime | None:
         >>> read_date(2024).year, read_date("soon")
         (2024, None)
     """
-    with suppress(ValueError, OverflowError, OSError):
+    with suppress(ValueError, OverflowError, OSError):  # no such day, or out of the range of dates
         if isinstance(value, str):
             match = _DATE.fullmatch(value.strip())
             if match:
