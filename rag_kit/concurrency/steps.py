@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import types
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
@@ -34,18 +35,16 @@ class TimeLimit(NamedTuple):
     make_error: Callable[[], Exception]
 
 
+@dataclass(slots=True, eq=False)
 class Step(Generic[T]):
     """One action in two forms, blocking (`sync`) and asynchronous (`native`); awaiting it gives its result.
 
     Either function takes the context that `run` or `arun` was given; the name is for messages about a failure.
     """
 
-    __slots__ = ("name", "native", "sync")
-
-    def __init__(self, name: str, sync: Callable[[Any], T], native: Callable[[Any], Awaitable[T]]) -> None:
-        self.name = name
-        self.sync = sync
-        self.native = native
+    name: str
+    sync: Callable[[Any], T]
+    native: Callable[[Any], Awaitable[T]]
 
     def __await__(self) -> Generator[Step[T], T, T]:
         return (yield self)

@@ -65,12 +65,11 @@ class LegIndexRetriever(RagKitRetriever):
         view: Any = await blocking_step("search", self.index.leg_view, self.leg)
         if isinstance(view, SparseView):
             # a step holds the blocking call and the asynchronous one; whoever runs it chooses
-            encoding = Step("encode", lambda _: view.encode_query(query), lambda _: view.aencode_query(query))
-            weights = await encoding
-            search: Step[Any] = blocking_step("search", view.search_weighted, weights, call.k, call.filter)
+            encode = Step("encode", lambda _: view.encode_query(query), lambda _: view.aencode_query(query))
+            weights = await encode
+            hits: Any = await blocking_step("search", view.search_weighted, weights, call.k, call.filter)
         else:
-            search = blocking_step("search", view.search, query, call.k, call.filter)
-        hits = await search
+            hits = await blocking_step("search", view.search, query, call.k, call.filter)
         return add_first_stage(hits, self.leg, self.get_name(), query, max_score=hits.maximum)
 
 

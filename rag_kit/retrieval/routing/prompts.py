@@ -133,11 +133,7 @@ async def aroute_prompt(
 
 
 def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
-    """Return the templates of each prompt by language ("": any), and each prompt as a source to route to.
-
-    ``prompts`` is a list of file names, or a mapping of name to prompt, (prompt, description) or (prompt, description,
-    examples), where the prompt is a template or a file name.
-    """
+    """Return the templates of each prompt by language ("": for any), and each prompt as a source to route to."""
     if isinstance(prompts, (list, tuple)) and all(isinstance(name, str) for name in prompts):
         prompts = {name: name for name in prompts}
     if not isinstance(prompts, Mapping):
@@ -148,7 +144,8 @@ def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Sour
     templates: dict[str, Mapping[str, Any]] = {}
     sources = []
     for name, value in prompts.items():
-        prompt, *about = value if isinstance(value, tuple) else (value,)  # about: description, examples
+        # a template or file name, alone or as (prompt, description) or (prompt, description, examples)
+        prompt, *about = value if isinstance(value, tuple) else (value,)
         if isinstance(prompt, str):
             templates[name] = {language: load_prompt(prompt, language=language) for language in LANGUAGES}
         elif isinstance(prompt, BasePromptTemplate):
