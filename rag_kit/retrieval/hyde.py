@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -114,11 +113,6 @@ class HyDERetriever(RewritingRetriever):
             filter=inner.filter if is_kit else None,
             store_filter=None if is_kit else inner.search_kwargs.get("filter"),
         )
-
-    def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
-        if self.mode == "vector" and rewritten:
-            return []  # the question is part of the mean
-        return super()._original_search(call, rewritten)
 
     def _embeddings(self) -> Embeddings | None:
         return self.embeddings or self.retriever.vectorstore.embeddings  # type: ignore[attr-defined]

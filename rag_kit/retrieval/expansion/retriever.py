@@ -196,11 +196,6 @@ class ExpansionRetriever(RewritingRetriever):
         new = [query for query in dict.fromkeys(queries) if fold(query) != fold(question)]
         return [Search(query, "template") for query in new[:_MAX_TEMPLATE_SEARCHES]]
 
-    def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
-        if any(search.retriever is not None for search in rewritten):
-            return []  # the question's words are part of that search
-        return super()._original_search(call, rewritten)
-
 
 def new_terms(added: Sequence[Added], question: str) -> list[Added]:
     """Return each term once, without those in the question."""
