@@ -96,15 +96,12 @@ class HybridRetriever(EnsembleRetriever):
 
     def _fuse_with_feedback(self, call: Call, answered: Sequence[Search]) -> list[Document]:
         """Fuse the two searches; search again near the vectors of the best documents, and fuse all three."""
-        depth = self._depth(call)
-        keys, notes = self._identify(answered)
-        fused = fuse(answered, keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
-        best_keys = [key for key, _ in fused.ranking[:_FEEDBACK_DOCUMENTS]]
-        searches = self._with_feedback(call, answered, keys, best_keys)
-        has_feedback = len(searches) > len(answered)
-        if has_feedback:
-            keys, notes = self._identify(searches)
-            fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
+        first_keys, _ = self._identify(answered)
+        first_fused = fuse(answered, first_keys, self.fusion, rrf_k=self.rrf_k, depth=self._depth(call))
+        best_keys = [key for key, _ in first_fused.ranking[:_FEEDBACK_DOCUMENTS]]
+        searches = self._with_feedback(call, answered, first_keys, best_keys)
+        keys, notes = self._identify(searches)
+        fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=self._depth(call))
         ranking = fused.ranking[: call.k]
         # the search with feedback has a role; that it is empty is nothing to the user
         empty = [note_empty(search) for search in searches if not search.documents and not search.role]
