@@ -43,14 +43,12 @@ class CompressedPassage:
     def spans(self, positions: Sequence[int]) -> list[tuple[int, int]]:
         """Return start and end of each run of neighbouring sentences among those with these positions."""
         spans: list[tuple[int, int]] = []
-        previous = None
-        for position in positions:
+        for previous, position in zip([None, *positions], positions, strict=False):
             sentence = self.sentences[position]
-            if previous is not None and position == previous + 1:
+            if previous == position - 1:
                 spans[-1] = (spans[-1][0], sentence.end)
             else:
                 spans.append((sentence.start, sentence.end))
-            previous = position
         return spans
 
 

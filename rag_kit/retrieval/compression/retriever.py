@@ -238,10 +238,7 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     fingerprints = [_Fingerprint(text) for text in texts]
     originals: list[int] = []
     for position, fingerprint in enumerate(fingerprints):
-        original = position
-        for earlier in dict.fromkeys(originals):  # each original once
-            if fingerprint.repeats(fingerprints[earlier], threshold):
-                original = earlier
-                break
-        originals.append(original)
+        distinct = dict.fromkeys(originals)
+        repeated = (earlier for earlier in distinct if fingerprint.repeats(fingerprints[earlier], threshold))
+        originals.append(next(repeated, position))
     return originals
