@@ -138,9 +138,9 @@ class DocumentCompressor(HasRunnables):
         if type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents:
             native = partial(self.compressor.acompress_documents, marked, **arguments)
         result = await call.do(name, blocking, native)
-        return self._restore(result, documents, call, name)
+        return self._restore(result, documents, call, stage)
 
-    def _restore(self, result: Any, documents: Sequence[Document], call: Call, name: str) -> list[Document]:
+    def _restore(self, result: Any, documents: Sequence[Document], call: Call, stage: str) -> list[Document]:
         """Copy each document of a compressor's result with id, score and provenance of the one that it comes from."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(
@@ -158,11 +158,11 @@ class DocumentCompressor(HasRunnables):
             if position is not None:
                 original, rank_before = documents[position], position + 1
                 score_before = peek_score(original)
-            if score is None and name.startswith("compress:"):
+            if score is None and stage == "compress":
                 score = score_before  # a shorter text was found with the score of the whole
             restored = _with_origin(doc, original, is_only_piece=piece_counts[position] == 1)
             before = {"score_before": score_before, "rank_before": rank_before}
-            results.append(call.with_stage(restored, name, rank, score, **before))
+            results.append(call.with_stage(restored, f"{stage}:{self.name}", rank, score, **before))
         return results
 
 
