@@ -193,23 +193,13 @@ class RagKitRetriever(BaseRetriever):
         return await arun(self._answer(self._make_call(input, manager, full_config, kwargs)))
 
     def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,
-        call_config: RunnableConfig | None = None,
-        **arguments: Any,
+        self, query: str, *, run_manager: Any, call_config: RunnableConfig | None = None, **arguments: Any
     ) -> list[Document]:
         """Search; called by LangChain where the run has listeners."""
         return run(self._answer(self._make_call(query, run_manager, call_config, arguments)))
 
     async def _aget_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
-        call_config: RunnableConfig | None = None,
-        **arguments: Any,
+        self, query: str, *, run_manager: Any, call_config: RunnableConfig | None = None, **arguments: Any
     ) -> list[Document]:
         return await arun(self._answer(self._make_call(query, run_manager, call_config, arguments)))
 

@@ -267,10 +267,9 @@ class Call:
         """
         try:
             value = await work
-        except InvalidInputError:
-            raise
         except Exception as error:
-            if self.limits.on_error == "raise" or is_control_flow(error):
+            is_final = isinstance(error, InvalidInputError) or is_control_flow(error)
+            if is_final or self.limits.on_error == "raise":
                 raise
             cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
             self.note_failure(name, cause, instead, unsearched=unsearched)

@@ -92,12 +92,13 @@ class GraphRetriever(RefiningRetriever):
         ranks_before = {key: rank for rank, key in enumerate(first_results, start=1)}
         results = []
         for rank, (doc, probability, terms) in enumerate(visited, start=1):
-            key, score_before = document_key(doc), None
-            if key in first_results:  # it has the provenance of the first search
-                doc = first_results[key]
-                score_before = peek_score(doc)
+            key = document_key(doc)
+            first_result = first_results.get(key)  # the same, with the provenance of the first search
+            score_before = None if first_result is None else peek_score(first_result)
             before = {"score_before": score_before, "rank_before": ranks_before.get(key)}
-            results.append(call.with_stage(doc, "graph", rank, probability, **before, terms=terms))
+            results.append(
+                call.with_stage(first_result or doc, "graph", rank, probability, **before, terms=terms)
+            )
         return results + unconnected
 
     def _walk(

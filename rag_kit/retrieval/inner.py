@@ -120,13 +120,10 @@ class _Plan:
         return len(documents) < call_arguments.get("k", 0) or len(self._passing(documents)) >= self.k
 
     def filtered(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
-        """Return at most ``k`` documents that pass; if too few of the ``fetched`` ones do, note that.
-
-        ``fetched`` is how many the retriever ``name`` was asked for, 0 if it takes no number.
-        """
+        """Return at most ``k`` documents that pass; if that is too few, and there may be more to fetch, note it."""
         passing = self._passing(documents)
         too_few_pass = len(passing) < min(self.k or 1, len(documents))
-        may_be_more = len(documents) >= fetched
+        may_be_more = len(documents) >= fetched  # 0: the retriever takes no number
         if too_few_pass and may_be_more:
             write_note(left_out(name, len(documents) - len(passing)), unsearched=True)
         return passing[: self.k]

@@ -139,10 +139,9 @@ class RoutingRetriever(AskingRetriever):
             try:
                 choices, scores = await self._way.decide(call, sources, limit)
                 chosen = _known_choices(choices, sources, limit, notes)
-            except InvalidInputError:
-                raise
             except Exception as error:
-                if self.on_error == "raise" or is_control_flow(error):
+                is_final = isinstance(error, InvalidInputError) or is_control_flow(error)
+                if is_final or self.on_error == "raise":
                     raise
                 note = f"degraded: {describe_failure('route', error)}; all sources are used"
                 every_source = _choose_all(sources, "the router failed")
