@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_kit.concurrency.pool import abandonments, check_abandoned
+from rag_kit.concurrency.pool import check_abandoned
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 
 #: About 31 years; the clocks of some systems cannot wait much longer.
@@ -105,8 +105,7 @@ def use_budget(*budgets: Budget) -> Iterator[Budget]:
 
 def charge_call() -> None:
     """Count a call in every active budget; raise an error if one has no call left, or this branch was abandoned."""
-    if abandonments.get():
-        check_abandoned()
+    check_abandoned()
     _charge_call(active_budgets.get())
 
 

@@ -93,9 +93,8 @@ class Outages:
 
     def worked(self, part: str) -> None:
         """Record that a part works again: its next failure begins a new outage."""
-        if part in self.failing:
-            with self._lock:
-                self.failing.discard(part)
+        with self._lock:
+            self.failing.discard(part)
 
     def clear(self) -> None:
         """Forget all outages."""

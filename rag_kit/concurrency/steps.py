@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 from rag_kit.concurrency.budget import active_budgets
-from rag_kit.concurrency.pool import PooledCall, abandonments, check_abandoned
+from rag_kit.concurrency.pool import PooledCall, check_abandoned
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
@@ -123,8 +123,7 @@ def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
     It is the time-out or, if that is nearer, the deadline of an active budget; ``name`` names the call in the error.
     Raises BudgetExceededError after the deadline of an active budget, BranchTimeoutError in an abandoned branch.
     """
-    if abandonments.get():
-        check_abandoned()
+    check_abandoned()
     first_to_end = min(active_budgets.get(), key=attrgetter("ends"), default=None)
     seconds_left = first_to_end.remaining_seconds() if first_to_end else None
     if first_to_end and seconds_left is not None and (timeout is None or seconds_left < timeout):
@@ -135,7 +134,7 @@ def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
     return TimeLimit(timeout, lambda: BranchTimeoutError(f"{name} took longer than timeout={timeout:g} s."))
 
 
-def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str = "It") -> T:
+def call_in_time(func: Callable[[], T], timeout: float | None, name: str = "It") -> T:
     """Call a function on a thread that is abandoned when it is late; without a time limit, on the caller's thread.
 
     Raises BranchTimeoutError after ``timeout`` seconds, BudgetExceededError if an active budget's deadline is first.
@@ -153,9 +152,7 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str 
     return call.future.result()
 
 
-async def acall_in_time(
-    func: Callable[[], Awaitable[T]], timeout: float | None = None, name: str = "It"
-) -> T:
+async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None, name: str = "It") -> T:
     """Await a call with a time limit; a late call is cancelled and gets one second to end.
 
     The clock runs outside the task, so that one which swallows cancellation cannot stop it.
