@@ -113,7 +113,7 @@ class RagKitRetriever(BaseRetriever):
 
     @field_validator("k", mode="before")
     @classmethod
-    def _k_is_allowed(cls, value: Any) -> Any:
+    def _check_k(cls, value: Any) -> Any:
         return None if value is None and cls.k_may_be_none else check_count("k", value)
 
     @field_validator("filter")

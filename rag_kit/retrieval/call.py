@@ -335,8 +335,7 @@ class Call:
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
             value_or_raise(failed[0])
-        none_before = first == 1
-        if failed and len(failed) == len(outcomes) and none_before:
+        if failed and len(failed) == len(outcomes) and first == 1:  # no searches were made before these
             raise_all_failed(f"{tasks} of {self.owner.get_name()}", outcomes)
         answered = []
         for search, outcome in zip(searches, outcomes, strict=True):
@@ -450,8 +449,7 @@ class Call:
         config = self.child("model")
         keys = [call_key(model, prompt, row, schema, config) for row in values]
         stored = await self._use_cache(partial(cache.get, [key for key in keys if key])) or {}
-        named_keys = zip(names, keys, strict=True)
-        outcomes = [_cached_outcome(name, stored.get(key), schema) for name, key in named_keys]
+        outcomes = [_cached(name, stored.get(key), schema) for name, key in zip(names, keys, strict=True)]
         self._cache_hits += sum(outcome is not None for outcome in outcomes)
         return outcomes, keys
 
@@ -531,8 +529,7 @@ def _label(search: Search, number: int) -> str:
     """Name a search for the notes: by the source that it was routed to, else by its retriever and number."""
     if "source" in search.route:
         return f"source {search.route['source']!r}"
-    retriever = cast("Runnable[Any, Any]", search.retriever)
-    return f"{retriever.get_name()}, query {number}"
+    return f"{search.retriever.get_name()}, query {number}"  # type: ignore[union-attr]
 
 
 def plural(count: int, noun: str) -> str:
@@ -540,7 +537,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _cached_outcome(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
+def _cached(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
     """Make an outcome of an answer from the cache; ``None`` if there is none, or it does not fit the ``schema``."""
     if value is None or schema is str:
         return Outcome(name, value) if isinstance(value, str) and value else None

@@ -71,7 +71,7 @@ class DecompositionRetriever(RewritingRetriever):
     _answer_prompts: LanguagePrompts = PrivateAttr()
 
     @model_validator(mode="after")
-    def _answers_can_be_written(self) -> Self:
+    def _load_answer_prompts(self) -> Self:
         self._answer_prompts = LanguagePrompts("answer", None, (), self.language)
         return self
 

@@ -63,7 +63,7 @@ class EnsembleRetriever(AskingRetriever):
     rrf_k: float = 60
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
+    def _check_fusion_and_weights(self) -> Self:
         check_fusion(self.fusion, self.rrf_k)
         check_weights(self.weights, len(self.retrievers))
         return self
@@ -76,14 +76,13 @@ class EnsembleRetriever(AskingRetriever):
         """Make a search for each retriever whose weight is above 0; equal names get a number ("bm25 #2")."""
         weights = self.weights or [1.0] * len(self.retrievers)
         names = [retriever.get_name() for retriever in self.retrievers]
-        numbered = enumerate(names, start=1)
-        unique = [f"{name} #{number}" if names.count(name) > 1 else name for number, name in numbered]
-        branches = zip(unique, self.retrievers, weights, strict=True)
-        return [
-            Search(query, None, retriever, weight, name=name, branch=number)
-            for number, (name, retriever, weight) in enumerate(branches, start=1)
-            if weight > 0
-        ]
+        searches = []
+        for number, (retriever, weight) in enumerate(zip(self.retrievers, weights, strict=True), start=1):
+            name = retriever.get_name()
+            unique_name = f"{name} #{number}" if names.count(name) > 1 else name
+            if weight > 0:
+                searches.append(Search(query, None, retriever, weight, name=unique_name, branch=number))
+        return searches
 
     def _depth(self, call: Call) -> int | None:
         """Return how many documents each retriever is asked for; ``None`` leaves it to them."""

@@ -59,7 +59,7 @@ class GraphRetriever(RefiningRetriever):
 
     @model_validator(mode="before")
     @classmethod
-    def _searches_its_index(cls, values: Any) -> Any:
+    def _check_index(cls, values: Any) -> Any:
         index = values.get("index")
         if not isinstance(index, KeywordIndex):
             raise InvalidInputError(

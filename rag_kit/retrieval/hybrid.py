@@ -62,7 +62,7 @@ class HybridRetriever(EnsembleRetriever):
     weights: Weights = Field(default_factory=lambda: [1 - DENSE_WEIGHT, DENSE_WEIGHT])
 
     @model_validator(mode="after")
-    def _second_searches_vectors(self) -> Self:
+    def _check_retrievers(self) -> Self:
         needs = ("kept_vector", "reads", "vectors_of", "nearest")
         if len(self.retrievers) != 2 or not all(hasattr(self.retrievers[1], name) for name in needs):
             raise InvalidInputError(

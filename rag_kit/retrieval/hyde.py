@@ -64,7 +64,7 @@ class HyDERetriever(RewritingRetriever):
 
     @model_validator(mode="before")
     @classmethod
-    def _a_store_means_vectors(cls, values: Any) -> Any:
+    def _wrap_store(cls, values: Any) -> Any:
         if isinstance(values, dict) and isinstance(store := values.get("retriever"), VectorStore):
             values = {"mode": "vector", **values, "retriever": VectorRetriever(vectorstore=store)}
         return values

@@ -158,14 +158,12 @@ class _Shielded(Runnable[str, Any]):
     `_check_documents` raises it outside of them. Any other error is raised, and ``note`` called with it.
     """
 
-    def __init__(
-        self, retriever: AnyRetriever, note: Callable[[Exception], None] = lambda error: None
-    ) -> None:
-        self.retriever, self.note = retriever, note
+    def __init__(self, inner: AnyRetriever, note: Callable[[Exception], None] = lambda error: None) -> None:
+        self.inner, self.note = inner, note
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         try:
-            return self.retriever.invoke(input, config, **kwargs)
+            return self.inner.invoke(input, config, **kwargs)
         except Exception as error:
             if ends_run(error):
                 return error
@@ -174,7 +172,7 @@ class _Shielded(Runnable[str, Any]):
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         try:
-            return await self.retriever.ainvoke(input, config, **kwargs)
+            return await self.inner.ainvoke(input, config, **kwargs)
         except Exception as error:
             if ends_run(error):
                 return error

@@ -54,7 +54,7 @@ class Query2DocRetriever(RewritingRetriever):
 
     @model_validator(mode="before")
     @classmethod
-    def _vectors_are_dense(cls, values: Any) -> Any:
+    def _set_default_mode(cls, values: Any) -> Any:
         """Set the mode "dense" for a search by vectors, unless another is given."""
         if not isinstance(values, dict):
             return values

@@ -89,12 +89,12 @@ class MultiRepresentationRetriever(FamilyWriter):
 
     @field_validator("represent", mode="before")
     @classmethod
-    def _representations_are_known(cls, value: Any) -> Any:
+    def _read_represent(cls, value: Any) -> Any:
         return None if value is None else tuple(kind.spec for kind in kinds_of(value))
 
     @field_validator("kinds", mode="before")
     @classmethod
-    def _kinds_are_named(cls, value: Any) -> Any:
+    def _read_kinds(cls, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return tuple(dict.fromkeys(value)) or None
         return (value,) if isinstance(value, str) else value

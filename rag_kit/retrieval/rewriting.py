@@ -102,11 +102,11 @@ class RewritingRetriever(AskingRetriever):
 
     @field_validator("cache", mode="before")
     @classmethod
-    def _cache_is_open(cls, value: Any) -> Any:
+    def _open_cache(cls, value: Any) -> Any:
         return JsonCache(value) if isinstance(value, (str, PathLike)) else value
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
+    def _check_and_load_prompts(self) -> Self:
         check_fusion(self.fusion, self.rrf_k)
         if self.cache is not None and model_identity(self.llm) is None:
             raise InvalidInputError(

@@ -106,7 +106,7 @@ class TrigramRetriever(MemoryIndexRetriever):
 
     @field_validator("index")
     @classmethod
-    def _index_is_of_characters(cls, value: BM25Index) -> BM25Index:
+    def _check_index(cls, value: BM25Index) -> BM25Index:
         if not isinstance(value.analyzer, CharacterNgrams):
             raise InvalidInputError(
                 f"index analyses texts by {type(value.analyzer).__name__}; build it with "

@@ -114,9 +114,7 @@ def _join(word: str, parts: list[FilterDirective]) -> FilterDirective:
     return Operation(Operator(word), parts)
 
 
-def _translate_by_langchain(
-    store: VectorStore, where: Filter, translator: Visitor | None = None
-) -> Any | None:
+def _translate_by_langchain(store: VectorStore, where: Filter, translator: Visitor | None) -> Any | None:
     """Translate a filter by LangChain's (or another) translator; ``None`` if there is none, or it cannot express it."""
     try:
         directive = translate(where, _to_portable_comparison, _join)

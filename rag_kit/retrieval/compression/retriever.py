@@ -98,7 +98,7 @@ class CompressionRetriever(RefiningRetriever):
 
     @field_validator("compressor", mode="before")
     @classmethod
-    def _compressor_is_known(cls, value: Any) -> Any:
+    def _wrap_compressor(cls, value: Any) -> Any:
         """Wrap models and LangChain compressors; refuse what is not a compressor."""
         if value is None:
             return LexicalCompressor()
@@ -172,9 +172,8 @@ class CompressionRetriever(RefiningRetriever):
         doc, count = passage.document, len(passage.sentences)
         kept, spans = set(range(count)), [(0, len(doc.page_content))]
         if selection is not None:
-            offsets = range(-self.context, self.context + 1)
-            around = {position + offset for position in selection for offset in offsets}
-            kept &= around  # none before the first sentence or behind the last
+            offsets = range(-self.context, self.context + 1)  # some lead beyond the ends
+            kept &= {position + offset for position in selection for offset in offsets}
             spans = passage.spans(sorted(kept))
         fields = {"sentences": f"{len(kept)} of {count}", "spans": [list(span) for span in spans]}
         short = shorten_to_spans(doc, spans, self.separator)

@@ -105,13 +105,13 @@ class ExpansionRetriever(RewritingRetriever):
 
     @field_validator("thesaurus", mode="before")
     @classmethod
-    def _thesaurus_is_made(cls, value: Any) -> Any:
+    def _open_thesaurus(cls, value: Any) -> Any:
         if value is None or isinstance(value, Thesaurus):
             return value
         return Thesaurus.from_file(value) if isinstance(value, (str, PathLike)) else Thesaurus(value)
 
     @model_validator(mode="after")
-    def _sources_fit(self) -> Self:
+    def _check_sources(self) -> Self:
         if self.llm is None and self.thesaurus is None and not self.templates:
             raise InvalidInputError(
                 "Nothing would be added; give llm, thesaurus or templates (see from_llm, from_thesaurus)."

@@ -60,13 +60,13 @@ class ParentDocumentRetriever(FamilyRetriever):
 
     @field_validator("parent_splitter", "child_splitter")
     @classmethod
-    def _splitter_is_one(cls, value: Any) -> Any:
+    def _check_splitter(cls, value: Any) -> Any:
         if value is not None:
             check_name(value) if isinstance(value, str) else check_splitter(value)
         return value
 
     @model_validator(mode="after")
-    def _arguments_fit(self) -> Self:
+    def _check_sizes(self) -> Self:
         if self.parent_splitter is not None and self.parent_size is not None:
             raise InvalidInputError("Give parent_size or parent_splitter, not both.")
         check_family_sizes(self.parent_size, self.child_size, self.child_overlap)

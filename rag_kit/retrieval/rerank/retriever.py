@@ -146,16 +146,16 @@ class RerankRetriever(RefiningRetriever):
 
     @field_validator("reranker", mode="before")
     @classmethod
-    def _reranker_is_known(cls, value: Any) -> Any:
+    def _wrap_rerankers(cls, value: Any) -> Any:
         return as_rerankers(value)
 
     @field_validator("score_gap")
     @classmethod
-    def _gap_is_made(cls, value: ScoreGap | bool | None) -> ScoreGap | None:
+    def _make_gap(cls, value: ScoreGap | bool | None) -> ScoreGap | None:
         return ScoreGap() if value is True else value or None
 
     @model_validator(mode="after")
-    def _scores_are_there(self) -> Self:
+    def _check_scored(self) -> Self:
         for reranker in self.reranker if self.blend is not None else ():
             if not isinstance(reranker, Reranker) or not reranker.scored:
                 raise InvalidInputError(

@@ -154,13 +154,12 @@ def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Sour
             raise InvalidInputError(
                 f"The prompt {name!r} is {type(prompt).__name__}; it must be a LangChain prompt or the name of a file."
             )
-        first_template = next(iter(templates[name].values()))
         if not about:
             descriptions = {
                 language: _description(template) for language, template in templates[name].items()
             }
             about = [descriptions.get("", descriptions)]  # one text, or one for each language
-        sources.append(Source(name, first_template, *about))
+        sources.append(Source(name, next(iter(templates[name].values())), *about))
     return templates, sources
 
 

@@ -94,11 +94,11 @@ class RoutingRetriever(AskingRetriever):
 
     @field_validator("sources", mode="before")
     @classmethod
-    def _sources_are_read(cls, value: Any) -> tuple[Source, ...]:
+    def _read_sources(cls, value: Any) -> tuple[Source, ...]:
         return read_sources(value)
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
+    def _check_and_make_way(self) -> Self:
         check_fusion(self.fusion, self.rrf_k)
         if self.fallback is not None:
             allowed_among(self.sources, [self.fallback], "fallback")
