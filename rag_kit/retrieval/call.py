@@ -420,8 +420,8 @@ class Call:
     def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
         """Return the values of a model's answers; failed ones are noted, or raised (``on_error="raise"``).
 
-        A note marks the searches that a failed answer would have led to as not made. So it does if the embedded model
-        stood in for a language model, but not if the embedded one itself was asked, which writes its own note.
+        Failures are noted as ``unsearched``, for they would have led to searches; so is the embedded model if it stood
+        in for a language model. If the embedded model itself was asked, it has written its own note.
         """
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
