@@ -30,10 +30,10 @@ class LanguagePrompts:
         self.language = language
         self._prompts = dict(prompt) if isinstance(prompt, Mapping) else dict.fromkeys(LANGUAGES, prompt)
         for tongue, template in (self._prompts or {"": None}).items():  # an empty mapping is refused as well
-            takes = template.input_variables if isinstance(template, BasePromptTemplate) else None
-            if tongue not in LANGUAGES or takes is None or not {*needs} <= {*takes}:
+            variables = template.input_variables if isinstance(template, BasePromptTemplate) else None
+            if tongue not in LANGUAGES or variables is None or not {*needs} <= {*variables}:
                 raise InvalidInputError(
-                    f"prompt holds {type(template).__name__} for {tongue!r}, which takes {takes}; it must be a "
+                    f"prompt holds {type(template).__name__} for {tongue!r}, which takes {variables}; it must be a "
                     f"LangChain prompt that takes {', '.join(needs)}, or one for each of: {', '.join(LANGUAGES)}."
                 )
 

@@ -172,12 +172,10 @@ class RewritingRetriever(AskingRetriever):
         return weights if any(weights) else [1.0] * count
 
     def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
-        """Return the search for the question itself, if it is to be included or nothing was rewritten; else none.
-
-        A rewritten search with a retriever of its own is made with the question's words or vector too.
-        """
+        """Return the search for the question itself, if it is to be included or nothing was rewritten; else none."""
         if not rewritten and not call.settled:
             call.note(f"degraded: {self.task}: searched with the question alone")
+        # a rewritten search with a retriever of its own is made with the question's words or vector too
         holds_question = any(search.retriever is not None for search in rewritten)
         is_wanted = self.include_original and not holds_question
         return [Search(call.query, "original")] if is_wanted or not rewritten else []

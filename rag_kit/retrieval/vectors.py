@@ -133,7 +133,7 @@ def checked_vectors(
             vectors = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass  # `vectors` stays None, which is reported below
-    if vectors is None and isinstance(answer, Sized) and not len(answer) and not count:
+    if vectors is None and isinstance(answer, Sized) and not len(answer) and not count:  # of no texts
         vectors = np.zeros((0, 0))
     if vectors is None or not np.isfinite(vectors).all():
         raise ModelOutputError(

@@ -105,7 +105,7 @@ class FamilyWriter(RagKitRetriever):
     retriever: Runnable[Any, Any] | None = None
     fetch_k: OptionalCount = None
     _row_retriever: Runnable[Any, Any] = PrivateAttr()  # searches documents and children alike
-    _opened: bool = PrivateAttr(default=False)
+    _opened_here: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any, /) -> None:
         """Take the retriever over the index that was given, else make one for ``pipeline``."""
@@ -144,7 +144,7 @@ class FamilyWriter(RagKitRetriever):
             InvalidInputError: An argument is not allowed, or ids clash.
             DocumentIndexError: The folder's index cannot be opened for writing.
         """
-        opened = not isinstance(index, DocumentIndex)
+        opened_here = not isinstance(index, DocumentIndex)
         if isinstance(index, DocumentIndex):
             if embeddings is not None and index.embeddings is not embeddings:
                 raise InvalidInputError("An open index has its own embedding model; leave embeddings out.")
@@ -155,10 +155,10 @@ class FamilyWriter(RagKitRetriever):
             retriever = cls(index=target, **fields)
             retriever.upsert(documents, ids)
         except BaseException:
-            if opened:
+            if opened_here:
                 target.close()
             raise
-        retriever._opened = opened
+        retriever._opened_here = opened_here
         return retriever
 
     def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> Changes:
@@ -191,7 +191,7 @@ class FamilyWriter(RagKitRetriever):
 
     def close(self) -> None:
         """Close the index if ``from_documents`` opened it."""
-        if self._opened:
+        if self._opened_here:
             self.index.close()
 
     def __enter__(self) -> Self:

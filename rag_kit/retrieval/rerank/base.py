@@ -176,7 +176,7 @@ def _original_position(doc: Document, documents: Sequence[Document]) -> int | No
     position = doc.metadata.get(PROVENANCE_KEY)
     if type(position) is int and 0 <= position < len(documents):
         return position
-    agreeing = [
+    agreeing = [  # how many of text and id are those of the document: 0, 1 or 2
         (doc.page_content == candidate.page_content) + bool(doc.id and doc.id == candidate.id)
         for candidate in documents
     ]
