@@ -192,14 +192,14 @@ class _Branch(Generic[T]):
     async def acall(self: _Branch[Awaitable[S]], slot: AbstractAsyncContextManager[None]) -> Outcome[S]:
         """Await the task while holding a slot, and return its outcome; if the caller is cancelled, so is this call."""
         caller = cast("asyncio.Task[Any]", asyncio.current_task())
-        cancelled_before = caller.cancelling()
+        cancellations_before = caller.cancelling()
         value, failure = None, None
         async with slot:
             try:
                 value = await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a task may cancel itself too
                 failure = error
-        if caller.cancelling() > cancelled_before:
+        if caller.cancelling() > cancellations_before:
             raise asyncio.CancelledError  # also if the task swallowed it
         return Outcome(self.name, value) if failure is None else self.fail(failure)
 

@@ -107,7 +107,7 @@ class ConversationalRetriever(RewritingRetriever):
         usable = [text for text in texts if folded(text)]
         if answers and not usable:
             call.note(f"degraded: {self.task}: the model gave nothing usable")
-        if usable and folded(usable[0]) == folded(question):
+        if usable and folded(usable[0]) == folded(question):  # nothing was missing in it
             call.settled = True
             return []
         role = "draft_answer" if self.mode == "answer" else "condensed"

@@ -63,8 +63,8 @@ class HybridRetriever(EnsembleRetriever):
 
     @model_validator(mode="after")
     def _check_retrievers(self) -> Self:
-        needs = ("kept_vector", "reads", "vectors_of", "nearest")
-        if len(self.retrievers) != 2 or not all(hasattr(self.retrievers[1], name) for name in needs):
+        methods = ("kept_vector", "reads", "vectors_of", "nearest")
+        if len(self.retrievers) != 2 or not all(hasattr(self.retrievers[1], name) for name in methods):
             raise InvalidInputError(
                 "retrievers must be a keyword retriever and one that searches by a vector, such as "
                 "[BM25Retriever, ExactVectorRetriever]; for any others use EnsembleRetriever."
@@ -136,12 +136,12 @@ class HybridRetriever(EnsembleRetriever):
         for search, list_keys in zip(answered, keys, strict=True):
             for key, document in zip(list_keys, search.documents, strict=True):
                 documents.setdefault(key, document)
-        targets = self._dense.vectors_of([documents[key] for key in best_keys])
-        # an index that was given other vectors meanwhile (`reembed`) still has the answers above
-        targets = [target for target in targets if len(target) == len(vector)]
-        if not targets:
+        best_vectors = self._dense.vectors_of([documents[key] for key in best_keys])
+        # the index may have been given vectors of another length (`reembed`) since it was searched
+        best_vectors = [best for best in best_vectors if len(best) == len(vector)]
+        if not best_vectors:
             return answered
-        moved = _move_towards(vector, targets)
+        moved = _move_towards(vector, best_vectors)
         depth = self._depth(call) or call.k
         try:
             found = self._dense.nearest(call.query, moved, depth, call.filter, ids_only=self._reads_later)

@@ -127,7 +127,7 @@ def filter_around(
 
 def _hides_rows(name: str, value: Any) -> bool:
     """Tell whether an entry of ``search_kwargs``, or one inside it, may hide rows in words that only a store knows."""
-    if name == "filter" or value is None:
+    if name == "filter" or value is None:  # "filter" itself is read, by `filter_around`
         return False
     inner = value.items() if isinstance(value, Mapping) else ()
     return bool(_HIDING_NAME.search(name)) or any(

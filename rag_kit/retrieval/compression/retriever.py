@@ -126,22 +126,22 @@ class CompressionRetriever(RefiningRetriever):
             call.note(f"{plural(empty_count, 'passage')} without text left out")
         if not passages:
             return []
-        name, whole = f"compress:{self.compressor.name}", [passage.document for passage in passages]
+        name, documents = f"compress:{self.compressor.name}", [passage.document for passage in passages]
         if isinstance(self.compressor, DocumentCompressor):
-            work = self.compressor.compressed(whole, call, stage="compress")
-            shorter = await call.attempt(name, work, "the passages are whole")
-            return self._merge(whole if shorter is None else shorter, call)[: call.k]
+            work = self.compressor.compressed(documents, call, stage="compress")
+            compressed = await call.attempt(name, work, "the passages are whole")
+            return self._merge(documents if compressed is None else compressed, call)[: call.k]
         selections = await call.attempt(name, self._select(passages, call), "the passages are whole")
-        if selections is None:
-            return self._merge(whole, call)
-        irrelevant = [doc for doc, selection in zip(whole, selections, strict=True) if selection == []]
+        if selections is None:  # the compressor failed
+            return self._merge(documents, call)
+        irrelevant = [doc for doc, selection in zip(documents, selections, strict=True) if selection == []]
         if len(irrelevant) == len(passages):
             note = f"no sentence of {len(passages)} passages matters for the query"
             if self.if_empty == "empty":
                 call.note(f"{note}; nothing is returned")
                 return []
             call.note(f"degraded: {note}; the passages are whole")
-            selections = [None] * len(passages)
+            selections = [None] * len(passages)  # None: whole
         elif irrelevant:
             ids = ", ".join(document_key(doc)[:80] for doc in irrelevant[:_SHOWN_IDS])
             ids += ", …" if len(irrelevant) > _SHOWN_IDS else ""

@@ -152,7 +152,7 @@ class ExpansionRetriever(RewritingRetriever):
         inner = self.retriever
         weighing = call.do("keyword index", partial(self._weigh_terms, inner, question, added))
         weights, details = await call.attempt("keyword index", weighing, "nothing is added") or ({}, [])
-        if not details:
+        if not details:  # it failed, or all terms are in the question
             return []
         call.extra["terms"] = details
         searcher = WeightedTermsRetriever(

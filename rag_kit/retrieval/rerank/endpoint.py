@@ -97,19 +97,19 @@ class EndpointReranker(Reranker):
         # without a prompt: query and passages are sent as they are
         endpoint, prompt = self._endpoint, RunnablePassthrough[Any]()
         model_call = ModelCall(endpoint, prompt, {}, call.child("model"), timeout=self.timeout)
-        logic = partial(_scores, texts=[query, *texts])
+        logic = partial(_scores, query_and_texts=[query, *texts])
         return Job(f"rerank:{self.name}", partial(model_call.run, logic), partial(model_call.arun, logic))
 
 
-async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
-    """Ask for a score of each text behind the first, which is the query; ``None`` for a text that got none."""
-    reply = await ask_within(call, texts)
+async def _scores(call: ModelCall, query_and_texts: list[Any]) -> list[float | None]:
+    """Ask for a score of each text for the query, which comes first; return ``None`` for a text that got none."""
+    reply = await ask_within(call, query_and_texts)
     rows = reply.get("results") if isinstance(reply, dict) else reply
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ModelOutputError(
             "The rerank endpoint's reply holds no list of results. Check base_url and dialect."
         )
-    count = len(texts) - 1
+    count = len(query_and_texts) - 1
     scores: dict[int, Any] = {}
     for row in rows:
         position = row.get("index")

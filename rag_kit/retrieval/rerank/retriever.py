@@ -220,7 +220,7 @@ class RerankRetriever(RefiningRetriever):
         new_order = [*ranking.order, *range(len(head), len(documents))]  # those behind the head stay
         for new_position, position in enumerate(new_order):
             doc = documents[position]
-            score, details = None, {"judged": False}
+            score, details = None, {"judged": False}  # of a document behind the head
             if position < len(head):
                 score = ranking.scores[position]
                 details = ranking.details[position] if ranking.details else {}
