@@ -37,7 +37,7 @@ T = TypeVar("T")
 ALL = 2**31 - 1
 """The ``k`` of a call that wants all documents that are found."""
 
-# keys of a config: these are copied, so that no child run writes to the caller's; those of one run are not passed on
+# keys of a config
 _MUTABLE_KEYS = ("tags", "metadata", "configurable")
 _RUN_KEYS = ("run_name", "run_id")
 
@@ -133,9 +133,9 @@ class Call:
         if self.run_manager is None:  # outside of any run of a retriever
             return merge_configs(self.config, {"tags": [NOSTREAM]})
         config: dict[str, Any] = {**self.config, "callbacks": callbacks_below(self.run_manager, tag)}
-        for key in _RUN_KEYS:
+        for key in _RUN_KEYS:  # these are of one run
             config.pop(key, None)
-        for key in _MUTABLE_KEYS:
+        for key in _MUTABLE_KEYS:  # copied, so that no child run writes to the caller's
             if config.get(key) is not None:
                 config[key] = config[key].copy()
         return cast("RunnableConfig", config)

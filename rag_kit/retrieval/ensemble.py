@@ -14,7 +14,7 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Weights
 from rag_kit.retrieval.fusion import Search, check_fusion, check_weights, merge
 
-_DEPTH = 100  # results of each retriever; fusions of scores need to see how these fall off
+_SCORE_FUSION_DEPTH = 100  # results of each retriever; fusions of scores need to see how these fall off
 Retriever = Runnable[str, list[Document]]
 
 
@@ -86,7 +86,7 @@ class EnsembleRetriever(AskingRetriever):
 
     def _depth(self, call: Call) -> int | None:
         """Return how many documents each retriever is asked for; ``None`` leaves it to them."""
-        return call.fetch(self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH))
+        return call.fetch(self.fetch_k or (0 if self.fusion == "rrf" else _SCORE_FUSION_DEPTH))
 
     async def prepare(self, queries: Sequence[str]) -> None:
         """Prepare the retrievers whose weight is above 0."""

@@ -21,7 +21,7 @@ from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.retrieval.fusion import check_weights
 
 _CONSTRUCTORS = ("from_llm", "from_rules", "from_documents", "from_texts")
-_SEARCH_TYPES = {
+_INSTEAD_OF_SEARCH_TYPE = {
     "mmr": "RerankRetriever(retriever=..., reranker=MMRReranker(embeddings))",
     "similarity_score_threshold": "RerankRetriever(retriever=..., reranker=..., score_threshold=...)",
 }
@@ -129,7 +129,7 @@ def _with_search_kwargs(cls: type[Any], arguments: dict[str, Any]) -> dict[str, 
     search_type = arguments.pop("search_type", "similarity")
     search_type = getattr(search_type, "value", search_type)
     if search_type != "similarity":
-        instead = _SEARCH_TYPES.get(str(search_type))
+        instead = _INSTEAD_OF_SEARCH_TYPE.get(str(search_type))
         raise InvalidInputError(
             f"search_type={search_type!r} was given; allowed: 'similarity'."
             + (f" In rag_kit that is a retriever of its own: {instead}." if instead else "")

@@ -15,7 +15,7 @@ from rag_kit.retrieval.rewriting import MAX_QUERY_CHARS, RewritingRetriever
 from rag_kit.text.complexity import entity_queries, missing_queries
 
 # words of a comparison, cheap to look for before the question is analysed
-_COMPARISON = re.compile(
+_COMPARISON_WORDS = re.compile(
     r"compar|contrast|differ|distinct|similar|trade-?off|\b(?:vs|versus|or)\b|[比对区差异优哪]", re.I
 )
 
@@ -56,7 +56,7 @@ class MultiQueryRetriever(RewritingRetriever):
         variants = await self._ask_for_texts(
             values, "queries", call, max_texts=self.n, max_chars=MAX_QUERY_CHARS
         )
-        if self.entity_variants and _COMPARISON.search(question):
+        if self.entity_variants and _COMPARISON_WORDS.search(question):
             variants += missing_queries(entity_queries(question), variants)
         return [Search(variant, "variant") for variant in variants]
 

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 _DEPTH = 30  # documents that each representation gives to the fusion
 # weight of representations in other words than the document's; docs/benchmarks.md
 _DERIVED_WEIGHT = 0.25
-_DOCUMENT_WORDS = (TEXT, "children")  # these consist of the document's own words
+_OWN_WORDS_KINDS = (TEXT, "children")  # these consist of the document's own words
 SETTING = "represent"
 
 
@@ -134,7 +134,7 @@ class MultiRepresentationRetriever(FamilyWriter):
             )
             retrievers.append(retriever)
             family = kind.partition(":")[0]  # "children:200" -> "children"
-            default = 1.0 if family in _DOCUMENT_WORDS else _DERIVED_WEIGHT
+            default = 1.0 if family in _OWN_WORDS_KINDS else _DERIVED_WEIGHT
             weights.append(own_weights.get(kind, default))
         return EnsembleRetriever(
             retrievers=retrievers,

@@ -28,7 +28,7 @@ from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 
 MAX_QUERY_CHARS = 500  # of a text that is a question
-_MAX_LINE_CHARS = 2_000  # texts that may be longer are passages, whose line breaks stay
+_MAX_SINGLE_LINE_CHARS = 2_000  # texts that may be longer are passages, whose line breaks stay
 
 
 class RewritingRetriever(AskingRetriever):
@@ -193,7 +193,7 @@ class RewritingRetriever(AskingRetriever):
         usable: dict[str, str] = {}
         dropped: Counter[str] = Counter()
         for text in texts:
-            text = " ".join(text.split()) if max_chars <= _MAX_LINE_CHARS else text.strip()
+            text = " ".join(text.split()) if max_chars <= _MAX_SINGLE_LINE_CHARS else text.strip()
             key = folded(text)
             if not key:
                 dropped["empty"] += 1

@@ -22,14 +22,14 @@ from rag_kit.documents.filter_translations import translator_of
 from rag_kit.documents.filters import Filter, translate
 from rag_kit.errors import FilterError
 
-_PORTABLE = frozenset({"$eq", "$gt", "$gte", "$lt", "$lte", "$in"})
-_GROWTH = (4, 16, 64)  # times k, one search after the other
+_PORTABLE_OPERATORS = frozenset({"$eq", "$gt", "$gte", "$lt", "$lte", "$in"})
+_FETCH_FACTORS = (4, 16, 64)  # times k, one search after the other
 _MAX_FETCH = 10_000  # documents of one search
 _COMPARATORS = {
     "$eq": Comparator.EQ, "$gt": Comparator.GT, "$gte": Comparator.GTE, "$lt": Comparator.LT, "$lte": Comparator.LTE,
     "$in": Comparator.IN, "$contains": Comparator.CONTAIN,
 }  # fmt: skip
-_NEGATED = {"$eq": Comparator.NE, "$in": Comparator.NIN}
+_NEGATED_COMPARATORS = {"$eq": Comparator.NE, "$in": Comparator.NIN}
 
 
 def native_filter(
@@ -66,7 +66,7 @@ def _and(static: Any, added: Any) -> Any | None:
 
 def deeper(k: int) -> list[int]:
     """Return how many documents to fetch in one search after the other, where a filter is applied afterwards."""
-    return [max(k, min(k * factor, _MAX_FETCH)) for factor in _GROWTH]
+    return [max(k, min(k * factor, _MAX_FETCH)) for factor in _FETCH_FACTORS]
 
 
 def left_out(name: str, count: int) -> str:
@@ -97,15 +97,15 @@ def _to_comparison(key: str, operator: str, operand: Any, negated: bool) -> Filt
         return Comparison(Comparator.NE if must_exist else Comparator.EQ, key, None)
     if operator not in _COMPARATORS:
         raise FilterError(f"{operator} on {key!r} has no comparator in LangChain's language of filters.")
-    if negated and operator in _NEGATED:
-        return Comparison(_NEGATED[operator], key, operand)
+    if negated and operator in _NEGATED_COMPARATORS:
+        return Comparison(_NEGATED_COMPARATORS[operator], key, operand)
     comparison = Comparison(_COMPARATORS[operator], key, operand)
     return Operation(Operator.NOT, [comparison]) if negated else comparison
 
 
 def _to_portable_comparison(key: str, operator: str, operand: Any, negated: bool) -> FilterDirective:
     """Translate as `_to_comparison`, but refuse conditions in which stores differ."""
-    if negated or operator not in _PORTABLE:
+    if negated or operator not in _PORTABLE_OPERATORS:
         raise FilterError(f"{operator} on {key!r} means different things in different stores.")
     return _to_comparison(key, operator, operand, negated)
 

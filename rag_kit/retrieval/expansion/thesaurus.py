@@ -17,7 +17,7 @@ from rag_kit.text import Analyzer, fold
 from rag_kit.text.language import CLOSE
 
 # a character of a script that is written without spaces, or a word of another
-_UNITS = re.compile(f"[{CLOSE}]|[^\\W_{CLOSE}]+")
+_WORD_OR_CHARACTER = re.compile(f"[{CLOSE}]|[^\\W_{CLOSE}]+")
 Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
 
 
@@ -60,7 +60,7 @@ class Thesaurus:
         folded = fold(text)
         # If folding kept the length, positions agree, and terms can be given as the user wrote them.
         surface = text if len(folded) == len(text) else folded
-        matches = list(_UNITS.finditer(folded))
+        matches = list(_WORD_OR_CHARACTER.finditer(folded))
         stems = [_stem(match[0]) for match in matches]
         result: dict[str, list[str]] = {}
         start = 0
@@ -106,7 +106,7 @@ def _terms(value: Any) -> list[str]:
 
 
 def _stems(term: str) -> tuple[str, ...]:
-    return tuple(map(_stem, _UNITS.findall(fold(term))))
+    return tuple(map(_stem, _WORD_OR_CHARACTER.findall(fold(term))))
 
 
 def _stem(unit: str) -> str:

@@ -33,7 +33,7 @@ from rag_kit.retrieval.fields import Count, OptionalCount
 from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.inside import own_filter
 
-_GROWTH = 4  # times as many children in the next round
+_FETCH_GROWTH = 4  # times as many children in the next round
 Passes = Callable[[dict[str, Any]], bool]  # tells whether metadata pass the filters of a call
 
 
@@ -232,7 +232,7 @@ class FamilyRetriever(FamilyWriter):
             results = await blocking_step("parents", self._results, call, children, is_cut)
             if len(results) >= call.k or is_cut or not may_be_more:
                 return results
-            fetch *= _GROWTH
+            fetch *= _FETCH_GROWTH
 
     def _results(self, call: Call, children: list[Document], is_cut: bool) -> list[Document]:
         """Return the passages around the children found; note if they are too few because the search ``is_cut``."""

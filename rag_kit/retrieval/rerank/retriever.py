@@ -25,8 +25,8 @@ from rag_kit.text.language import detect_language
 
 T = TypeVar("T")
 _FETCH_FACTOR, _MIN_FETCH, _MAX_FETCH = 5, 20, 100  # candidates: times k, and at least, at most
-_BLENDED = 20  # passages whose scores are blended
-_DIGITS = 9  # after the point, of a drop of the score
+_BLEND_DEPTH = 20  # passages whose scores are blended
+_DROP_DIGITS = 9  # after the point, of a drop of the score
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ScoreGap:
         best_count, largest_drop = max_count, 0.0
         for count in range(min(self.min_k, max_count), min(max_count, len(scores) - 1) + 1):
             # from the last passage kept to the first one cut; rounded, so that equal drops stay equal
-            drop = round(scores[count - 1] - scores[count], _DIGITS)
+            drop = round(scores[count - 1] - scores[count], _DROP_DIGITS)
             if drop > 0 and drop >= largest_drop:
                 best_count, largest_drop = count, drop
         return best_count
@@ -209,7 +209,7 @@ class RerankRetriever(RefiningRetriever):
         if (reason := self._why_unsuitable(reranker, call.query)) is not None:
             call.note(f"{stage} left out: {reason}")
             return documents, None
-        head = documents[: reranker.depth or (_BLENDED if self.blend is not None else None)]
+        head = documents[: reranker.depth or (_BLEND_DEPTH if self.blend is not None else None)]
         ranking = await call.attempt(stage, self._rank_head(reranker, head, call), instead)
         if ranking is None:
             return documents, None

@@ -124,7 +124,7 @@ def read_date(value: Any) -> datetime | None:
                 value = datetime(year, month, day)
             else:
                 value = datetime.fromisoformat(value.strip())
-        elif isinstance(value, int) and 1000 <= value < _LAST_YEAR:
+        elif isinstance(value, int) and 1000 <= value < _LAST_YEAR:  # larger numbers are seconds
             value = datetime(value, 1, 1)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             value = datetime.fromtimestamp(value, tz=UTC)

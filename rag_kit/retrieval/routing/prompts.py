@@ -19,7 +19,7 @@ from rag_kit.retrieval.routing.retriever import RoutingRetriever
 from rag_kit.retrieval.routing.source import Route, Source
 from rag_kit.text import detect_language
 
-_MAX_DESCRIPTION = 4_000  # characters that a question is compared with
+_MAX_DESCRIPTION_CHARS = 4_000  # characters that a question is compared with
 
 
 class PromptRouter(RunnableLambda[Any, PromptValue]):
@@ -167,4 +167,4 @@ def _description(template: Any) -> str:
     """Return a template's description, else its own text."""
     description = getattr(template, "description", "") or (template.metadata or {}).get("description")
     text = description or " ".join(part.pretty_repr() for part in getattr(template, "messages", [template]))
-    return str(text)[:_MAX_DESCRIPTION]
+    return str(text)[:_MAX_DESCRIPTION_CHARS]

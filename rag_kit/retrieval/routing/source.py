@@ -14,7 +14,7 @@ from rag_kit.prompts.format import LANGUAGES
 
 MAX_SOURCES = 100
 _MAX_NAME = 64  # characters
-_PROMPT_EXAMPLES = 5  # of a source, in a prompt
+_MAX_PROMPT_EXAMPLES = 5  # of a source, in a prompt
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Source:
         text = descriptions.get(language) or next(iter(descriptions.values()), "")
         if self.examples:
             label = "例如：" if language == "zh" else "for example: "
-            text += f" ({label}{'; '.join(self.examples[:_PROMPT_EXAMPLES])})"
+            text += f" ({label}{'; '.join(self.examples[:_MAX_PROMPT_EXAMPLES])})"
         return f"- {json.dumps(self.name, ensure_ascii=False)}: {' '.join(text.split())}"
 
 
