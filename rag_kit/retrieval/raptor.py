@@ -98,7 +98,7 @@ class RaptorRetriever(ByVectorRetriever):
         if rows:
             nearest = best_ids(np.stack(list(rows.values())) @ vector, list(rows), call.k)
             hits += [(copy_document(loaded.tree.nodes[key]), score) for key, score in nearest]
-        return sorted(hits, key=lambda hit: (-hit[1], hit[0].id or ""))[: call.k]
+        return sorted(hits, key=lambda hit: (-hit[1], hit[0].id or ""))[: call.k]  # best first, ties by id
 
 
 def _complete_summaries(tree: RaptorTree, passages: set[str]) -> set[str]:

@@ -193,7 +193,7 @@ class ModelCompressor(Compressor):
                 f"degraded: {stage}: {len(failures)} of {len(passages)} passages could not be judged and "
                 f"are whole ({next(iter(failures.values()))})"
             )
-        return [None if number in failures else sorted(row) for number, row in enumerate(chosen)]
+        return [None if number in failures else sorted(kept) for number, kept in enumerate(chosen)]
 
 
 class _Piece(NamedTuple):

@@ -218,7 +218,7 @@ class _Fingerprint:
     def __init__(self, text: str) -> None:
         folded = fold(text)
         words = _WORD.findall(folded)
-        starts = range(max(1, len(words) - _SHINGLE_WORDS + 1))
+        starts = range(max(1, len(words) - _SHINGLE_WORDS + 1))  # one, if there are fewer words
         self.shingles = frozenset(tuple(words[start : start + _SHINGLE_WORDS]) for start in starts)
         self.decisive = Counter(_NUMBER.findall(folded)) + Counter(_NEGATION.findall(folded))
 
