@@ -389,21 +389,21 @@ class Call:
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
         used_values = [{key: row[key] for key in row if key in prompt.input_variables} for row in values]
         outcomes, cache_keys = await self._from_cache(model, prompt, used_values, schema, names)
-        missing = [number for number, outcome in enumerate(outcomes) if outcome is None]
+        missing = [position for position, outcome in enumerate(outcomes) if outcome is None]
         max_calls = self.budget.max_calls
         calls_left = len(missing) if max_calls is None else max(0, max_calls - self.budget.calls)
-        asked, refused = missing[:calls_left], missing[calls_left:]  # positions of sets of values
-        jobs = [self._model_job(names[n], model, prompt, used_values[n], schema) for n in asked]
+        asked, refused = missing[:calls_left], missing[calls_left:]
+        jobs = [self._model_job(names[at], model, prompt, used_values[at], schema) for at in asked]
         with self.before_search(), watch_stand_ins() as stand_ins:
             answers = await self.side_by_side(jobs, timed=False) if jobs else []
         self.by_rule = bool(stand_ins) or is_extractive(model)
-        for number in refused:
-            answers.append(Outcome(names[number], error=BudgetExceededError("calls", max_calls or 0)))
-        for number, outcome in zip(missing, answers, strict=True):
-            outcomes[number] = outcome
+        for position in refused:
+            answers.append(Outcome(names[position], error=BudgetExceededError("calls", max_calls or 0)))
+        for position, outcome in zip(missing, answers, strict=True):
+            outcomes[position] = outcome
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
-            key, reply = cache_keys[number], outcome.value
+            key, reply = cache_keys[position], outcome.value
             if key is not None and outcome.ok and not stand_ins:  # a stand-in's reply is not this model's
                 if isinstance(reply, BaseModel):
                     reply = reply.model_dump(mode="json", warnings=False)
