@@ -132,13 +132,13 @@ class DenseIndexRetriever(ByVectorRetriever):
 
 async def embed_first(retriever: Any, query: str) -> None:
     """Embed a query for the vector retrievers inside, which keep the vector, before several searches need it."""
-    parts = retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]
-    for part in parts:
-        if isinstance(part, DenseIndexRetriever) and part.index.embeddings is not None and part.reads(query):
-            model = part.index.embeddings
+    retrievers = retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]
+    for leaf in retrievers:
+        if isinstance(leaf, DenseIndexRetriever) and leaf.index.embeddings is not None and leaf.reads(query):
+            model = leaf.index.embeddings
             with suppress(ModelError):  # the searches embed for themselves then, and report the failure
                 vector = await embed_query_step(model, query)
-                part.query_vectors.keep(model, query, vector)
+                leaf.query_vectors.keep(model, query, vector)
 
 
 def rows_retriever(
