@@ -83,7 +83,8 @@ class DecompositionRetriever(RewritingRetriever):
         answers = await self._ask([{"question": question, "count": self.n}], call)
         texts = texts_of(answers, "queries")
         questions = self._usable_texts(texts, call, max_texts=self.n, max_chars=MAX_QUERY_CHARS)
-        call.settled = bool(answers) and not questions and self._note_no_parts(answers, call)
+        if answers and not questions:
+            self._note_no_parts(answers, call)
         if call.k < len(questions):
             call.note(f"k={call.k} is fewer than the {len(questions)} sub-questions: not all are represented")
         return [Search(text, ROLE) for text in questions]
@@ -133,7 +134,7 @@ class DecompositionRetriever(RewritingRetriever):
         new_texts = [text for text in texts_of(answers, "queries") if folded(text) not in earlier]
         usable = self._usable_texts(new_texts[:1], call, max_texts=1, max_chars=MAX_QUERY_CHARS)
         if answers and not usable and not steps:
-            call.settled = self._note_no_parts(answers, call)
+            self._note_no_parts(answers, call)
         return Search(usable[0], ROLE) if usable else None
 
     async def _answer_sub_question(
@@ -152,10 +153,10 @@ class DecompositionRetriever(RewritingRetriever):
         answer = " ".join(_CITATION.sub("", replies[0]).split()) if replies else ""
         return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER_CHARS]
 
-    def _note_no_parts(self, answers: Sequence[Any], call: Call) -> bool:
-        """Note why there is no usable sub-question; return True if the model named none at all."""
+    def _note_no_parts(self, answers: Sequence[Any], call: Call) -> None:
+        """Note why there is no usable sub-question; if the model named none at all, nothing went wrong."""
         if any(texts_of(answers, "queries")):
             call.note(f"degraded: {self.task}: the model gave no usable sub-question")
-            return False
-        call.note(f"{self.task}: the model sees no parts in the question")
-        return True
+        else:
+            call.note(f"{self.task}: the model sees no parts in the question")
+            call.settled = True
