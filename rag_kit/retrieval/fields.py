@@ -127,7 +127,7 @@ def translate_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, 
 def _with_search_kwargs(cls: type[Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """Turn ``search_kwargs`` and ``search_type`` of LangChain's vector-store retriever into this kit's arguments."""
     search_type = arguments.pop("search_type", "similarity")
-    search_type = getattr(search_type, "value", search_type)
+    search_type = getattr(search_type, "value", search_type)  # of an enum
     if search_type != "similarity":
         instead = _INSTEAD_OF_SEARCH_TYPE.get(str(search_type))
         raise InvalidInputError(

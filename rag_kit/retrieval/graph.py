@@ -76,8 +76,7 @@ class GraphRetriever(RefiningRetriever):
 
     async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """Return the passages that the walk visits most; documents that are not in the index come last."""
-        own = own_filter(self.retriever, call.config, strict=True)
-        where = combine_filters(call.filter, own)
+        where = combine_filters(call.filter, own_filter(self.retriever, call.config, strict=True))
         first_results: dict[str, Document] = {}
         others = []  # of two texts with one id, from different stores, the second is not the one in the index
         for doc in documents:
