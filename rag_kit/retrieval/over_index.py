@@ -63,7 +63,7 @@ def index_retriever(
         )
     if SETTING not in index.settings:  # it has no representations
         return rows_retriever(index, pipeline, k, filter, fetch_k=fetch_k, **ensemble)
-    rows = rows_retriever(index, pipeline, k, None, fetch_k=fetch_k, **ensemble)
+    rows = rows_retriever(index, pipeline, k, filter=None, fetch_k=fetch_k, **ensemble)
     own_names = ("on_error", "timeout", "max_concurrency")
     limits = {name: value for name, value in ensemble.items() if name in own_names}
     return MultiRepresentationRetriever(index=index, retriever=rows, k=k, filter=filter, **limits)
