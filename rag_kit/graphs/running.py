@@ -98,25 +98,25 @@ class Node(Runnable[Any, Any]):
         self._habits: Habits = {}
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Run the body, blocking."""
+        """Run the body, blocking; ``kwargs`` are ignored."""
         try:
-            with self._config(config) as (own_config, context):
-                return run(self._logic(input, context), own_config)
+            with self._node_config(config) as (own_config, context):
+                return run(self._run_body(input, context), own_config)
         except Exception as error:
             _drop_internal_frames(error)
             raise
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Run the body on the event loop."""
+        """Run the body on the event loop; ``kwargs`` are ignored."""
         try:
-            with self._config(config) as (own_config, context):
-                return await arun(self._logic(input, context), own_config)
+            with self._node_config(config) as (own_config, context):
+                return await arun(self._run_body(input, context), own_config)
         except Exception as error:
             _drop_internal_frames(error)
             raise
 
     @contextmanager
-    def _config(self, config: RunnableConfig | None) -> Iterator[tuple[RunnableConfig, RagContext]]:
+    def _node_config(self, config: RunnableConfig | None) -> Iterator[tuple[RunnableConfig, RagContext]]:
         """Set the config of everything that the node calls; yield it and the run's settings.
 
         By it models stream their tokens without thoughts, or not at all. It is LangChain's current config too, so that
@@ -139,7 +139,7 @@ class Node(Runnable[Any, Any]):
         finally:
             var_child_runnable_config.reset(token)
 
-    async def _logic(self, state: Any, context: RagContext) -> Any:
+    async def _run_body(self, state: Any, context: RagContext) -> Any:
         """Run the body within the caps; add what it used and noted to the update."""
         budget, start = Budget(), time.perf_counter()
         with use_notes() as notes:
@@ -160,8 +160,8 @@ class Node(Runnable[Any, Any]):
             self.needs(update)
         used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=time.perf_counter() - start)
         written = update.update if isinstance(update, Command) else update
-        more = keep_settings(context, written.get("question") if isinstance(written, Mapping) else None)
-        return _complete_update(update, {"usage": used, **more}, notes)
+        question = written.get("question") if isinstance(written, Mapping) else None
+        return _complete_update(update, {"usage": used, **keep_settings(context, question)}, notes)
 
 
 class _State(dict[str, Any]):
@@ -178,7 +178,7 @@ def _drop_internal_frames(error: BaseException) -> None:
     """Remove the frames of `_INTERNAL_MODULES` from the tracebacks of an error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
-        trace = None  # made anew from its end
+        trace = None  # made anew from its end, since each entry holds the next one
         for frame, line in reversed(list(walk_tb(cause.__traceback__))):
             if not frame.f_globals.get("__name__", "").startswith(_INTERNAL_MODULES):
                 trace = TracebackType(trace, frame, frame.f_lasti, line)
@@ -186,15 +186,15 @@ def _drop_internal_frames(error: BaseException) -> None:
         cause = cause.__cause__
 
 
-def _complete_update(update: Any, more: Update, notes: Notes) -> Any:
-    """Add usage, notes and settings to a node's update, or to the command that holds it; clean its texts."""
+def _complete_update(update: Any, usage_and_settings: Update, notes: Notes) -> Any:
+    """Add usage, settings and notes to a node's update, or to the command that holds it; clean its texts."""
     if update is None or isinstance(update, Mapping):
-        return clean_texts(_with_notes({**(update or {}), **more}, notes))
+        return clean_texts(_with_notes({**(update or {}), **usage_and_settings}, notes))
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
-        return replace(update, update=_complete_update(update.update, more, notes))
+        return replace(update, update=_complete_update(update.update, usage_and_settings, notes))
     # several updates, or a command for another graph: ours is one more
     updates = update if isinstance(update, list | tuple) else [update]
-    return [*updates, _with_notes({**more}, notes)]
+    return [clean_texts(part) for part in (*updates, _with_notes({**usage_and_settings}, notes))]
 
 
 def _with_notes(update: Update, notes: Notes) -> Update:
@@ -321,13 +321,13 @@ class GraphNode(RunnableLambda[Any, Any]):
         super().__init__(sync, native)
 
 
-def run_graph(graph: Any, given: Any, context: RagContext, *callbacks: Any) -> Step[Any]:
-    """Make the step that runs a graph inside a node, with settings of its own."""
-    more: RunnableConfig = {"callbacks": list(callbacks)}
+def run_graph(graph: Any, input: Any, context: RagContext, *callbacks: Any) -> Step[Any]:
+    """Make the step that runs a graph inside a node, with settings and, besides the node's, callbacks of its own."""
+    own: RunnableConfig = {"callbacks": list(callbacks)}
     return Step(
         "graph",
-        sync=lambda config: graph.invoke(given, merge_configs(config, more), context=context),
-        native=lambda config: graph.ainvoke(given, merge_configs(config, more), context=context),
+        sync=lambda config: graph.invoke(input, merge_configs(config, own), context=context),
+        native=lambda config: graph.ainvoke(input, merge_configs(config, own), context=context),
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
 from langchain_core.documents import Document
 from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.types import Overwrite
+from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
@@ -250,18 +251,20 @@ def _is_serializable(value: Any) -> bool:
 def clean_texts(value: Any, depth: int = 6) -> Any:
     """Replace NUL and halves of surrogate pairs in the texts of a value by U+FFFD: PostgreSQL cannot store them.
 
-    Looks into documents, dicts and lists, ``depth`` of them inside one another.
+    Looks into commands, documents, dicts, lists and tuples, ``depth`` of the latter three inside one another.
     """
     if isinstance(value, str):
         return _UNSTORABLE.sub("\ufffd", value)
     if isinstance(value, Overwrite):
         return Overwrite(clean_texts(value.value, depth))
+    if isinstance(value, Command):
+        return replace(value, update=clean_texts(value.update, depth))
     if isinstance(value, Document):
         return value.model_copy(update=clean_texts(dict(value), depth))
     if type(value) is dict and depth:
         return {clean_texts(key): clean_texts(item, depth - 1) for key, item in value.items()}
-    if type(value) is list and depth:
-        return [clean_texts(item, depth - 1) for item in value]
+    if type(value) in (list, tuple) and depth:
+        return type(value)(clean_texts(item, depth - 1) for item in value)
     return value
 
 

@@ -8,10 +8,11 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from support.graphs import BUILDERS, fixed, go, thread
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import build_crag
+from rag_kit.graphs import build_crag, build_plain_rag, uncompiled
 from rag_kit.graphs.crag.state import CragContext
 from rag_kit.graphs.state import as_storable
 from rag_kit.models import chat_model
@@ -76,6 +77,25 @@ async def test_what_postgresql_refuses_is_replaced(
         assert found["answer"] == sentence.format("\ufffd") + "[1]" and found["status"] == "grounded"
         kept = repr([saved.values for saved in made.get_state_history(config)])
         assert "\\x00" not in kept and "\\ud800" not in kept
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        Command(update=[("answer", "It runs\0.")]),
+        [Command(update={"answer": "It runs\0."}), {"notes": ["\0"]}],
+    ],
+    ids=["pairs", "several"],
+)
+def test_all_that_a_node_of_ones_own_gives_is_replaced(update: Any) -> None:
+    """In whichever form LangGraph takes its update: pairs in a command, a command beside a dict."""
+    retriever: Any = RunnableLambda(lambda query: [Document("The fan starts at 60 degrees.")])
+    editable = uncompiled(build_plain_rag(retriever, chat_model("extractive")))
+    editable.insert_node("own", lambda state: update, after="answer")
+    graph, config = editable.compile(InMemorySaver()), thread()
+    graph.invoke({"question": "When does the fan start?"}, config)
+    kept = repr([saved.values for saved in graph.get_state_history(config)])
+    assert "It runs\ufffd." in kept and "\\x00" not in kept
 
 
 def test_what_can_be_kept_stays_as_it_is() -> None:
