@@ -28,10 +28,10 @@ from rag_kit.prompts import load_prompt
 from rag_kit.retrieval.fields import as_invalid_input
 
 
-def setting(default: Any, description: str, *nodes: str, **more: Any) -> Any:
-    """Make a setting that Studio shows beside the nodes that read it; `more` goes to Pydantic's ``Field``."""
+def setting(default: Any, description: str, *nodes: str, **limits: Any) -> Any:
+    """Make a setting that Studio shows beside the nodes that read it; ``limits`` are Pydantic's, such as ``ge``."""
     return Field(
-        default=default, description=description, json_schema_extra={"langgraph_nodes": list(nodes)}, **more
+        default=default, description=description, json_schema_extra={"langgraph_nodes": list(nodes)}, **limits
     )
 
 
@@ -55,12 +55,12 @@ def instructions_field(prompt: str, *nodes: str) -> Any:
 
 
 #: Settings that an empty value in a later call does not undo: forms such as Studio's send all at their defaults.
-_HELD = ("filter", "index", "model", "approve_web", "single")
+_NEVER_EMPTIED = ("filter", "index", "model", "approve_web", "single")
 
 
 def _merge_settings(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the settings of a call into those kept of its turn; none of `_HELD` is emptied, both filters hold."""
-    merged = {**kept, **{name: value for name, value in given.items() if value or name not in _HELD}}
+    """Merge the settings of a call into those kept of its turn; `_NEVER_EMPTIED` are not emptied, both filters hold."""
+    merged = {**kept, **{name: value for name, value in given.items() if value or name not in _NEVER_EMPTIED}}
     if kept.get("filter") and given.get("filter"):
         merged["filter"] = both_filters(kept["filter"], given["filter"])
     if kept.get("single") and given.get("single"):  # of CRAG, inside the adaptive graph
@@ -166,7 +166,7 @@ class RagContext(BaseModel):
     def continued(self, kept: Mapping[str, Any]) -> Self:
         """Return these settings over those with which the turn began (``kept``).
 
-        Both filters hold, and a default does not undo what limits where is searched and what may leave (`_HELD`).
+        Both filters hold, and a default undoes none of `_NEVER_EMPTIED`: they limit where is searched, what may leave.
         """
         return type(self)(**_merge_settings(kept, self.named())) if kept else self
 
@@ -179,8 +179,9 @@ class RagContext(BaseModel):
         """Tell LangGraph Studio which nodes each setting belongs to (``langgraph_nodes``)."""
         schema = handler(core)
         properties = handler.resolve_ref_schema(schema)["properties"]
-        prompts = [field for name, field in properties.items() if name.endswith("_instructions")]
-        asking_nodes = list(dict.fromkeys(node for field in prompts for node in field["langgraph_nodes"]))
+        instructions = [field for name, field in properties.items() if name.endswith("_instructions")]
+        # a dict in place of a set: each node once, in order
+        asking_nodes = [*dict.fromkeys(node for field in instructions for node in field["langgraph_nodes"])]
         nodes_of_settings: dict[str, Sequence[str]] = {
             "language": (cls.first_node,),
             **dict.fromkeys(("index", "k", "filter"), (cls.search_node,)),
@@ -213,34 +214,43 @@ _NO_CONTEXT = (
 
 
 def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Update] = dict) -> None:
-    """Check the input of a compiled graph; begin each turn with an empty state and the settings of its call."""
+    """Make a compiled graph check its input, and begin each turn with an empty state and the settings of its call.
+
+    A turn begins with a run, or with an edit of the state (as of the node "__start__") that brings a question.
+    """
     builder = compiled.builder
     compiled.channels[START] = InputChannel(builder.input_schema)
-    beyond_input = builder.channels.keys() - builder.schemas[builder.input_schema]
+    other_keys = builder.channels.keys() - builder.schemas[builder.input_schema]
 
     def begin(input: Any, config: RunnableConfig) -> Any:
-        configurable, update = config["configurable"], {**empty(), "turn_settings": {}}
-        if RUNTIME in configurable:  # else it is an edit of the state, which has no settings
-            if configurable.get("__pregel_resuming") and configurable[RUNTIME].context is None:
-                if not _is_inside_another(config):
-                    raise InvalidInputError(
-                        "this run goes on from before its first step, where its settings are not kept yet: give its "
-                        "context again, or context={} if it had none."
-                    )
-                update["notes"] = Overwrite([_NO_CONTEXT])
-            question = _hash_question(config, fresh=True)
-            update["turn_settings"] = {**given_context(schema, config).named(), "question": question}
-        elif not _brings_question(
-            input, config
-        ):  # the turn goes on, with its settings and what LangGraph would drop
-            began = "asked" in builder.channels and read_state("asked", config)
-            edited = {key: input[key] for key in beyond_input & (input or {}).keys()}
-            update = {**(empty() if began else {}), **edited}
+        is_run = RUNTIME in config["configurable"]
+        if is_run:
+            update = {**empty(), **_settings_of_call(schema, config)}
+        elif _brings_question(input, config):
+            update = {**empty(), "turn_settings": {}}
+        else:  # the turn goes on with its settings; LangGraph itself drops what the input's schema does not have
+            update = {key: input[key] for key in other_keys & (input or {}).keys()}
+            if "asked" in builder.channels and read_state("asked", config):  # its first node ran already
+                update = {**empty(), **update}
         ChannelWrite.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
         return input
 
     # after the write of the input, before the edges that read the state
     compiled.nodes[START].writers.insert(1, RunnableCallable(begin, trace=False))
+
+
+def _settings_of_call(schema: type[RagContext], config: RunnableConfig) -> Update:
+    """Make the update with the settings of a call; a note tells that a parent graph lost those of an earlier one."""
+    notes: Update = {}
+    if config["configurable"].get("__pregel_resuming") and config["configurable"][RUNTIME].context is None:
+        if not _is_inside_another(config):
+            raise InvalidInputError(
+                "this run goes on from before its first step, where its settings are not kept yet: give its "
+                "context again, or context={} if it had none."
+            )
+        notes = {"notes": Overwrite([_NO_CONTEXT])}
+    settings = given_context(schema, config).named()
+    return {**notes, "turn_settings": {**settings, "question": _hash_question(config, fresh=True)}}
 
 
 def run_context(schema: type[ContextT], config: RunnableConfig | None = None) -> ContextT:
@@ -253,8 +263,9 @@ def run_context(schema: type[ContextT], config: RunnableConfig | None = None) ->
     question = kept.pop("question", None)
     if question == _hash_question(config):
         return given.continued(kept)
-    # an edit as "__start__" leaves nothing, not even the question
-    if (kept or question is None) and config["configurable"][RUNTIME].context is None:
+    # no question: an edit as "__start__" emptied the settings, and nobody knows whether there were some
+    may_lose_settings = bool(kept) or question is None
+    if may_lose_settings and config["configurable"][RUNTIME].context is None:
         raise InvalidInputError(
             "the question of this turn came by an edit of the state, so no settings are kept for it: give its "
             "context, or context={} if it has none."
