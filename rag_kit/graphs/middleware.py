@@ -32,7 +32,7 @@ from rag_kit.text import detect_language
 _MAX_PASSAGES = 200  # of one result of a tool
 _MAX_CHARS = 12_000  # of one passage
 _NOT_INPUT = OmitFromSchema(input=True, output=False)
-_UNSEARCHED = "rag_kit_unsearched"  # of a tool message's metadata
+_UNSEARCHED = "rag_kit_unsearched"  # in a tool message's metadata: notes on what its tool could not search
 _FIRST_TRY, _SECOND_TRY = {"citations_sent_back": False}, {"citations_sent_back": True}
 #: The statuses of answers that are sent back, and how the two answers compare.
 _SENT_BACK = ("uncited", "flagged")
@@ -139,17 +139,18 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         """Ask the model and check its answer; if that fails, ask once more. Return the better answer with its check."""
 
         async def ask(changed: ModelRequest[Any]) -> _Checked:
+            # the handler blocks in a run of `wrap_model_call`, and is async in one of `awrap_model_call`
             response = await Step("model", sync=lambda _: handler(changed), native=lambda _: handler(changed))
             return self._check(request, response)
 
         numbered = self._with_numbered_passages(request)
         first = await ask(numbered)
-        status = (first.update or {}).get("citation_status")
+        status = (first.update or {}).get("citation_status")  # None: it is no answer
         if not self.send_back or status not in _SENT_BACK or request.state.get("citations_sent_back"):
             return _with_update(first)
         second = await ask(self._request_again(numbered, first))
         note = f"sent back: the first answer was {status}"
-        if second.update is None:  # no answer to be checked: the model calls a tool
+        if second.update is None:  # no answer yet: the model calls a tool
             return _with_update(second._replace(update={"citation_notes": [note], **_SECOND_TRY}))
         best = first if first.rank < second.rank else second
         update: Any = best.update
@@ -157,16 +158,15 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return _with_update(best._replace(update={**update, "citation_notes": notes}))
 
     def _passages_of(self, message: AnyMessage) -> Iterator[Document]:
-        """Yield the passages in the message of a tool; none in other messages and failed calls."""
-        found = self._found_by(message) if isinstance(message, ToolMessage) else []
-        for document in found[:_MAX_PASSAGES]:
-            text = document.page_content[:_MAX_CHARS]
+        """Yield what the tool of a message found as passages: as many, and as long, as the model is shown."""
+        for document in self._found_by(message)[:_MAX_PASSAGES]:
             if document.page_content.strip():
+                text = document.page_content[:_MAX_CHARS]
                 yield Document(text, metadata=dict(document.metadata), id=document.id)
 
-    def _found_by(self, message: ToolMessage) -> list[Document]:
-        """Return all that a tool found, of any length; nothing of a failed call."""
-        if message.status == "error":
+    def _found_by(self, message: AnyMessage) -> list[Document]:
+        """Return all that the tool of a message found, of any length; nothing of other messages and failed calls."""
+        if not isinstance(message, ToolMessage) or message.status == "error":
             return []
         documents = list(_documents_of(message.artifact))
         if not documents and message.name in self.named_tools:
@@ -180,7 +180,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
             if isinstance(message, HumanMessage):
                 notes = {}
             notes |= dict.fromkeys(message.response_metadata.get(_UNSEARCHED, ()))
-            found = self._found_by(message) if isinstance(message, ToolMessage) else []
+            found = self._found_by(message)
             if len(found) > _MAX_PASSAGES or any(len(item.page_content) > _MAX_CHARS for item in found):
                 notes[f"not all that the tool {message.name} found was shown to the model"] = None
         return list(notes)
@@ -199,8 +199,8 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
                 tag = f'<passage id="{numbers[digest_of(passage)]}"'
                 texts.append(render_passages([passage]).replace('<passage id="1"', tag, 1))
             messages.append(message.model_copy(update={"content": "\n".join(texts)}) if texts else message)
-        rules = self._prompt_messages(request, "")[0].text
-        system_message = _with_rules(request.system_message, rules)
+        rules, _ = self._prompt_messages(request, "")
+        system_message = _with_rules(request.system_message, rules.text)
         return request.override(messages=messages, system_message=system_message)
 
     def _check(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> _Checked:
@@ -214,29 +214,33 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
             checked = {"status": "unsourced", "citations": [], "uncited": []}
         status = checked.pop("status")
         rank = _BEST_FIRST.index(status)
-        if notes and status in ("declined", "unsourced"):
+        if notes and status in ("declined", "unsourced"):  # the answer may be in what was not searched
             status = "incomplete"
         if documents and finish_of(last) in ("length", "filter", "error"):
-            status, rank = "incomplete", len(_BEST_FIRST)
+            status, rank = "incomplete", len(_BEST_FIRST)  # worse than all others
             notes.append("the answer was cut off")
-        called = {message.name for message in request.messages if isinstance(message, ToolMessage)}
-        tools = {tool.get("name") if isinstance(tool, dict) else tool.name for tool in request.tools}
-        if unknown := self.named_tools - called - tools:
-            notes.append(f"no tool is named {', '.join(sorted(unknown))}, as tools= of the check says")
+        notes += self._note_unknown_tools(request)
         return _Checked(response, {**checked, "citation_status": status, "citation_notes": notes}, rank)
 
-    def _request_again(self, request: ModelRequest[Any], first: _Checked) -> ModelRequest[Any]:
-        """Add the failed answer, and what is wrong with it, to the request."""
-        update = first.update or {}
+    def _note_unknown_tools(self, request: ModelRequest[Any]) -> list[str]:
+        """Note the names given as ``tools`` that neither a tool of the agent nor a tool's result has."""
+        called = {message.name for message in request.messages if isinstance(message, ToolMessage)}
+        tools = {tool.get("name") if isinstance(tool, dict) else tool.name for tool in request.tools}
+        unknown = ", ".join(sorted(self.named_tools - called - tools))
+        return [f"no tool is named {unknown}, as tools= of the check says"] if unknown else []
+
+    def _request_again(self, request: ModelRequest[Any], failed: _Checked) -> ModelRequest[Any]:
+        """Add an answer whose check failed, and what is wrong with it, to the request."""
+        update: Any = failed.update
         problems = [
             f"[{citation['number']}] {citation['statement']!r}: {citation['reason']}"
             for citation in update["citations"]
             if citation["status"] in ("unsupported", "missing_passage")
         ]
         problems += [f"no citation: {statement!r}" for statement in update["uncited"]]
-        answers = [message for message in first.response.result if isinstance(message, AIMessage)]
-        complaint = HumanMessage(self._prompt_messages(request, "\n".join(problems))[1].text)
-        return request.override(messages=[*request.messages, *answers, complaint])
+        answers = [message for message in failed.response.result if isinstance(message, AIMessage)]
+        _, complaint = self._prompt_messages(request, "\n".join(problems))
+        return request.override(messages=[*request.messages, *answers, HumanMessage(complaint.text)])
 
     def _prompt_messages(self, request: ModelRequest[Any], problems: str) -> list[Any]:
         """Return two messages in the language of the request: the rules for citing, and the problems to mend."""
