@@ -27,7 +27,7 @@ from rag_kit.query_construction.statements.uses import question_tool
 from rag_kit.text import check_question
 
 _MAX_QUOTE = 300
-_STATUS = {
+_STATUS_NOTES = {
     "flagged": "A citation of this answer does not hold; do not rely on it without a check.",
     "undecided": "The check cannot tell whether a citation of this answer holds.",
     "incomplete": "Something could not be searched, or the answer was cut off; see the notes.",
@@ -80,8 +80,8 @@ def as_tool(
     schema: Any = getattr(graph, "context_schema", None)
     if not hasattr(graph, "ainvoke") or schema is None or not hasattr(schema, "model_fields"):
         raise InvalidInputError(f"graph is a {type(graph).__name__}; give a graph of this package.")
-    waits = {"clarify": False} if "clarify" in schema.model_fields else {}
-    settings = schema(**{**waits, **(context or {})})
+    defaults = {"clarify": False} if "clarify" in schema.model_fields else {}
+    settings = schema(**{**defaults, **(context or {})})
     # each call is a run of its own: a thread would mix the questions of whoever shares the tool
     graph = graph.copy({"checkpointer": None})
 
@@ -96,9 +96,10 @@ def _tool_reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the answer with its notes and sources as text, and the same as data."""
     status, citations = state.get("status", ""), list(state.get("citations") or [])
     parts = [str(state.get("answer", ""))]
-    if status in _STATUS:
-        parts.append(f"Note: {_STATUS[status]}")
+    if status in _STATUS_NOTES:
+        parts.append(f"Note: {_STATUS_NOTES[status]}")
     if citations:
+        # a dict in place of a set: each source once, in the order of the citations
         lines = dict.fromkeys(f"[{citation['number']}] {_name_source(citation)}" for citation in citations)
         parts.append("Sources:\n" + "\n".join(lines))
     artifact = {"status": status, "citations": citations, "notes": list(state.get("notes") or [])}
@@ -160,17 +161,17 @@ def as_chat(
     async def answer(state: MessagesState, rag: Any) -> Update:
         messages, callback = state["messages"], MessageCatcher(streamed=True)
         context = run_context(schema)
-        kept = keep_settings(context)
+        kept_settings = keep_settings(context)
         # a chat gets a message instead of an interrupt, unless it asked for one
         if "clarify" in schema.model_fields and "clarify" not in context.model_fields_set:
             context = context.model_copy(update={"clarify": False})
         with name_caps(context), use_budget(Budget(deadline=context.deadline)):
-            given = await _question_of(messages, guards)
-        result = await run_graph(rag, given, context, callback)
-        return {**_reply(result, messages, callback.message), **kept}
+            question = await _read_question(messages, guards)
+        result = await run_graph(rag, question, context, callback)
+        return {**_reply(result, messages, callback.message), **kept_settings}
 
-    messages = {"input_schema": MessagesState, "output_schema": MessagesState}
-    chat: Any = StateGraph(_ChatState, context_schema=schema, **messages)
+    schemas = {"input_schema": MessagesState, "output_schema": MessagesState}
+    chat: Any = StateGraph(_ChatState, context_schema=schema, **schemas)
     chat.add_node("rag", GraphNode(inner.compile(), answer))
     chat.add_edge(START, "rag")
     chat.add_edge("rag", END)
@@ -184,36 +185,39 @@ class _ChatState(MessagesState):
     turn_settings: dict[str, Any]
 
 
-async def _question_of(messages: Sequence[AnyMessage], guards: Guards) -> dict[str, Any]:
-    """Return the input of the graph: the last question, and the turns before it as guards leave their questions."""
-    questions = [number for number, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    if not questions:
+async def _read_question(messages: Sequence[AnyMessage], guards: Guards) -> dict[str, Any]:
+    """Return the input of the graph: the last question, and as its history the turns before it.
+
+    A turn without an answer, or that a guard refused, is left out.
+    """
+    indices = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    if not indices:
         raise InvalidInputError(
             'messages hold none of the user\'s; give {"messages": [("user", "How ...?")]}.'
         )
     turns = []
-    for number, next_number in pairwise(questions[-MAX_TURNS - 1 :]):
-        between = messages[number:next_number]
-        replies = [message for message in between if isinstance(message, AIMessage) and message.text]
+    for start, end in pairwise(indices[-MAX_TURNS - 1 :]):
+        question, *others = messages[start:end]
+        replies = [message for message in others if isinstance(message, AIMessage) and message.text]
         if not replies or replies[-1].additional_kwargs.get("status") == "refused":
             continue
         asked = replies[-1].additional_kwargs.get("asked")
         if not asked:  # a front end that sends the whole conversation dropped what the guards made of it
-            asked = await guards.check_question(messages[number].text)
+            asked = await guards.check_question(question.text)
         if not isinstance(asked, Refusal):
             turns.append(Turn(question=asked, answer=replies[-1].text))
-    return {"question": messages[questions[-1]].text, "history": turns}
+    return {"question": messages[indices[-1]].text, "history": turns}
 
 
 def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:
     """Return the answer as a message with the id of the ``streamed`` one, so that a front end shows it once."""
-    about = {key: result.get(key) for key in ("asked", "status", "citations", "notes")}
+    details = {key: result.get(key) for key in ("asked", "status", "citations", "notes")}
     answer, message_id = result["answer"], getattr(streamed, "id", None)
     if message_id in {message.id for message in messages}:
         message_id = None  # a model that gives each message the same id; it would replace an earlier one
     usage = getattr(streamed, "usage_metadata", None)
     if usage is None:  # the model does not give the tokens of its answer, so these are estimated
         tokens = result["usage"]["tokens"]
-        written = min(tokens, estimate_tokens(answer))
-        usage = UsageMetadata(input_tokens=tokens - written, output_tokens=written, total_tokens=tokens)
-    return {"messages": [AIMessage(answer, id=message_id, usage_metadata=usage, additional_kwargs=about)]}
+        output = min(tokens, estimate_tokens(answer))
+        usage = UsageMetadata(input_tokens=tokens - output, output_tokens=output, total_tokens=tokens)
+    return {"messages": [AIMessage(answer, id=message_id, usage_metadata=usage, additional_kwargs=details)]}

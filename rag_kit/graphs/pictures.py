@@ -12,7 +12,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.folder import is_picture
 
-MOST = 8  # pictures in a prompt
+_MAX_PICTURES = 8  # in a prompt
 
 
 def check_folder(pictures: object) -> Path | None:
@@ -30,7 +30,7 @@ def check_folder(pictures: object) -> Path | None:
 def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, Path]]:
     """Return the picture files that passages name, each with a tag that holds the number of its passage.
 
-    Notes name the pictures that are left out: those that are not in the folder, and those beyond `MOST`.
+    Notes name the pictures that are left out: those that are not in the folder, and those beyond `_MAX_PICTURES`.
     """
     pictures: list[tuple[str, Path]] = []
     missing: set[str] = set()
@@ -47,6 +47,6 @@ def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, 
         write_note(
             f"answer: without the pictures {', '.join(sorted(missing))}, which are not in {folder.name}"
         )
-    if len(pictures) > MOST:
-        write_note(f"answer: {len(pictures) - MOST} of {len(pictures)} pictures were left out of the prompt")
-    return pictures[:MOST]
+    if (left_out := len(pictures) - _MAX_PICTURES) > 0:
+        write_note(f"answer: {left_out} of {len(pictures)} pictures were left out of the prompt")
+    return pictures[:_MAX_PICTURES]
