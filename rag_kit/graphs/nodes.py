@@ -52,7 +52,7 @@ from rag_kit.text.citations.decline import DECLINED
 from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.versions import VersionStatement, find_disagreements
 
-_MAX_NAMED = 16  # models that contexts of runs named, kept for later runs
+_MAX_NAMED_MODELS = 16  # that contexts of runs named, kept for later runs
 
 #: A state, or what is put into a prompt.
 Values = Mapping[str, Any]
@@ -75,7 +75,7 @@ class RagNodes:
         self.guards = options.get("guards") or Guards()
         self.max_passage_chars = check_count("max_passage_chars", options.get("max_passage_chars", 12_000))
         _check_parts(retriever, llm)
-        self._asks_model = evaluator is None
+        self._has_evaluator = evaluator is not None
         if self.grades:
             self._grader = as_evaluator(evaluator, llm, self._folder)
         self._prompts = {
@@ -117,8 +117,8 @@ class RagNodes:
         return self._indexes(context.index)
 
     def evaluator(self, context: RagContext) -> Evaluator:
-        """Return the evaluator of the run: the graph's own, else that of the run's model."""
-        if context.model is not None and self._asks_model:
+        """Return the evaluator of the run: the one that the graph was given, else one of the run's model."""
+        if context.model is not None and not self._has_evaluator:
             return _named_grader(context.model, self._folder)
         return self._grader
 
@@ -155,7 +155,8 @@ class RagNodes:
     async def first_update(self, state: Values, context: RagContext) -> Update:
         """Check the question, choose the language, ask the guards; a question that they refuse ends the run."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
-        if context.model or context.index:  # made on a thread now, so that this blocks no event loop later
+        if context.model or context.index:
+            # what the run names is loaded here, on a thread, and kept; loaded later, it would block the event loop
             await compute(lambda: (self.model(context), self.retriever_of(context)))
         language = detect_language(question) if context.language == "auto" else context.language
         if self.guards.question:
@@ -166,7 +167,7 @@ class RagNodes:
         return {"language": language, "asked": question, "search_query": question}
 
     async def begin(self, state: Any, context: Any) -> Update:
-        """Check the question, and complete a follow-up; the first turn of a thread needs no model call."""
+        """Begin a run by `first_update`, and complete a follow-up; the first turn of a thread needs no model call."""
         update = await self.first_update(state, context)
         history = state.get("history")
         if not history or is_refused(update):
@@ -174,16 +175,16 @@ class RagNodes:
         return update | await self.complete_question(update, context, render_turns(history, self.max_history))
 
     async def complete_question(
-        self, state: Values, context: RagContext, history: Markup, name: str = "condense", **more: Any
+        self, state: Values, context: RagContext, history: Markup, name: str = "condense", **more_values: Any
     ) -> Update:
         """Ask the model, by the prompt ``name``, for the question in a form without history; guards may refuse it."""
-        values = {"question": state["asked"], "history": history, **more}
-        query = await self.ask(name, state, context, values)
-        if isinstance(query, Exception):
-            note = note_no_reply("condense", query, "searched for the question as asked")
+        values = {"question": state["asked"], "history": history, **more_values}
+        reply = await self.ask(name, state, context, values)
+        if isinstance(reply, Exception):
+            note = note_no_reply("condense", reply, "searched for the question as asked")
             write_note(note, unsearched=True)
             return {}
-        question = query.query
+        question = reply.query
         if question != state["asked"]:  # it and the words of the conversation may be harmful together
             verdict = await self.guards.check_question(question)
             if isinstance(verdict, Refusal):
@@ -233,13 +234,14 @@ class RagNodes:
         context: RagContext,
         *,
         name: str = "answer",
-        **more: Any,
+        **more_values: Any,
     ) -> Update:
-        """Answer from the passages by the prompt `name` with `more` values; decline without passages."""
+        """Answer from the passages by the prompt ``name``; decline without passages."""
         if not documents:
             return {"answer": DECLINED[state["language"]]}
-        values = {"question": question, "passages": self.render_fitting_passages(documents), **more}
         fitting = self.fitting_passages(documents)
+        passages = render_passages(fitting, max_chars=self.max_passage_chars)
+        values = {"question": question, "passages": passages, **more_values}
         written = await self.write_answer(name, state, context, values, fitting)
         notes = []
         if left_out := len(documents) - len(fitting):
@@ -262,7 +264,7 @@ class RagNodes:
         return render_passages(self.fitting_passages(documents), max_chars=self.max_passage_chars)
 
     async def cite(self, state: Any, context: Any) -> Any:
-        """Check every citation against its passage, let the guards see the answer, remember the turn."""
+        """Let the guards see the answer, check every citation against its passage, remember the turn."""
         question, answer, language = state["asked"], state["answer"], state["language"]
         notes: list[str] = []
         if self.guards.answer:
@@ -293,8 +295,9 @@ class RagNodes:
         """Return status and text of an answer that declines; ``incomplete`` if not all was searched or read."""
         language = state["language"]
         if state.get("unsearched"):
-            own_words = f"{answer}\n\n{NOT_ALL_SEARCHED[language]}"
-            return "incomplete", INCOMPLETE[language] if answer in DECLINED.values() else own_words
+            if answer in DECLINED.values():  # the kit's sentence, and not a model's own words
+                return "incomplete", INCOMPLETE[language]
+            return "incomplete", f"{answer}\n\n{NOT_ALL_SEARCHED[language]}"
         documents = state["documents"]
         too_long = any(len(document.page_content) > self.max_passage_chars for document in documents)
         if too_long or len(self.fitting_passages(documents)) < len(documents):
@@ -306,7 +309,7 @@ class RagNodes:
         return status
 
     def refusal_update(self, refusal: Refusal, question: str) -> Update:
-        """Make the state of a refused run: the guard's message is the answer, what was found is removed."""
+        """Make the update that ends a refused run: the guard's message is the answer, what was found is removed."""
         report("refused", reason=refusal.reason)
         return {
             **empty_state(self.state),
@@ -321,12 +324,12 @@ class RagNodes:
         return {**self.refusal_update(refusal, ""), "history": [], **more}
 
 
-@lru_cache(maxsize=_MAX_NAMED)
+@lru_cache(maxsize=_MAX_NAMED_MODELS)
 def _named_model(name: str) -> Any:
     return chat_model(name)
 
 
-@lru_cache(maxsize=_MAX_NAMED)
+@lru_cache(maxsize=_MAX_NAMED_MODELS)
 def _named_grader(name: str, prompts: Path | None) -> Evaluator:
     return as_evaluator(None, _named_model(name), prompts)
 
@@ -346,11 +349,11 @@ def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -
 
 def _check_parts(retriever: Any, llm: Any) -> None:
     """Refuse a model as retriever or a retriever as model when a graph is built, not when it first runs."""
-    for name, part, wrong, allowed in (
+    for name, part, wrong_class, allowed in (
         ("retriever", retriever, BaseChatModel, "retriever, e.g. BM25Retriever.from_texts(...)"),
         ("llm", llm, BaseRetriever, "chat model, e.g. chat_model('extractive')"),
     ):
-        if not isinstance(part, Runnable) or isinstance(part, wrong):
+        if not isinstance(part, Runnable) or isinstance(part, wrong_class):
             raise InvalidInputError(f"{name} is a {type(part).__name__}; give a LangChain {allowed}.")
 
 
@@ -366,14 +369,14 @@ async def check_answer_by_model(
     its passage supports in part counts as not supported.
     """
     by_words = check_answer(answer, documents, language=language)
-    numbers: dict[str, list[int]] = {}  # statement -> the passages that it cites
+    cited: dict[str, list[int]] = {}  # statement -> numbers of the passages that it cites
     for citation in by_words["citations"]:
         if citation["status"] != "missing_passage":
-            numbers.setdefault(citation["statement"], []).append(citation["number"])
-    statements = list(numbers)[:MAX_STATEMENTS]
+            cited.setdefault(citation["statement"], []).append(citation["number"])
+    statements = list(cited)[:MAX_STATEMENTS]
     if not statements:
         return by_words
-    texts = [f"{statement} [{', '.join(map(str, numbers[statement]))}]" for statement in statements]
+    texts = [f"{statement} [{', '.join(map(str, cited[statement]))}]" for statement in statements]
     values = {
         "question": question,
         "passages": render_passages(documents),
@@ -387,8 +390,9 @@ async def check_answer_by_model(
     for label in reply.labels:
         if 1 <= label.id <= len(statements):
             verdicts[statements[label.id - 1]] = "supported" if label.support == "full" else "unsupported"
-    missing = len(numbers) - len(verdicts)
-    notes = [f"cite: no verdict of the model on {missing} statements; the words decided"] if missing else []
+    missing_count = len(cited) - len(verdicts)
+    note = f"cite: no verdict of the model on {missing_count} statements; the words decided"
+    notes = [note] if missing_count else []
     return {**check_answer(answer, documents, language=language, judged=verdicts), "notes": notes}
 
 

@@ -79,7 +79,7 @@ class Node(Runnable[Any, Any]):
 
     The tokens of the models that it calls are streamed only where it `streams`: where their text is the answer. A node
     that hands over what was found before a cap was reached is not `capped`; others may give their update at a cap by
-    `on_cap`. A node in the place of one of the kit's must write the keys that others `need` of it.
+    `on_cap`. ``check`` refuses an update, as of a node in the place of one of the kit's that lacks a key.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class Node(Runnable[Any, Any]):
         streams: bool = False,
         capped: bool = True,
         on_cap: OnCap | None = None,
-        needs: Callable[[Any], None] | None = None,
+        check: Callable[[Any], None] | None = None,
     ) -> None:
         self.body, self.schema, self.state, self.streams, self.capped = body, schema, state, streams, capped
-        self.on_cap, self.needs = on_cap, needs
+        self.on_cap, self.check = on_cap, check
         self._habits: Habits = {}
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -156,8 +156,8 @@ class Node(Runnable[Any, Any]):
                 if update_at_cap is None:
                     raise
                 update = update_at_cap
-        if self.needs is not None:
-            self.needs(update)
+        if self.check is not None:
+            self.check(update)
         used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=time.perf_counter() - start)
         written = update.update if isinstance(update, Command) else update
         question = written.get("question") if isinstance(written, Mapping) else None

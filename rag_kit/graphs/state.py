@@ -24,7 +24,7 @@ from rag_kit.text.citations.check import check_citations
 MAX_TURNS = 20
 
 _SERIALIZER = JsonPlusSerializer()
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_UNSTORABLE_CHARS = re.compile("[\0\ud800-\udfff]")
 
 
 class Turn(TypedDict):
@@ -167,9 +167,9 @@ class InputChannel(EphemeralValue[Any]):
         known = get_type_hints(self.typ)
         for value in values:
             if isinstance(value, Mapping) and value and not known.keys() & value.keys():
-                given = f"{', '.join(map(repr, value)):.200}"
+                unknown = f"{', '.join(map(repr, value)):.200}"
                 raise InvalidInputError(
-                    f"the input has no {next(iter(known))!r}; it has {given}, which is unknown."
+                    f"the input has no {next(iter(known))!r}; it has {unknown}, which is unknown."
                 )
         return super().update([clean_texts(value) for value in values])
 
@@ -218,10 +218,10 @@ class RagOutput(TypedDict, total=False):
 
 
 def as_storable(document: Document) -> Document:
-    """Copy a document with texts in place of metadata that LangGraph's serializer refuses, if it has any.
+    """Copy a document with texts in place of metadata that LangGraph's serializer refuses; without any it is returned.
 
-    Stores give back objects of their own (identifiers, numbers beyond 64 bits); with a checkpointer one of them would
-    end the run with an error that does not say where it is.
+    An entry whose key is refused is left out. Stores give back objects of their own (identifiers, numbers beyond 64
+    bits); with a checkpointer one of them would end the run with an error that does not say where it is.
     """
     metadata = document.metadata
     if _is_serializable(metadata):
@@ -254,7 +254,7 @@ def clean_texts(value: Any, depth: int = 6) -> Any:
     Looks into commands, documents, dicts, lists and tuples, ``depth`` of the latter three inside one another.
     """
     if isinstance(value, str):
-        return _UNSTORABLE.sub("\ufffd", value)
+        return _UNSTORABLE_CHARS.sub("\ufffd", value)
     if isinstance(value, Overwrite):
         return Overwrite(clean_texts(value.value, depth))
     if isinstance(value, Command):
@@ -309,7 +309,7 @@ LASTING = ("question", "history", "summary", "language", "turn_settings", "mode"
 
 
 def empty_state(state: type[Any]) -> Update:
-    """Return an empty value for each key that a run writes, so that nothing of an earlier turn is left."""
+    """Return an empty value for each key but `LASTING` of a state, so that nothing of an earlier turn is left."""
     hints = get_type_hints(state, include_extras=True)
     return {key: _empty_value(hint) for key, hint in hints.items() if key not in LASTING}
 

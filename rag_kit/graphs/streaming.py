@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
@@ -15,9 +16,9 @@ from langgraph.pregel._messages import StreamMessagesHandler
 
 from rag_kit.models.replies import without_thinking
 
-_NAMES = ("think", "thinking", "thought", "reasoning")
-_TAGS = [f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")]
-_TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
+_TAG_NAMES = ("think", "thinking", "thought", "reasoning")
+_TAGS = [f"<{slash}{name}>" for name in _TAG_NAMES for slash in ("", "/")]
+_TAG = re.compile(rf"<(/?)(?:{'|'.join(_TAG_NAMES)})>", re.IGNORECASE)
 # the end of a statement with its citation, as the prompts ask for it: ".[1]" or " [1]."
 _CITED = re.compile(r"[.!?。！？] ?[\[［【]\d{1,4}[\]］】]|[\[［【]\d{1,4}[\]］】] ?[.!?。！？]")
 
@@ -68,41 +69,40 @@ def _without_thoughts(handler: Any, habits: Habits, untagged: bool | None) -> An
 
     ``untagged`` is the habit of a model that is not known yet; its answers add to ``habits``.
     """
-    filtered, send, filters = copy.copy(handler), handler.stream, dict[Any, ThoughtFilter]()
+    filters: dict[Any, ThoughtFilter] = {}  # by the id of a message
 
     def stream(chunk: Any) -> None:
         namespace, mode, (message, metadata) = chunk
         if isinstance(message, AIMessageChunk):
             model = metadata.get("ls_provider"), metadata.get("ls_model_name")
-            thoughts = filters.setdefault(message.id, ThoughtFilter(habits.get(model, untagged)))
+            thought_filter = filters.setdefault(message.id, ThoughtFilter(habits.get(model, untagged)))
             is_last = message.chunk_position == "last"
-            message = _map_text(message, thoughts.feed)
-            if is_last and (held_back := thoughts.flush()):
+            message = _map_text(message, thought_filter.feed)
+            if is_last and (held_back := thought_filter.flush()):
                 is_list = isinstance(message.content, list)
                 added: Any = [{"type": "text", "text": held_back}] if is_list else held_back
                 message = message.model_copy(update={"content": message.content + added})
             # a closing tag alone shows that the model opens none; an answer without one counts at its end
-            if thoughts.untagged or (is_last and len(habits) < _MAX_HABITS):
-                habits[model] = thoughts.untagged or habits.get(model, False)
+            if thought_filter.untagged or (is_last and len(habits) < _MAX_HABITS):
+                habits[model] = thought_filter.untagged or habits.get(model, False)
         elif isinstance(message, BaseMessage):  # and no event of LangGraph's newer protocol
             message = _map_text(message, without_thinking)
-        send((namespace, mode, (message, metadata)))
+        handler.stream((namespace, mode, (message, metadata)))
 
+    filtered = copy.copy(handler)
     filtered.stream = stream
     return filtered
 
 
-def _map_text(message: BaseMessage, change: Any) -> BaseMessage:
-    """Copy a message with other text; blocks of other kinds stay."""
+def _map_text(message: BaseMessage, change: Callable[[str], str]) -> BaseMessage:
+    """Copy a message with its text, or that of its blocks, changed; blocks of other kinds stay."""
     content: Any = message.content
     if isinstance(content, str):
         return message.model_copy(update={"content": change(content)}) if content else message
-    blocks = [
-        {**block, "text": change(block["text"])}
-        if isinstance(block, dict) and isinstance(block.get("text"), str)
-        else block
-        for block in content
-    ]
+    blocks = []
+    for block in content:
+        has_text = isinstance(block, dict) and isinstance(block.get("text"), str)
+        blocks.append({**block, "text": change(block["text"])} if has_text else block)
     return message.model_copy(update={"content": blocks})
 
 
@@ -133,8 +133,9 @@ class ThoughtFilter:
         """Take one more piece; return the text that may be shown now."""
         self._text += piece
         tag = _TAG.search(self._text)
-        is_answer = tag or (not self._habit_is_known and _CITED.search(self._text))
-        if self._may_be_thought and not is_answer:
+        # a tag tells thoughts from the answer; without one, a citation shows that an unknown model writes its answer
+        is_decided = tag or (not self._habit_is_known and _CITED.search(self._text))
+        if self._may_be_thought and not is_decided:
             return ""
         self._may_be_thought = False
         if tag and tag[1]:  # a closing tag that nothing opened: all before it was a thought
@@ -148,6 +149,7 @@ class ThoughtFilter:
     def _show(self, text: str) -> str:
         """Remove the thoughts from the text so far; return what is left and was not shown yet."""
         answer = without_thinking(text)
+        # what was shown may turn out to be a thought that no tag opened; then the answer is shown from its beginning
         shown = self._shown if answer.startswith(self._shown) else ""
         self._shown = answer
         return answer[len(shown) :]

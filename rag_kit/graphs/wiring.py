@@ -86,7 +86,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         context: type[RagContext],
         name: str,
         options: GraphOptions,
-        steps: int | None = None,
+        max_steps: int | None = None,
     ) -> None:
         allowed = GraphOptions.__annotations__
         for option in set(options) - set(allowed):
@@ -97,9 +97,9 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         output = options.get("output", "answer")
         if output not in get_args(Output):
             raise InvalidInputError(f"output is {output!r}; allowed: 'answer', 'full'.")
-        result: Any = state if output == "full" else RagOutput
-        super().__init__(state, context_schema=context, input_schema=QuestionInput, output_schema=result)
-        self._name, self._steps, self.options = name, steps, options
+        schema: Any = state if output == "full" else RagOutput
+        super().__init__(state, context_schema=context, input_schema=QuestionInput, output_schema=schema)
+        self._name, self._max_steps, self.options = name, max_steps, options
         self._settings = context
         # node of the kit -> the keys that later ones read of it, and whether its text is the answer
         self._kit_nodes: dict[str, tuple[Sequence[str], bool]] = {}
@@ -141,9 +141,9 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         if isinstance(to, str):
             self.add_edge(name, to)
         else:
-            labels: Any = {label: node for node, label in to.items()}
+            node_of_label: Any = {label: node for node, label in to.items()}
             choose = choice_of(name, route) if isinstance(route, str) else route
-            self.add_conditional_edges(name, _follow(name, dict(to), choose), labels)
+            self.add_conditional_edges(name, _make_chooser(name, dict(to), choose), node_of_label)
             # the function reads the whole state, also where it comes to follow a user's node that sees some keys
             for key, branch in self.branches[name].items():
                 self.branches[name][key] = branch._replace(input_schema=self.state_schema)
@@ -194,7 +194,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             raise InvalidInputError(
                 f"{name!r} is the name of another node already; give one that is not taken."
             )
-        if after is not None and self.nodes[neighbour].ends:
+        if after is not None and self.nodes[neighbour].ends:  # LangGraph's name for what a Command may go to
             raise InvalidInputError(
                 f"{neighbour!r} says itself (by Command) what follows; nothing can stand after it."
             )
@@ -229,7 +229,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             for key, branch in list(branches.items()):
                 old_ends = branch.ends or {}
                 ends = {label: end for label, end in old_ends.items() if end not in names}
-                if len(ends) == 1 < len(old_ends):  # nothing is left to choose between
+                if len(ends) == 1 < len(old_ends):  # nothing is left to choose
                     del branches[key]
                     self.edges |= {(start, end) for end in ends.values()}
                 elif branch.ends:
@@ -254,10 +254,10 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
                 )
         for node, spec in list(self.nodes.items()):
             if not isinstance(spec.runnable, Node | GraphNode):  # of the user's
-                self._apply_caps(node)
+                self._wrap_user_node(node)
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         begin_turns(compiled, self._settings, partial(empty_state, self.state_schema))
-        return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
+        return compiled if self._max_steps is None else compiled.with_config(recursion_limit=self._max_steps)
 
     def compile_with_options(self) -> CompiledRag[StateT]:
         """Compile with the checkpointer and the store that the builder was given."""
@@ -270,8 +270,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             raise InvalidInputError(f"{name!r} is no node{meant}. Nodes: {', '.join(self.nodes)}.")
         return name
 
-    def _apply_caps(self, name: str) -> None:
-        """Wrap a user's node, so that the run's deadline ends it and its usage counts."""
+    def _wrap_user_node(self, name: str) -> None:
+        """Wrap a user's node, so that the run's deadline ends it, its usage counts, and missing keys are named."""
         spec: Any = self.nodes[name]
         if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
             if isinstance(getattr(spec.runnable, "builder", None), RagGraph):
@@ -289,7 +289,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             return update
 
         gives, streams = self._kit_nodes.get(name, ((), True))
-        node = Node(body, self._settings, streams=streams, needs=partial(_check_keys, name, gives))
+        node = Node(body, self._settings, streams=streams, check=partial(_check_keys, name, gives))
         self.nodes[name] = replace(spec, runnable=node)
 
     async def _run_inner_graph(self, state: Any, graph: Any) -> Update:
@@ -308,22 +308,23 @@ def choice_of(name: str, default: str | Route = "") -> Route:
     return route
 
 
-def _follow(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
+def _make_chooser(name: str, label_of_node: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
     """Make the function of a node's conditional edges, which returns the labels of the edges to take."""
 
-    def follow(state: Any) -> list[str]:
+    def choose_edges(state: Any) -> list[str]:
         values = state if isinstance(state, Mapping) else vars(state)
-        chosen = END if END in labels and is_refused(values) else route(values)
-        targets = [chosen] if isinstance(chosen, str) else list(chosen)
-        if not targets or not {*targets} <= labels.keys():
+        chosen = END if END in label_of_node and is_refused(values) else route(values)
+        nodes = [chosen] if isinstance(chosen, str) else list(chosen)
+        if not nodes or not {*nodes} <= label_of_node.keys():
             key = f'{{"choices": {{{name!r}: ...}}}}'
             raise InvalidInputError(
                 f"the state does not say which node follows {name!r} (found: {chosen!r}); allowed: "
-                f"{', '.join(map(repr, labels))}. A node in its place, or whoever edits the state, writes it as {key}."
+                f"{', '.join(map(repr, label_of_node))}. A node in its place, or whoever edits the state, writes it "
+                f"as {key}."
             )
-        return [labels[target] for target in targets]
+        return [label_of_node[node] for node in nodes]
 
-    return follow
+    return choose_edges
 
 
 def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
@@ -332,9 +333,9 @@ def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
     if not isinstance(written, Mapping | None):
         return  # a list of updates, or an object of a state: LangGraph reads them
     for key in keys:
-        # a command may go to another node instead, such as back to another try
-        goes_on = key == "status" and isinstance(update, Command) and update.goto
-        if key not in (written or {}) and not goes_on:
+        # the last node may go back to another try by a command instead of ending the run with a status
+        goes_back = key == "status" and isinstance(update, Command) and update.goto
+        if key not in (written or {}) and not goes_back:
             raise InvalidInputError(
                 f"the node {name!r} gave no {key!r}, which is read after it; it gave "
                 f"{', '.join(map(repr, written or {})) or 'nothing'}."
@@ -343,7 +344,7 @@ def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
 
 def _merge_schemas(first: type[Any], second: type[Any]) -> Any:
     """Make one schema with the keys of both."""
-    make: Any = TypedDict
+    make: Any = TypedDict  # type checkers allow no computed keys
     hints = get_type_hints(first, include_extras=True) | get_type_hints(second, include_extras=True)
     return make("NodeState", hints)
 

@@ -22,8 +22,8 @@ from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, Rag
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
 STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
-#: What is taken over of the state of CRAG.
-_KEYS = (
+#: The keys that are taken over from the state of CRAG.
+_KEYS_FROM_CRAG = (
     "search_query", "documents", "answer", "cut_off", "citations", "uncited", "status", "unsearched", "usage",
 )  # fmt: skip
 
@@ -81,15 +81,16 @@ def build_adaptive_rag(
             f"classifier is {classifier!r}; give 'model', 'rule' or a function of a question and earlier ones."
         )
     by_name = {"model": None, "rule": classify_by_rule}
-    judge: Any = by_name[classifier] if isinstance(classifier, str) else classifier
-    nodes = AdaptiveNodes(retriever, llm, options, classifier=judge)
+    function: Any = by_name[classifier] if isinstance(classifier, str) else classifier
+    nodes = AdaptiveNodes(retriever, llm, options, classifier=function)
     inner: GraphOptions = {**options, "output": "full", "checkpointer": None, "store": None}
     crag = build_crag(retriever, llm, evaluator=evaluator, web_search=web_search, **inner)
 
     graph = RagGraph(AdaptiveState, AdaptiveContext, "adaptive_rag", options, STEPS)
-    refused, withheld = nodes.refusal_edge, {END: REFUSED} if nodes.guards.answer else {}
-    begun = {"classify": READY, **refused}
-    graph.add_step("begin", nodes.begin, begun, route="classify", first=True)
+    refused = nodes.refusal_edge  # by a guard of questions
+    withheld = {END: REFUSED} if nodes.guards.answer else {}
+    ways = {"classify": READY, **refused}
+    graph.add_step("begin", nodes.begin, ways, route="classify", first=True)
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
     graph.add_step("classify", nodes.classify, ways, route=_first_node_of_route, gives=["route"])
     ways = {"single": "cannot", "finish": "answered"}
@@ -135,12 +136,13 @@ def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> GraphNode:
             left = remaining_caps(state.get("usage"), context)
             if left["max_tokens"] == 0:  # which CRAG's settings do not allow
                 raise BudgetExceededError("tokens", 0)
-            common = ("model", "index", "k", "filter", "citation_check", "answer_instructions")
-            single = context.single or {}
-            filters = {"filter": both_filters(context.filter, single.get("filter"))}
-            shared = {name: getattr(context, name) for name in common} | single | filters
-            settings = graph.context_schema(**{**shared, "language": state["language"], **left})
-            return _update_from(await run_graph(graph, {"question": state["search_query"]}, settings), state)
+            common = ("model", "index", "k", "citation_check", "answer_instructions")
+            shared = {name: getattr(context, name) for name in common}
+            own = context.single or {}
+            filters = {"filter": both_filters(context.filter, own.get("filter"))}
+            settings = shared | own | filters | {"language": state["language"], **left}
+            question = {"question": state["search_query"]}
+            return _update_from(await run_graph(graph, question, graph.context_schema(**settings)), state)
 
     return GraphNode(crag, answer)
 
@@ -148,7 +150,7 @@ def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> GraphNode:
 def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:
     """Make the update that takes over the result of CRAG; if it was refused, the rest of the state is emptied."""
     notes = list(result.get("notes") or [])
-    update: Update = {"notes": notes, **{key: result[key] for key in _KEYS if key in result}}
+    update: Update = {"notes": notes, **{key: result[key] for key in _KEYS_FROM_CRAG if key in result}}
     if result.get("status") == "refused":  # nothing of the run so far may tell what was refused
         update |= {"asked": state["asked"], "notes": Overwrite(notes)}
         return {**empty_state(AdaptiveState), **update}

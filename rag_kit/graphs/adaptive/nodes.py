@@ -30,8 +30,8 @@ Classifier = Callable[[str, Sequence[str]], "Classification | str | Awaitable[Cl
 MAX_HISTORY = 8_000  # characters of earlier turns in a prompt
 MAX_NOTED = 500  # characters of the answer to a sub-question
 MAX_REPLY = 2_000  # characters of the user's reply to a question back
-#: Calls that one more step needs: to ask for it, to answer it, and for the last answer.
-_CALLS_OF_STEP = 3
+#: Calls that one more hop needs: to ask for it, to answer it, and for the last answer.
+_CALLS_OF_HOP = 3
 #: The first node of each route.
 FIRST_NODE = {"direct": "direct", "single": "single", "multi": "next_hop", "clarify": "ask_back"}
 _GENERAL_QUESTION = {
@@ -68,7 +68,7 @@ class AdaptiveNodes(RagNodes):
             history = render_history(turns, max_chars=MAX_HISTORY) if turns else Markup("")
             values = {"question": question, "history": history}
             verdict = await self.ask("classify_question", state, context, values)
-        if isinstance(verdict, Exception):  # several steps might have found it
+        if isinstance(verdict, Exception):  # unsearched: several steps might have found it
             write_note(note_no_reply("classify", verdict, "looked up in one step"), unsearched=True)
             return _go_to("single", {})
         classified = {"intent": verdict.intent, "complexity": verdict.complexity, "reason": verdict.reason}
@@ -103,39 +103,39 @@ class AdaptiveNodes(RagNodes):
         LangGraph runs the node that waits, `clarify`, anew once the reply is there; so the question is written here.
         """
         values = {"question": state["search_query"], "reason": state["reason"]}
-        written = await self.ask("clarify_question", state, context, values)
-        failed = isinstance(written, Exception)
-        notes = [note_no_reply("clarify", written, "a general question was asked")] if failed else []
-        question = _GENERAL_QUESTION[state["language"]] if failed else written.query
-        back = await self.guards.check_answer(question)
-        if isinstance(back, Refusal):
-            return self.refusal_update(back, state["asked"])
+        reply = await self.ask("clarify_question", state, context, values)
+        failed = isinstance(reply, Exception)
+        notes = [note_no_reply("clarify", reply, "a general question was asked")] if failed else []
+        question = _GENERAL_QUESTION[state["language"]] if failed else reply.query
+        verdict = await self.guards.check_answer(question)
+        if isinstance(verdict, Refusal):
+            return self.refusal_update(verdict, state["asked"])
         if can_wait() and context.clarify:
-            return {"question_back": back, "notes": notes}
+            return {"question_back": verdict, "notes": notes}
         notes.append("clarify: the answer is a question back; ask again with what is missing")
-        return {"question_back": back, "answer": back, "status": "clarify", "notes": notes}
+        return {"question_back": verdict, "answer": verdict, "status": "clarify", "notes": notes}
 
     async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Wait for the user's reply, and judge the question anew together with it."""
-        answer = interrupt({"question": state["question_back"], "asked": state["asked"]})
-        reply = " ".join(answer.split())[:MAX_REPLY] if isinstance(answer, str) else ""
+        resumed_with = interrupt({"question": state["question_back"], "asked": state["asked"]})
+        reply = " ".join(resumed_with.split())[:MAX_REPLY] if isinstance(resumed_with, str) else ""
         if not reply:
             note = "clarify: the reply holds no text; looked up as it is"
             return {"route": "single", "notes": [note]}
         verdict = await self.guards.check_question(reply)
         if isinstance(verdict, Refusal):
             return self.refusal_update(verdict, state["asked"])
+        reply = verdict
         # question and reply verbatim, so that no model can lose either
         brackets = "（{}）" if state["language"] == "zh" else " ({})"
-        whole = (state["search_query"] + brackets.format(verdict))[:MAX_QUESTION_CHARS]
-        # each alone may be harmless
-        checked = await self.guards.check_question(whole)
-        if isinstance(checked, Refusal):
-            return self.refusal_update(checked, state["asked"])
-        report("clarified", reply=verdict)
-        answered = Clarification(question=state["question_back"], reply=verdict)
-        clarifications = [*state["clarifications"], answered]
-        return {"asked": checked, "search_query": checked, "clarifications": clarifications}
+        whole = (state["search_query"] + brackets.format(reply))[:MAX_QUESTION_CHARS]
+        verdict = await self.guards.check_question(whole)  # each alone may be harmless
+        if isinstance(verdict, Refusal):
+            return self.refusal_update(verdict, state["asked"])
+        report("clarified", reply=reply)
+        clarification = Clarification(question=state["question_back"], reply=reply)
+        clarifications = [*state["clarifications"], clarification]
+        return {"asked": verdict, "search_query": verdict, "clarifications": clarifications}
 
     async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Ask the model for the next sub-question, given the answers so far; without one, go on to the answer."""
@@ -143,7 +143,7 @@ class AdaptiveNodes(RagNodes):
         hops_left = context.max_hops - len(hops)
         if hops_left <= 0:
             return _conclude(state, f"hops: stopped at max_hops={context.max_hops}")
-        if hops and max_calls is not None and max_calls - state["usage"]["calls"] < _CALLS_OF_STEP:
+        if hops and max_calls is not None and max_calls - state["usage"]["calls"] < _CALLS_OF_HOP:
             return _conclude(state, f"hops: stopped, so that max_calls={max_calls} leaves one for the answer")
         values = {"question": question, "history": _render_hops(state), "count": hops_left}
         reply = await self.ask("next_hop", state, context, values)
@@ -174,6 +174,7 @@ class AdaptiveNodes(RagNodes):
         *earlier, hop = state["hops"]
         documents = _documents_of_last_hop(state)
         written = await self.answer_from(hop["question"], documents, state, context)
+        # without citations, whose numbers are those of this step alone
         answer = renumber(written["answer"], {}, [document.page_content for document in documents])
         verdict = "" if is_declined(answer) else await self.guards.check_answer(answer)
         text = "" if isinstance(verdict, Refusal) else " ".join(verdict.split())[:MAX_NOTED]
@@ -255,10 +256,11 @@ def _go_to(route: Route, classified: Update, problem: str = "") -> Update:
 def _conclude(state: AdaptiveState, *notes: str) -> Update:
     """Make the update that ends the search: with the passages of all steps, the best of each first."""
     by_digest = {digest_of(document): document for document in state["documents"]}
-    # the best passage of each step, then the second of each; None where a step has no more, which is no digest
+    # the best passage of each step, then the second of each; None where a step has no more
     best_first = chain.from_iterable(zip_longest(*(hop["found"] for hop in state["hops"])))
-    documents = {digest: by_digest[digest] for digest in best_first if digest in by_digest} | by_digest
-    return {"sub_question": "", "documents": list(documents.values()), "notes": list(notes)}
+    found = {digest: by_digest[digest] for digest in best_first if digest in by_digest}
+    # "|" appends those that no step found (an editor's), since those found keep their places
+    return {"sub_question": "", "documents": list((found | by_digest).values()), "notes": list(notes)}
 
 
 def _documents_of_last_hop(state: AdaptiveState) -> list[Document]:
