@@ -124,6 +124,6 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
         "__doc__": json_schema.get("description"),
         "model_json_schema": classmethod(model_json_schema),
     }
-    metaclass: Any = type(schema)
+    metaclass: Any = type(schema)  # as a class statement would call it, which could not name the class
     subclass: type[BaseModel] = metaclass(schema.__name__, (schema,), body)
     return subclass

@@ -24,7 +24,7 @@ DEFAULT_MAX_TOKENS = 4_096
 VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 """A variable in the text of a section; group 1 is its name."""
 # the front matter: two lines "---" and the YAML between them (group 1)
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 # anything in double or triple braces; if they are not closed, up to the end of the line
 _BRACES = re.compile(r"\{\{\{?.*?(?:\}\}|\n|\Z)")
 # {{role "system"}} or {{role 'system'}}; group 1 or group 2 is the role
@@ -103,7 +103,7 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
         rule += f" and LANGUAGE one of {', '.join(LANGUAGES)}"
         report(1, f"the file name {file_name!r} does not fit; allowed: {rule}")
     text = _decode(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, report)
-    head = _FRONT.match(text)
+    head = _FRONT_MATTER.match(text)
     if head is None:
         report(1, "the file must begin with the front matter, between two lines '---'")
     if problems or head is None:
@@ -141,8 +141,8 @@ def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]
     heads = list(_ROLE.finditer(body))
     before = body[: heads[0].start()] if heads else body
     if before.strip() or not heads:
-        blank = len(before) - len(before.lstrip())  # characters before the text that should not be there
-        line = first_line + before.count("\n", 0, blank if before.strip() else 0)
+        # at the line of the text that should not be there, if there is one
+        line = first_line + before.count("\n", 0, before.index(before.strip()))
         report(line, 'the body must begin with a role: {{role "system"}} or {{role "user"}}')
     sections: list[PromptSection] = []
     ends = [*(head.start() for head in heads[1:]), len(body)]

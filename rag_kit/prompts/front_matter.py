@@ -47,7 +47,7 @@ def schema_problem(schema: Any) -> str | None:
         return f"it is no JSON ({error})"
     if len(text) > _MAX_SCHEMA_CHARS:
         return f"it has more than {_MAX_SCHEMA_CHARS:,} characters"
-    if json.loads(text) != schema:
+    if json.loads(text) != schema:  # JSON turns a key such as 1 into "1"
         return "its keys are text, in quotes where they look like numbers"
     from jsonschema import Draft202012Validator, SchemaError  # 0.13 s, needed for inline schemas alone
 
@@ -160,17 +160,17 @@ def parse_front_matter(text: str, first_line: int, report: Report) -> tuple[Fron
 
 def _report_problem(error: Any, lines: Lines, first_line: int, report: Report) -> None:
     """Report an error of Pydantic's at the line of its key, or of the nearest key above it."""
-    path = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    known = path
-    while known not in lines and "." in known:
-        known = known.rpartition(".")[0]
+    path = ".".join(str(part) for part in error["loc"] if part != "[key]")  # Pydantic's mark of a wrong key
+    nearest_key = path
+    while nearest_key not in lines and "." in nearest_key:
+        nearest_key = nearest_key.rpartition(".")[0]
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("missing", "extra_forbidden", "model_type"):
         message += f"; allowed keys: {', '.join(['schema'] if '.' in path else FrontMatter.model_fields)}"
     value = error["input"]
     text = str(value) if isinstance(value, str | int | float) else reprlib.repr(value)
     given = "" if error["type"] == "missing" else f" is {text[:60]!r}"
-    report(lines.get(known, first_line), f"{path or 'the front matter'}{given}: {message}")
+    report(lines.get(nearest_key, first_line), f"{path or 'the front matter'}{given}: {message}")
 
 
 def _key_lines(node: Any, prefix: str, first_line: int) -> list[tuple[str, int]]:

@@ -18,28 +18,28 @@ _Grades: Any = rows_type(MAX_NUMBERS, id="integer", relevant="boolean", score="n
 _Passages: Any = rows_type(MAX_NUMBERS, id="integer", texts={"type": "array", "items": {"type": "string"}})
 
 
-def _word(value: Any) -> Any:
+def _read_label(value: Any) -> Any:
     """Read a label: case, brackets and a full stop do not matter, and true and false are yes and no."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value.strip().strip("[]\"'.。").strip().lower() if isinstance(value, str) else value
 
 
-def _support(value: Any) -> Any:
+def _read_support(value: Any) -> Any:
     """Read a label of support, also in the wordings of the paper ("fully supported")."""
-    word = _word(value)
-    if word in _NO_SUPPORT:
+    written = _read_label(value)
+    if written in _NO_SUPPORT:
         return "none"
-    return next((label for label in ("full", "partial") if str(word).startswith(label)), word)
+    return next((label for label in ("full", "partial") if str(written).startswith(label)), written)
 
 
 # The labels of one field begin with different letters, so that the first token of the one that a model wrote, and of
 # those that it might have written, tells them apart (log-probabilities).
-YesNo = Annotated[Literal["yes", "no"], BeforeValidator(_word)]
-Relevance = Annotated[Literal["relevant", "irrelevant"], BeforeValidator(_word)]
-Support = Annotated[Literal["full", "partial", "none"], BeforeValidator(_support)]
+YesNo = Annotated[Literal["yes", "no"], BeforeValidator(_read_label)]
+Relevance = Annotated[Literal["relevant", "irrelevant"], BeforeValidator(_read_label)]
+Support = Annotated[Literal["full", "partial", "none"], BeforeValidator(_read_support)]
 _RATING_SCHEMA = WithJsonSchema({"type": "integer", "enum": [1, 2, 3, 4, 5]})
-Rating = Annotated[int, BeforeValidator(_word), Field(ge=1, le=5), _RATING_SCHEMA]
+Rating = Annotated[int, BeforeValidator(_read_label), Field(ge=1, le=5), _RATING_SCHEMA]
 _USEFUL: Any = ask_for(
     "How useful the statement is for the question: from 1 (not at all) to 5 (fully).",
     "这句话对回答问题有多大用处：从 1（毫无用处）到 5（完全有用）。",
@@ -75,7 +75,7 @@ class PassageTexts(Form):
     )
 
 
-def _numbers(value: Any) -> Any:
+def _read_numbers(value: Any) -> Any:
     """Accept a list, or a text such as ``[2] > [1]``, as numbers; the caller checks the entries."""
     if isinstance(value, str):
         value = re.findall(r"[+-]?\d+", value)
@@ -84,7 +84,7 @@ def _numbers(value: Any) -> Any:
 
 # Models number badly: repeats, gaps, "[3]" for 3. Refusing the whole list for one entry would lose the rest.
 _NUMBERS_SCHEMA = WithJsonSchema({"type": "array", "items": {"type": "integer"}})
-_Numbers = Annotated[list[Any], BeforeValidator(_numbers), _NUMBERS_SCHEMA]
+_Numbers = Annotated[list[Any], BeforeValidator(_read_numbers), _NUMBERS_SCHEMA]
 
 
 class RankedPassages(Form):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".prompt"
 FOLDER_VARIABLE = "RAG_KIT_PROMPTS"
-_WORDING = ("title", "description", "examples")
+_WORDING_KEYS = ("title", "description", "examples")
 
 
 #: Parses once per content. The key is the content itself, so an edited file is never served stale.
@@ -160,15 +160,15 @@ def _read_file(path: Path) -> PromptFile:
     return _parse_cached(data, name=name, language=language, file=str(path))
 
 
-def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Problem]:
+def mismatches(prompt: PromptFile, other: PromptFile, other_name: str) -> list[Problem]:
     """List differences of inputs and output schema, which code relies on, from another file of the same prompt."""
     problems = []
     if set(prompt.inputs) != set(other.inputs):
         inputs, other_inputs = (", ".join(sorted(file.inputs)) or "none" for file in (prompt, other))
-        message = f"the inputs are {inputs}, but {other_inputs} in {called}; make them equal"
+        message = f"the inputs are {inputs}, but {other_inputs} in {other_name}; make them equal"
         problems.append(prompt.problem("input", message))
     if without_wording(prompt.schema) != without_wording(other.schema):
-        message = f"output.schema differs from {called}; make them equal"
+        message = f"output.schema differs from {other_name}; make them equal"
         problems.append(prompt.problem("output.schema", message))
     return problems
 
@@ -178,7 +178,7 @@ def without_wording(schema: Any) -> Any:
 
     def without(node: dict[str, Any]) -> dict[str, Any]:
         # an object under such a key is the schema of a field of that name
-        kept = (key for key in node if key not in _WORDING or isinstance(node[key], dict | bool))
+        kept = (key for key in node if key not in _WORDING_KEYS or isinstance(node[key], dict | bool))
         return {key: node[key] for key in kept}
 
     return json.loads(json.dumps(schema), object_hook=without)
@@ -222,13 +222,13 @@ def check_library(library: PromptLibrary, language: str | None = None) -> list[P
     """List the problems of all prompts, or of those in one language, sorted by file and line."""
     if language is not None and language not in LANGUAGES:
         raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
-    problems = {problem for name in library.names() for problem in _check_name(library, name)}
+    problems = {problem for name in library.names() for problem in _check_languages(library, name)}
     if language is not None:
         problems = {problem for problem in problems if split_name(Path(problem.file))[1] == language}
     return sorted(problems.union(library.misnamed()), key=lambda each: (each.file, each.line, each.message))
 
 
-def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
+def _check_languages(library: PromptLibrary, name: str) -> list[Problem]:
     """Check each language of a prompt, then the languages against each other."""
     problems: list[Problem] = []
     prompts: list[PromptFile] = []

@@ -124,7 +124,7 @@ def first_passages(passages: str, max_chars: int) -> tuple[Markup, int]:
     end = kept.rfind(closing)
     if end >= 0:
         kept = kept[: end + len(closing)]
-    else:
+    else:  # the first passage is cut, to make room for its closing tag
         kept = kept[: -len(closing)]
         has_text = ">" in kept[:-1]  # something follows the opening tag
         kept = f"{kept}{closing}" if has_text else ""
@@ -154,6 +154,7 @@ def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: s
 def _cut_to_fit(text: str, space: int) -> str:
     """Cut a text so that, once escaped, it has at most `space` characters."""
     text = text[: max(0, space)]
+    # a shorter text may hold fewer tags, or half a tag, so what is over is measured anew after each cut
     while text and (over := len(escape_tags(text)) - space) > 0:
         text = text[: max(0, len(text) - over)].rstrip()
     return escape_tags(text)

@@ -209,7 +209,7 @@ class RouteChoice(Form):
     reason: Line = ask_for("Why it fits, in one short sentence.", "为什么合适，用一个短句说明。")
 
 
-def _choices(value: Any) -> Any:
+def _read_choices(value: Any) -> Any:
     """Return a list of dicts with name and reason; a model may give names alone, one name, or name -> reason."""
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
@@ -226,7 +226,7 @@ def _choices(value: Any) -> Any:
 class Routes(Form):
     """The sources that fit a question, the best first; none if none fits."""
 
-    choices: Annotated[list[RouteChoice], BeforeValidator(_choices)] = _CHOICES
+    choices: Annotated[list[RouteChoice], BeforeValidator(_read_choices)] = _CHOICES
 
 
 @lru_cache(maxsize=128)
@@ -234,16 +234,16 @@ def routes_among(names: tuple[str, ...]) -> type[Routes]:
     """Make ``Routes`` whose JSON schema lists the allowed names, for strict mode; other names are dropped later."""
     listed = WithJsonSchema({"type": "string", "enum": list(names), "description": _NAME.description})
     choice: Any = create_model("RouteChoice", __base__=RouteChoice, name=(Annotated[str, listed], ...))
-    choices: Any = Annotated[list[choice], BeforeValidator(_choices)]
+    choices: Any = Annotated[list[choice], BeforeValidator(_read_choices)]
     return create_model("Routes", __base__=Routes, choices=(choices, _CHOICES))
 
 
-_FORMS: tuple[type[BaseModel], ...] = (
+_ALL_FORMS: tuple[type[BaseModel], ...] = (
     Query, Queries, SubQuestions, Passages, grading.Grade, grading.PassageGrades, grading.PassageTexts,
     grading.RankedPassages, grading.ChosenSentences, SelfQuery, Routes, Classification, NextHop, UserFacts,
     RelatedQuestions, grading.RetrieveNeeded, grading.Critiques, grading.Usefulness, Keywords, grading.CitedSupport,
     grading.SupportLabels, GeneratedQuestions, QuestionCheck, DatabaseStatement,
 )  # fmt: skip
 
-SCHEMAS: dict[str, type[BaseModel]] = {form.__name__: form for form in _FORMS}
+SCHEMAS: dict[str, type[BaseModel]] = {form.__name__: form for form in _ALL_FORMS}
 """Every class that a prompt file may name under ``output.schema``."""

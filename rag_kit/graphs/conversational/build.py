@@ -61,7 +61,7 @@ class ConversationalContext(RagContext):
 
     @field_validator("user_id")
     @classmethod
-    def _is_user_id(cls, value: str | None) -> str | None:
+    def _check_user_id(cls, value: str | None) -> str | None:
         return user_facts.check_user_id(value) if value else None
 
 
@@ -206,10 +206,10 @@ class ConversationalNodes(RagNodes):
 def note_when_capped(left_out: str) -> OnCap:
     """Make the ``on_cap`` of a node after the answer: at a cap its update is a note that says what was left out."""
 
-    def capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
+    def update_at_cap(state: Any, context: Any, error: BudgetExceededError) -> Update:
         return {"notes": [f"{left_out}: left out, a cap of the run was reached ({error.what})"]}
 
-    return capped
+    return update_at_cap
 
 
 def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: int) -> bool:
@@ -224,9 +224,8 @@ def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tu
     """
     newer: list[Turn] = []
     for turn in reversed(history):
-        chars = _count_chars([turn, *newer])
-        is_full = len(newer) == max(1, max_turns // 2) or chars > (max_chars // 2 if newer else max_chars)
-        if is_full:
+        max_newer_chars = max_chars // 2 if newer else max_chars  # all of it for the newest turn
+        if len(newer) == max(1, max_turns // 2) or _count_chars([turn, *newer]) > max_newer_chars:
             break
         newer.insert(0, turn)
     return list(history[: len(history) - len(newer)]), newer
@@ -234,9 +233,9 @@ def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tu
 
 def render_conversation(history: Sequence[Turn], summary: str, max_chars: int = MAX_SUMMARISED) -> Markup:
     """Render summary and turns for a prompt; if they do not fit, the newest turns."""
-    written = render_turns(history, max_chars)
-    turn = f'<turn role="summary">{escape_tags(summary)}</turn>'
-    return Markup("\n".join([turn, written])) if summary else written
+    turns = render_turns(history, max_chars)
+    summary_turn = f'<turn role="summary">{escape_tags(summary)}</turn>'
+    return Markup(f"{summary_turn}\n{turns}") if summary else turns
 
 
 def _count_chars(history: Sequence[Turn]) -> int:
@@ -256,8 +255,8 @@ def select_questions(
     questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):
         words = set(terms(text))
-        repeats = any(len(words & other) >= _SAME_WORDS * len(words | other) for other in earlier_terms)
-        if not words or repeats or len(questions) == limit or len(text) > _MAX_QUESTION:
+        is_repeat = any(len(words & other) >= _SAME_WORDS * len(words | other) for other in earlier_terms)
+        if not words or is_repeat or len(questions) == limit or len(text) > _MAX_QUESTION:
             continue
         if any(grade.value >= _HELPS for grade in usefulness(text, passages)):
             questions.append(text)

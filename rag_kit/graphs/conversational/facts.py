@@ -49,8 +49,8 @@ async def read(store: BaseStore, user_id: str) -> list[str]:
     # by its exact name: a search by prefix would also match the names of other users that begin alike
     item: Item | None = await _store_step(store, GetOp(namespace(user_id), KEY))
     stored = item.value.get("facts") if item is not None else None
-    texts = stored if isinstance(stored, list) else []
-    return [fact for text in texts if isinstance(text, str) and (fact := clean_fact(text))]
+    texts = [text for text in stored if isinstance(text, str)] if isinstance(stored, list) else []
+    return list(filter(None, map(clean_fact, texts)))
 
 
 def write(store: BaseStore, user_id: str, facts: Sequence[str] | None) -> Step[Any]:
@@ -73,7 +73,7 @@ def forget_facts(store: BaseStore, user_id: str) -> None:
         >>> from langgraph.store.memory import InMemoryStore
         >>> forget_facts(InMemoryStore(), "ann")
     """
-    write(store, user_id, None).sync(None)
+    write(store, user_id, None).sync(None)  # no config: this runs outside of a graph
 
 
 async def aforget_facts(store: BaseStore, user_id: str) -> None:
@@ -86,7 +86,7 @@ def merge_facts(stored_facts: Sequence[str], new: Iterable[str], message: str, m
 
     A fact must share a word with what the user wrote, so that nothing is kept that came from somewhere else.
     """
-    facts = [fact for fact in map(clean_fact, stored_facts) if fact]
+    facts = list(filter(None, map(clean_fact, stored_facts)))
     words = set(content_words(message))
     for fact in map(clean_fact, new):
         if fact and words & set(content_words(fact)) and _comparable(fact) not in map(_comparable, facts):

@@ -90,7 +90,7 @@ class CragNodes(RagNodes):
         return await self._select_strips(state, context, inside=False)
 
     async def _select_strips(self, state: CragState, context: CragContext, *, inside: bool) -> Update:
-        """Select the strips that help from the passages (``inside``) or the web results; note how many are kept."""
+        """Select the strips that help, of the passages (``inside``) or of the web results; note how many are kept."""
         key, node, noun = "web_documents", "select_external", "strips of the web"
         gradings: dict[str, Grading] = {}
         if inside:
@@ -138,8 +138,8 @@ class CragNodes(RagNodes):
         query = one_line(question if failed else " ".join(reply.keywords))
         notes = [note_no_reply("web", reply, "searched for the question itself")] if failed else []
         report("rewritten", web_query=query)
-        asks = {"choices": {"rewrite_query": "approve" if context.approve_web else "web_search"}}
-        return {**update, **asks, "web_query": query, "notes": notes}
+        choices = {"rewrite_query": "approve" if context.approve_web else "web_search"}
+        return {**update, "choices": choices, "web_query": query, "notes": notes}
 
     async def approve(self, state: CragState, context: CragContext) -> Update:
         """Ask a person whether the query may leave, if the run wants it; see `read_approval`."""
@@ -154,7 +154,7 @@ class CragNodes(RagNodes):
         edited, why = read_approval(reply)
         if edited is None:
             return _skip_search(why)
-        if edited:
+        if edited:  # else it is approved as it was shown
             verdict = await self.guards.check_question(edited)
             if isinstance(verdict, Refusal):
                 return _skip_search(f"a guard refused the query: {verdict.reason or 'no reason given'}")

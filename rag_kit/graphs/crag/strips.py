@@ -63,20 +63,20 @@ async def select_strips(
     `known_gradings` are those of whole passages (digest -> grading): a passage that is a single strip is not judged
     again. With `keep_one` the best strip is kept where none reaches the threshold.
     """
-    strips: list[Strip] = []
-    for number, passage in enumerate(passages):
-        for start, end in cut(passage.page_content, size):
-            text = passage.page_content[start:end]
-            strips.append(Strip(origin=origin, passage=number, start=start, end=end, text=text, score=-1.0, reason="",
-                                kept=False))  # fmt: skip
-    left_out = len(strips[MAX_JUDGED:])
-    del strips[MAX_JUDGED:]
+    all_strips = [
+        Strip(origin=origin, passage=number, start=start, end=end, text=passage.page_content[start:end], score=-1.0,
+              reason="", kept=False)
+        for number, passage in enumerate(passages)
+        for start, end in cut(passage.page_content, size)
+    ]  # fmt: skip
+    strips, left_out = all_strips[:MAX_JUDGED], all_strips[MAX_JUDGED:]
     ungraded: list[Strip] = []
     for strip in strips:
         passage = passages[strip["passage"]]
         known = (known_gradings or {}).get(digest_of(passage))
+        is_whole_passage = strip["text"] == passage.page_content.strip()
         # an evaluator that is not selective weighs strips against each other, so it judges all of them anew
-        if known and evaluator.selective and strip["text"] == passage.page_content.strip():
+        if known and is_whole_passage and evaluator.selective:
             strip.update(vars(known))  # type: ignore[typeddict-item] # score and reason
         else:
             ungraded.append(strip)
@@ -92,17 +92,18 @@ async def select_strips(
     if rescued:
         ranking[0]["kept"] = True
     documents = _join_strips(strips, passages, evaluator.name, question)
-    return Selection(documents, strips, left_out, rescued)
+    return Selection(documents, strips, len(left_out), rescued)
 
 
 def _cut_span(passage: Document, start: int, end: int) -> Document:
     """Make a document of a span of a passage, with its metadata, and its offsets in the file if known."""
-    part = copy_document(passage)
-    part.page_content = passage.page_content[start:end]
-    first, last = part.metadata.pop("start", None), part.metadata.pop("end", None)
+    span = copy_document(passage)
+    span.page_content = passage.page_content[start:end]
+    first, last = span.metadata.pop("start", None), span.metadata.pop("end", None)
+    # if the lengths differ, the passage is not the file's own text: no offset of a part is known
     if isinstance(first, int) and isinstance(last, int) and last - first == len(passage.page_content):
-        part.metadata.update(start=first + start, end=first + end)
-    return part
+        span.metadata.update(start=first + start, end=first + end)
+    return span
 
 
 def _join_strips(
@@ -113,13 +114,13 @@ def _join_strips(
     for (number, kept), group in groupby(strips, key=lambda strip: (strip["passage"], strip["kept"])):
         if not kept:
             continue
-        run = list(group)
+        neighbours = list(group)
         of_passage = [strip for strip in strips if strip["passage"] == number]
         document = with_provenance(
-            _cut_span(passages[number], run[0]["start"], run[-1]["end"]),
-            score=max(strip["score"] for strip in run),
+            _cut_span(passages[number], neighbours[0]["start"], neighbours[-1]["end"]),
+            score=max(strip["score"] for strip in neighbours),
             rank=len(documents) + 1,
-            stage=REFINED if run[0]["origin"] == "retrieved" else "crag:select_external",
+            stage=REFINED if neighbours[0]["origin"] == "retrieved" else "crag:select_external",
             retriever=evaluator,
             query=question,
             passage=number,

@@ -31,18 +31,18 @@ from rag_kit.text import fold
 
 logger = logging.getLogger("rag_kit.graphs.crag")
 
-_QUERIES = ("query", "q", "search_query", "question", "keywords", "input", "text", "__arg1")
-_TEXTS = ("page_content", "content", "snippet", "text", "body", "description", "summary", "answer")
-_TITLES = ("title", "name", "heading")
-_LINKS = ("url", "link", "href", "source")
-_LISTS = (
+_QUERY_ARGUMENTS = ("query", "q", "search_query", "question", "keywords", "input", "text", "__arg1")
+_TEXT_KEYS = ("page_content", "content", "snippet", "text", "body", "description", "summary", "answer")
+_TITLE_KEYS = ("title", "name", "heading")
+_LINK_KEYS = ("url", "link", "href", "source")
+_LIST_KEYS = (
     "results", "organic", "organic_results", "items", "webPages", "web", "value", "documents", "data", "hits",
 )  # fmt: skip
-_MAX_DEPTH = 4
+_MAX_DEPTH = 4  # of lists and texts of JSON inside one another
 _MAX_LINK, _MAX_TITLE = 2_000, 300
 _MAX_JSON = 2_000_000
 _MAX_QUERY = 400
-_YES = "yes|yes please|y|true|ok|okay|sure|approve|approved|是|是的|同意|好|好的|可以|批准"
+_YES_WORDS = "yes|yes please|y|true|ok|okay|sure|approve|approved|是|是的|同意|好|好的|可以|批准"
 
 
 class WebSearch:
@@ -115,7 +115,7 @@ def _query_argument(tool: BaseTool) -> str:
             f"web_search is the tool {tool.name!r}, which needs {' and '.join(required) or 'no argument'}; "
             "give a tool that needs the query alone."
         )
-    return (required or [name for name in _QUERIES if name in names] or names)[0]
+    return (required or [name for name in _QUERY_ARGUMENTS if name in names] or names)[0]
 
 
 def _results_of(value: Any) -> Any:
@@ -131,6 +131,7 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
     """Turn a search tool's results into documents with their source, without repeats and within the bounds."""
     by_text: dict[str, Document] = {}
     for document in documents_in(value):
+        # cut before, so that a long page costs nothing, and after: cleaning writes some characters as several
         text = clean_text(document.page_content[:max_chars]).strip()[:max_chars]
         if not text or text in by_text:
             continue
@@ -142,7 +143,7 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
         if link:
             metadata["url"] = link
         metadata.update(origin="web", source=link or "web")
-        if title := _first_text(document.metadata, _TITLES):
+        if title := _first_text(document.metadata, _TITLE_KEYS):
             metadata["title"] = " ".join(clean_text(title).split())[:_MAX_TITLE]
         by_text[text] = with_provenance(
             result, score=None, rank=len(by_text) + 1, stage="web", retriever=tool, query=query
@@ -165,21 +166,26 @@ def documents_in(value: Any, depth: int = 0) -> Iterator[Document]:
         else:
             yield from documents_in(parsed, depth + 1)
     elif isinstance(value, Mapping):
-        lists = [value[name] for name in _LISTS if isinstance(value.get(name), list | tuple | Mapping)]
-        if lists:
-            yield from documents_in(lists, depth)
-        elif value.get("type") == "text":  # a content block, as tools of MCP give their results
-            yield from documents_in(value.get("text"), depth)
-        elif isinstance(value.get("page_content"), str) and isinstance(value.get("metadata"), Mapping):
-            yield Document(value["page_content"], metadata=dict(value["metadata"]))  # a document as JSON
-        elif text := _first_text(value, _TEXTS):
-            metadata = value.get("metadata")
-            fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
-            link, title = _first_text(fields, _LINKS), _first_text(fields, _TITLES)
-            yield Document(text, metadata={"url": link, "title": title})
+        yield from _documents_in_mapping(value, depth)
     elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for item in value:
             yield from documents_in(item, depth + 1)
+
+
+def _documents_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document]:
+    """Yield the results of ``{"results": [...]}``, or the one that a mapping is, such as ``{"snippet": ...}``."""
+    metadata = value.get("metadata")
+    lists = [value[name] for name in _LIST_KEYS if isinstance(value.get(name), list | tuple | Mapping)]
+    if lists:
+        yield from documents_in(lists, depth)
+    elif value.get("type") == "text":  # a content block, as tools of MCP give their results
+        yield from documents_in(value.get("text"), depth)
+    elif isinstance(value.get("page_content"), str) and isinstance(metadata, Mapping):
+        yield Document(value["page_content"], metadata=dict(metadata))  # a document as JSON
+    elif text := _first_text(value, _TEXT_KEYS):
+        fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
+        link, title = _first_text(fields, _LINK_KEYS), _first_text(fields, _TITLE_KEYS)
+        yield Document(text, metadata={"url": link, "title": title})
 
 
 def _parse_json(text: str) -> list[Any] | dict[str, Any] | None:
@@ -200,7 +206,7 @@ def _first_text(item: Mapping[Any, Any], names: Sequence[str]) -> str:
 
 def _web_address(metadata: Mapping[str, Any]) -> str:
     """Return the first http or https address in a result's metadata; "" if there is none."""
-    for value in (metadata.get(name) for name in _LINKS):
+    for value in (metadata.get(name) for name in _LINK_KEYS):
         link = clean_text(value).strip()[:_MAX_LINK] if isinstance(value, str) else ""
         try:
             parts = urlsplit(link)
@@ -223,15 +229,14 @@ def read_approval(reply: Any) -> tuple[str | None, str]:
     """
     if isinstance(reply, str):
         parsed = _parse_json(reply)
-        if parsed is None and fold(reply).strip(" .,!?。！") not in _YES.split("|"):
+        if parsed is None and fold(reply).strip(" .,!?。！") not in _YES_WORDS.split("|"):
             return None, 'the reply was no "yes"; another query is given as {"query": "..."}'
         reply = True if parsed is None else parsed
     if isinstance(reply, Mapping) and {"approved", "query"} & {*reply}:
         query = reply.get("query")
-        # a query alone approves itself
-        reply = reply.get("approved", bool(query)) is True and isinstance(query, str | None)
-        if reply and query:
-            return query, ""
+        # a query alone approves itself; one that is no text is refused
+        is_approved = reply.get("approved", bool(query)) is True and isinstance(query, str | None)
+        return (query or "", "") if is_approved else (None, "a person refused")
     if reply is True:
         return "", ""
     if reply is False or reply is None:

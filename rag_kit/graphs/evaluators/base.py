@@ -119,9 +119,11 @@ class Evaluator(ABC):
 
 def note_ungraded(node: str, gradings: Sequence[Grading]) -> list[str]:
     """Note which passages could not be judged; no notes if all were."""
-    failed = [grading.reason for grading in gradings if grading.reason.startswith(UNGRADED)]
-    why = "".join(failed[:1]).removeprefix(UNGRADED)
-    return [f"{node}: {len(failed)} of {len(gradings)} passages could not be judged: {why}"] if failed else []
+    reasons = [grading.reason for grading in gradings if grading.reason.startswith(UNGRADED)]
+    if not reasons:
+        return []
+    why = reasons[0].removeprefix(UNGRADED)
+    return [f"{node}: {len(reasons)} of {len(gradings)} passages could not be judged: {why}"]
 
 
 async def judge_passages(
@@ -135,8 +137,8 @@ async def judge_passages(
     """Let an evaluator grade passages, and check that each confidence is between -1 and 1."""
     if not passages:
         return []
-    more = {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
-    gradings: Any = evaluator.grade(question, passages, language, **more)
+    own = {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
+    gradings: Any = evaluator.grade(question, passages, language, **own)
     if inspect.isawaitable(gradings):
         gradings = await gradings
     has_one_each = isinstance(gradings, (list, tuple)) and len(gradings) == len(passages)

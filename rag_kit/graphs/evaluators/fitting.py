@@ -78,12 +78,13 @@ def fit_thresholds(
     values, truth = _as_arrays(scores, labels)
     left_out = len(labels) - truth.size
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
-    everything, relevant = np.sort(values), np.sort(values[truth])
-    middles = (np.unique(values)[:-1] + np.unique(values)[1:]) / 2
-    cuts = np.concatenate([[-1.0], middles, [1.0]])  # the possible thresholds
-    above = values.size - np.searchsorted(everything, cuts, "right")
+    sorted_values, relevant = np.sort(values), np.sort(values[truth])
+    distinct = np.unique(values)
+    cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])  # the possible thresholds
+    # how many confidences lie above and below each of them
+    above = values.size - np.searchsorted(sorted_values, cuts, "right")
     relevant_above = relevant.size - np.searchsorted(relevant, cuts, "right")
-    below = np.searchsorted(everything, cuts, "left")
+    below = np.searchsorted(sorted_values, cuts, "left")
     irrelevant_below = below - np.searchsorted(relevant, cuts, "left")
     precise_above = cuts[(above > 0) & (relevant_above >= precision * above)]
     precise_below = cuts[(below > 0) & (irrelevant_below >= precision * below)]
@@ -95,8 +96,8 @@ def fit_thresholds(
     upper = float(precise_above[0]) if precise_above.size else 1.0
     lower = float(precise_below[-1]) if precise_below.size else -1.0
     gains = 2 * relevant_above - above  # pairs rightly above a cut, less those wrongly above
-    best = np.flatnonzero(gains == gains.max())
-    cut = float(cuts[best[len(best) // 2]])  # of equal ones the middle one
+    best_cuts = cuts[gains == gains.max()]
+    cut = float(best_cuts[len(best_cuts) // 2])  # of equal ones the middle one
     if recall is not None:
         # how many may lie below the lower threshold; 1e-9, since (1 - 0.9) * 10 is a little less than 1
         lost_count = int((1 - recall) * relevant.size + 1e-9)

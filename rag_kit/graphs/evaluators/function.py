@@ -37,7 +37,7 @@ Scale = Literal["confidence", "share"]
 _ALLOWED = "allowed for a passage: true or false, a number, a Grading, or a dict or object with relevant, score or both"
 # the errors of a function that expects something else, and not of an endpoint that is away
 _SIGNATURE_ERRORS = (TypeError, AttributeError, KeyError, NameError)
-_WORDS = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
+_VERDICT_WORDS = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
 
 
 class FunctionEvaluator(Evaluator):
@@ -142,7 +142,7 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     if isinstance(value, Grading):
         return value
     score, reason, relevant = value, "", None
-    if not hasattr(type(value), "__float__"):  # no number: a dict or an object
+    if not _is_number(value):  # a dict or an object
         score = field_of(value, "score")
         reason = " ".join(str(field_of(value, "reason") or "").split())[:MAX_REASON]
         relevant = _read_truth(field_of(value, "relevant"))
@@ -152,7 +152,7 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     if truth is not None:
         return Grading(1.0 if truth else -1.0, reason)
     problem = f"it returned {value!r:.60} ({type(value).__name__})"
-    if not hasattr(type(score), "__float__"):
+    if not _is_number(score):
         raise TypeError(problem)
     number = float(score)
     if not math.isfinite(number):
@@ -165,23 +165,28 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     return Grading(2 * number - 1 if scale == "share" else number, reason)
 
 
+def _is_number(value: Any) -> bool:
+    return hasattr(type(value), "__float__")  # numpy's have it, too
+
+
 def _read_truth(value: Any) -> bool | None:
     """Read a verdict as a truth value; None if it is none."""
     if isinstance(value, str):
-        return _WORDS.get(value.strip().casefold())
+        return _VERDICT_WORDS.get(value.strip().casefold())
     return bool(value) if type(value).__name__ in ("bool", "bool_") else None  # numpy's are not bool
 
 
 def _list_values(values: Any, count: int) -> list[Any]:
-    """Return a grader's values, one for each passage; if it did not return such a list, an error for each."""
+    """Return a grader's values, one for each passage; if it failed or returned no such list, the error for each."""
     values = values.tolist() if hasattr(values, "tolist") else values
-    if isinstance(values, (list, tuple)) and len(values) == count:
-        return list(values)
-    error = values
-    if isinstance(values, (list, tuple)):
-        error = TypeError(f"it returned {len(values)} values for {count} passages")
-    elif not isinstance(values, Exception):
+    if isinstance(values, Exception):
+        return [values] * count
+    if not isinstance(values, (list, tuple)):
         error = TypeError(f"it returned {values!r:.60} ({type(values).__name__}) instead of a list")
+    elif len(values) != count:
+        error = TypeError(f"it returned {len(values)} values for {count} passages")
+    else:
+        return list(values)
     return [error] * count
 
 
@@ -189,7 +194,7 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
     """Find out whether a function takes all passages, one passage, or its text, besides the question."""
     try:
         signature = inspect.signature(func)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # a function in C tells none
         return "passages"
     try:
         names = list(signature.bind("question", []).arguments)  # the parameters that two arguments go to
@@ -216,8 +221,8 @@ def as_evaluator(value: Any = None, llm: Any = None, prompts: Path | None = None
     Without one of these it asks ``llm``, a graph's model, or, if that is no language model, compares words.
     """
     if value is None:
-        by_words = llm is None or is_extractive(llm)
-        return LexicalEvaluator() if by_words else LLMEvaluator(llm, prompts=prompts)
+        has_language_model = llm is not None and not is_extractive(llm)
+        return LLMEvaluator(llm, prompts=prompts) if has_language_model else LexicalEvaluator()
     if isinstance(value, Evaluator):
         return value
     if isinstance(value, BaseCrossEncoder):

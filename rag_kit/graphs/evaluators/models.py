@@ -67,24 +67,23 @@ class LLMEvaluator(Evaluator):
         self.batch_size = check_count("batch_size", batch_size)
         self.max_chars = check_count("max_chars", max_chars)
         name = "grade_passage" if batch_size == 1 else "grade_passages"
-        self._prompts = tuple(load_prompt(name, language=tongue, folder=prompts) for tongue in ("en", "zh"))
+        self._prompts = {code: load_prompt(name, language=code, folder=prompts) for code in ("en", "zh")}
         self.thresholds = thresholds or self.thresholds
 
     async def grade(
         self, question: str, passages: Sequence[Document], language: str, *, instructions: str | None = None
     ) -> list[Grading]:
         """Return a grading for each passage, in order; ``instructions`` replace those of the prompt file."""
-        prompt = self._prompts[language == "zh"]
+        prompt = self._prompts["zh" if language == "zh" else "en"]
         prompt = prompt.with_instructions(instructions) if instructions and instructions.strip() else prompt
         batches = self._batches(passages)
-        if cut := sum(len(passage.page_content) > self.max_chars for passage in passages):
-            # what stands after that may be the answer
-            write_note(
-                f"grade: {cut} passages judged by their first {self.max_chars:,} characters", unsearched=True
-            )
+        if cut_count := sum(len(passage.page_content) > self.max_chars for passage in passages):
+            note = f"grade: {cut_count} passages judged by their first {self.max_chars:,} characters"
+            write_note(note, unsearched=True)  # the answer may come after these
         calls = []
         for batch in batches:
             values = {"question": question, "passages": render_passages(batch), "count": len(batch)}
+            # the prompt for one passage takes no count
             calls.append(ask(self.llm, prompt, {name: values[name] for name in prompt.input_variables}))
         fan = await run_side_by_side(calls)
         gradings: list[Grading] = []
@@ -118,7 +117,8 @@ class LLMEvaluator(Evaluator):
         gradings = [self.ungraded("the model left it out")] * count
         for item in reversed(field_of(answer, "grades")):  # so that the first entry of an id is written last
             if isinstance(item, dict):
-                for position in read_numbers([item], count).positions:
+                positions = read_numbers([item], count).positions  # that of its id; none if no passage has it
+                for position in positions:
                     gradings[position] = self._read_grade(item)
         return gradings
 

@@ -32,8 +32,8 @@ WEIGHTS = (1.0, 1.0, 0.5)
 
 _NOT_WORD = re.compile(r"\W+")
 # the stop of a sentence at the end of a text, also before closing quotes and brackets: 'so.")'
-_ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
-_END = re.compile(r"^\W*END\W*$")
+_SENTENCE_END = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
+_END_WORD = re.compile(r"^\W*END\W*$")
 
 
 def critique_score(name: str, probabilities: Mapping[str, float]) -> float:
@@ -85,14 +85,13 @@ def rank(
     """
     judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
     competitors = _select_competitors(judged, beams, hard)
-    options: list[tuple[Beam, Continuation | None]] = []  # beams, and the candidate that each ends with
-    for candidate in competitors:
-        options.append((_extend(beams[candidate["beam"] - 1], candidate), candidate))
+    # beams, and the candidate that each ends with; None for a beam as it stands
+    options: list[tuple[Beam, Continuation | None]] = [
+        (_extend(beams[candidate["beam"] - 1], candidate), candidate) for candidate in competitors
+    ]
     continued = {candidate["beam"] for candidate in competitors}
-    complete = set()  # beams that some candidate had nothing to add to
-    for candidate in judged:
-        if candidate["f"] is None and not candidate["reason"].startswith(FAILED):
-            complete.add(candidate["beam"])
+    without_score = [candidate for candidate in judged if candidate["f"] is None]
+    complete = {each["beam"] for each in without_score if not each["reason"].startswith(FAILED)}
     for beam in beams:
         may_end = beam["ended"] or beam["number"] in complete or beam["number"] not in continued
         if beam["segments"] and may_end:
@@ -120,8 +119,8 @@ def _extend(beam: Beam, candidate: Continuation) -> Beam:
 def count_shared_segments(beams: Sequence[Beam]) -> int:
     """Count the segments that all beams begin with: these are decided, whichever wins."""
     count = 0
-    for parts in zip(*(beam["segments"] for beam in beams), strict=False):
-        if len({(part["text"], part["passage"]) for part in parts}) > 1:
+    for segments in zip(*(beam["segments"] for beam in beams), strict=False):
+        if len({(segment["text"], segment["passage"]) for segment in segments}) > 1:
             break
         count += 1
     return count
@@ -137,7 +136,7 @@ def _score(candidate: Continuation, beam: Beam, weights: Sequence[float]) -> Con
     if not candidate["parts"]:
         return {**candidate}
     f = segment_score(candidate["parts"], weights)
-    return {**candidate, "f": f, "score": beam_score([*(part["f"] for part in beam["segments"]), f])}
+    return {**candidate, "f": f, "score": beam_score([*(segment["f"] for segment in beam["segments"]), f])}
 
 
 def _select_competitors(
@@ -151,13 +150,13 @@ def _select_competitors(
     scored = [candidate for candidate in judged if candidate["f"] is not None]
     scored.sort(key=lambda candidate: -(candidate["score"] or 0.0))  # stable: equal ones keep their order
     for candidate in scored:
-        texts = [part["text"] for part in beams[candidate["beam"] - 1]["segments"]]
-        path = tuple(map(without_punctuation, [*texts, candidate["text"]]))
+        texts = [segment["text"] for segment in beams[candidate["beam"] - 1]["segments"]]
+        whole_answer = tuple(map(without_punctuation, [*texts, candidate["text"]]))
         if drop_unsupported and candidate["labels"].get("relevance") == "irrelevant":
             candidate["reason"] = "the passage is irrelevant (hard constraint)"
         elif drop_unsupported and candidate["labels"].get("support") == "none":
             candidate["reason"] = "the passage does not support it (hard constraint)"
-        elif by_text.setdefault(path, candidate) is not candidate:
+        elif by_text.setdefault(whole_answer, candidate) is not candidate:
             # setdefault returned the candidate that came first with this text
             candidate["reason"] = "another candidate has the same text, and no lower score"
     return list(by_text.values())
@@ -166,8 +165,8 @@ def _select_competitors(
 def clean_continuation(text: str, count: int, documents: Sequence[Document] = ()) -> str:
     """Return the first `count` sentences of a continuation, without citations; "" if it only says END."""
     without_citations = renumber(text, {}, [document.page_content for document in documents]).strip()
-    parts = [part for part in sentences(without_citations) if not _END.match(part.text)][:count]
-    return without_citations[parts[0].start : parts[-1].end].strip() if parts else ""
+    spans = [span for span in sentences(without_citations) if not _END_WORD.match(span.text)][:count]
+    return without_citations[spans[0].start : spans[-1].end].strip() if spans else ""
 
 
 def answer_so_far(beam: Beam) -> str:
@@ -177,7 +176,8 @@ def answer_so_far(beam: Beam) -> str:
 
 def used_passages(segments: Sequence[AnswerSegment]) -> list[int]:
     """Return the indices of the passages that an answer rests on, in the order of their first use."""
-    return list(dict.fromkeys(part["passage"] for part in segments if part["passage"] is not None))
+    passages = (segment["passage"] for segment in segments)
+    return list(dict.fromkeys(passage for passage in passages if passage is not None))
 
 
 def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:
@@ -186,7 +186,7 @@ def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:
     texts: list[str] = []
     for segment in segments:
         citation = "" if segment["passage"] is None else f"[{numbers[segment['passage']]}]"
-        text = _join([_end_sentence(part.text) + citation for part in sentences(segment["text"])])
+        text = _join([_end_sentence(span.text) + citation for span in sentences(segment["text"])])
         texts.append(_separator(texts[-1] if texts else "", text) + text)
     return texts
 
@@ -194,7 +194,7 @@ def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:
 def _end_sentence(text: str) -> str:
     """End a sentence with a stop, by which the citation check knows its end; table rows stay."""
     text = " ".join(text.split())
-    if text.startswith("|") or _ENDED.search(text):
+    if text.startswith("|") or _SENTENCE_END.search(text):
         return text
     return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
 

@@ -57,9 +57,9 @@ def read_tokens(message: Any) -> list[AnswerToken]:
 def _read_token(entry: Mapping[str, Any]) -> AnswerToken:
     """Read one token; raises ValueError if it has no log-probability."""
     pairs = [(known["token"], known["logprob"]) for known in (entry, *(entry.get("top_logprobs") or ()))]
-    for text, value in pairs:
-        # a log-probability above 0 or NaN is none; minus infinity is a probability of 0
-        if not isinstance(text, str) or isinstance(value, bool) or not value <= 1e-6:
+    for text, logprob in pairs:
+        # above 0 (but for rounding) or NaN is no log-probability; minus infinity is a probability of 0
+        if not isinstance(text, str) or isinstance(logprob, bool) or not logprob <= 1e-6:
             raise ValueError("no token with a log-probability")
     (chosen_text, chosen_logprob), *alternatives = pairs
     return AnswerToken(chosen_text, chosen_logprob, tuple(alternatives))
@@ -103,6 +103,7 @@ def _sum_by_label(candidates: Sequence[tuple[str, float]], labels: Collection[st
     for text, logprob in dict(candidates).items():  # the chosen token is mostly among the alternatives too
         word = text.strip().lstrip("\"'[:").strip().lower()
         for label in labels if word else ():
+            # a token may hold more than the label, as 'full"}', but no longer word, as "fully"
             is_label = word.startswith(label) and not word[len(label) :][:1].isalnum()
             if is_label or label.startswith(word):
                 sums[label] += math.exp(logprob)

@@ -73,12 +73,9 @@ class Paper(SegmentWriter):
             calls = [partial(self._ask_to_retrieve, state, context, beam) for beam in running]
             replies = await values_side_by_side([branch("retrieve_needed", call) for call in calls])
         for beam, reply in zip(running, replies, strict=True):
-            label, tokens = "yes", reply.tokens
+            label, tokens = ("yes", []) if reply.value is None else (reply.value.retrieve, reply.tokens)
             if reply.value is None:
                 notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
-                tokens = []
-            else:
-                label = reply.value.retrieve
             beam["wanted"] = critique_score("retrieve", probabilities_of(tokens, "retrieve", label))
             beam["retrieve"] = beam["wanted"] > context.delta
         segment = state["segment"] + 1
@@ -111,8 +108,9 @@ class Paper(SegmentWriter):
             last_segments = beam["segments"][-1:]
             beam["query"] = " ".join([state["search_query"], *(segment["text"] for segment in last_segments)])
         queries = list(dict.fromkeys(beam["query"] for beam in to_search))
-        lists = await values_side_by_side([self.fetch(query, context) for query in queries])
-        lists = [state["documents"], *[await self.visible_passages(documents) for documents in lists]]
+        fetched = await values_side_by_side([self.fetch(query, context) for query in queries])
+        lists = [state["documents"], *[await self.visible_passages(documents) for documents in fetched]]
+        # a passage has the same key in each list; the first list holds those known before
         keys, _ = identify([Search("", None, documents=documents) for documents in lists], None)
         passages: dict[str, Document] = {}
         for key, document in zip(chain(*keys), chain(*lists), strict=True):
@@ -190,6 +188,7 @@ def _lacks_support(candidate: Mapping[str, Any]) -> bool:
 def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
     """Note what the critique has against the parts of the answer."""
     count, notes = len(winners), []
+    # a candidate without a usable verdict has the key "critique", see `_put_labels`
     judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
     for name, labels, problem in (
         ("relevance", ("irrelevant",), "rest on a passage that is irrelevant"),

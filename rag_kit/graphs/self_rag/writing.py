@@ -61,13 +61,14 @@ class SegmentWriter(SelfRagNodes):
     async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Write a continuation of each beam for each of its passages, or one without, and have them judged."""
         label, notes = f"segment {state['segment']}:", list[str]()
-        wanted = groups = self._groups(state)
+        all_groups = groups = self._groups(state)
         if context.max_calls is not None:
             # cut here and not where the calls happen to run out, so that a run can be repeated
             groups = _groups_within(groups, context.max_calls - state["usage"]["calls"])
-        candidates, wanted_count = list(chain(*groups)), sum(map(len, wanted))
-        if len(candidates) < wanted_count:
-            room = f"{len(candidates)} of {wanted_count} candidates"
+        candidates, full_count = list(chain(*groups)), sum(map(len, all_groups))
+        is_cut = len(candidates) < full_count
+        if is_cut:
+            room = f"{len(candidates)} of {full_count} candidates"
             notes.append(f"{label} max_calls={context.max_calls} leaves room for {room}")
             if not candidates and not has_answer(state):
                 raise BudgetExceededError("calls", context.max_calls or 0)
@@ -76,8 +77,9 @@ class SegmentWriter(SelfRagNodes):
         written = [[candidate for candidate in group if candidate["parts"]] for group in groups]
         errors += await _for_each_group(judge, list(filter(None, written)))
         cap_errors = [error for error in errors if isinstance(error, BudgetExceededError)]
-        nothing_written = not has_answer(state) and not any(candidate["parts"] for candidate in candidates)
-        if errors and nothing_written and (cap_errors or len(errors) == len(candidates)):
+        # a candidate that failed has no parts
+        has_text = has_answer(state) or any(candidate["parts"] for candidate in candidates)
+        if not has_text and (cap_errors or (errors and len(errors) == len(candidates))):
             raise (cap_errors or errors)[0]
         if cap_errors:
             cap = cap_of(cap_errors[0], context)
@@ -87,8 +89,7 @@ class SegmentWriter(SelfRagNodes):
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
-        is_capped = bool(cap_errors) or len(candidates) < wanted_count
-        return {"candidates": candidates, "notes": notes, "capped": is_capped}
+        return {"candidates": candidates, "notes": notes, "capped": is_cut or bool(cap_errors)}
 
     generate_direct = generate_segments  # the node's name where no beam needs passages
 
@@ -142,7 +143,7 @@ class SegmentWriter(SelfRagNodes):
         if candidates[0]["passage"] is None:
             values["statement"] = candidates[0]["text"]
             reply = await ask_model("critique_usefulness", state, context, values)
-            _put_labels(candidates[0], reply.value, reply.tokens, ["usefulness"])
+            _put_labels(candidates[0], reply.value, reply.tokens, asked=["usefulness"])
             return
         # "or 0" is for the type checker alone: here each candidate has a passage
         documents = [state["documents"][candidate["passage"] or 0] for candidate in candidates]
@@ -154,7 +155,7 @@ class SegmentWriter(SelfRagNodes):
         verdicts = {verdict.id: verdict for verdict in reply.value.labels} if reply.value else {}
         for number, candidate in enumerate(candidates, start=1):
             tokens = logprobs.tokens_of_entry(reply.tokens, number)
-            _put_labels(candidate, verdicts.get(number), tokens, beams.CRITIQUES)
+            _put_labels(candidate, verdicts.get(number), tokens, asked=beams.CRITIQUES)
 
 
 async def _for_each_group(
@@ -187,11 +188,11 @@ def _groups_within(groups: Sequence[Group], calls: int) -> list[Group]:
 def _passages_for(beam: Beam, state: PaperState) -> list[int]:
     """Return the indices of the passages for a beam: those that its search found, or that were put in since."""
     count = len(state["documents"])
-    count_then = state.get("known", count)  # after the search; a thread of an earlier version has none
+    known_count = state.get("known", count)  # after the search; a thread of an earlier version has none
     found = [index for index in beam["found"] if index < count]
-    if count_then > count:  # an editor took some away
+    if known_count > count:  # an editor took some away
         return found or list(range(count))
-    return [*found, *range(count_then, count)]
+    return [*found, *range(known_count, count)]
 
 
 def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Continuation:
@@ -203,10 +204,13 @@ def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Contin
 
 
 def _put_labels(
-    candidate: Continuation, verdict: Any, tokens: Sequence[logprobs.AnswerToken], critiques: Sequence[str]
+    candidate: Continuation, verdict: Any, tokens: Sequence[logprobs.AnswerToken], *, asked: Sequence[str]
 ) -> None:
-    """Put a verdict's labels into a candidate, with probabilities and scores; None counts as the lowest labels."""
-    for name in critiques:
+    """Put a verdict's labels for the critiques ``asked`` for into a candidate, with their probabilities.
+
+    Without a verdict they are the lowest. The ``parts`` of the score have all critiques: 0 for one not asked for.
+    """
+    for name in asked:
         label = _WORST[name] if verdict is None else str(getattr(verdict, name))
         candidate["labels"][name] = label
         candidate["probabilities"][name] = probabilities_of([] if verdict is None else tokens, name, label)
