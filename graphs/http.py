@@ -27,8 +27,8 @@ from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.graphs.context import PlainRagContext
 
 KEYS = ("question", "answer", "status", "citations")
-#: Errors whose message is for whoever asked; of others a tool tells the class alone.
-TOLD = {
+#: Errors whose message is for whoever asked; of others a tool gives the class alone.
+SHOWN_ERRORS = {
     name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, RagKitError)
 }
 #: How keys of ``configurable`` begin that are LangGraph's own.
@@ -38,14 +38,14 @@ _in_tool: ContextVar[bool] = ContextVar("in_tool", default=False)  # the server 
 _schemas: dict[str, dict[str, Any]] = {}  # of graphs
 
 
-class TellsTools:
+class AnswersTools:
     """Rewrites what ``/mcp`` answers to a call of a tool, and errors of its runs and of those of ``/a2a``."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and what comes back of some through a function; everything else as it is."""
+        """Pass the request on; rewrite the answer to a tool call, or to a run that a tool call makes."""
         path = scope["path"].rstrip("/") if scope["type"] == "http" else ""
         is_run = _in_tool.get() and path.endswith(("/runs/wait", "/join"))
         if path.endswith("/mcp") or "/a2a/" in path:
@@ -54,14 +54,14 @@ class TellsTools:
             await self.app(scope, receive, send)
             return
         start, body = await answer_of(self.app, scope, receive)
-        body = tell_error(body) if is_run else rewrite_body(body)
+        body = show_error(body) if is_run else rewrite_body(body)
         headers = [(name, value) for name, value in start["headers"] if name.lower() != b"content-length"]
         await send({**start, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
         await send({"type": "http.response.body", "body": body})
 
 
 async def answer_of(app: ASGIApp, scope: Scope, receive: Receive) -> tuple[Message, bytes]:
-    """The start and the whole body of what an application answers."""
+    """Return what an application answers: the message that starts it, and the whole body."""
     messages: list[Message] = []
 
     async def collect(message: Message) -> None:
@@ -73,7 +73,7 @@ async def answer_of(app: ASGIApp, scope: Scope, receive: Receive) -> tuple[Messa
 
 
 def rewrite_body(body: bytes) -> bytes:
-    """The answer to a tool call with the run's answer in place of its state; any other body as it is."""
+    """Put the run's answer into a tool call's in place of the state's ``repr``; return any other body as it is."""
     try:
         message = json.loads(body)
         [content] = message["result"]["content"]
@@ -87,12 +87,12 @@ def rewrite_body(body: bytes) -> bytes:
     return json.dumps(message, ensure_ascii=False).encode()
 
 
-def tell_error(body: bytes) -> bytes:
-    """The result of a run with the message of an error of the kit beside its class; any other body as it is."""
+def show_error(body: bytes) -> bytes:
+    """Put the message of an error of the kit beside its class in a run's result; return any other body as it is."""
     try:
         result = json.loads(body)
         error = result["__error__"]
-        if error["error"] in TOLD:
+        if error["error"] in SHOWN_ERRORS:
             error["error"] = f"{error['error']}: {error['message']}"
             body = json.dumps(result, ensure_ascii=False).encode()
     except (ValueError, LookupError, TypeError):
@@ -111,29 +111,19 @@ class RefusesUnknownKeys:
         if scope["type"] == "websocket":
             await self.app(scope, self.allowed_commands(scope, receive, send), send)
             return
-        parts = scope["path"].strip("/").split("/") if scope["type"] == "http" else []
-        changes = bool(parts) and scope["method"] in ("POST", "PATCH", "PUT")
-        of_thread = parts[0:1] == ["threads"] and (len(parts) == 1 or parts[-1] in ("state", "commands"))
-        if not changes or not (of_thread or {"runs", "assistants", "crons"} & {*parts}):
+        is_change = scope["type"] == "http" and scope["method"] in ("POST", "PATCH", "PUT")
+        parts = scope["path"].strip("/").split("/") if is_change else []
+        if not is_thread_edit(parts) and not {"runs", "assistants", "crons"} & {*parts}:
             await self.app(scope, receive, send)
             return
-        body, messages = b"", []
-        while not messages or messages[-1].get("more_body"):
+        messages = [await receive()]
+        while messages[-1].get("more_body"):
             messages.append(await receive())
-            body += messages[-1].get("body", b"")
         try:
-            request = json.loads(body)
+            request = json.loads(b"".join(message.get("body", b"") for message in messages))
         except ValueError:  # the server will say it
             request = None
-        if of_thread and parts[-1] == "commands":
-            problem = await self.find_unknown_in_command(request, scope)
-        elif of_thread:
-            problem = await self.find_unknown_edit(request, scope, is_new=len(parts) == 1)
-        else:
-            assistant = parts[-1] if "assistants" in parts else None
-            if scope["method"] == "PATCH" and "crons" in parts:
-                assistant = await assistant_of(parts[-1])
-            problem = await find_unknown_setting(request, assistant)
+        problem = await self.find_problem(request, parts, scope)
         if problem is None:
             await self.app(scope, replaying(messages, receive), send)
         elif _in_tool.get():
@@ -142,8 +132,19 @@ class RefusesUnknownKeys:
         else:
             await JSONResponse({"detail": problem, **refusal_of(request, problem)}, 422)(scope, receive, send)
 
+    async def find_problem(self, request: Any, parts: list[str], scope: Scope) -> str | None:
+        """Find what a request names that would be lost; ``parts`` are those of its path."""
+        if is_thread_edit(parts):
+            if parts[-1] == "commands":
+                return await self.find_unknown_in_command(request, scope)
+            return await self.find_unknown_edit(request, scope, is_new=len(parts) == 1)
+        assistant = parts[-1] if "assistants" in parts else None
+        if scope["method"] == "PATCH" and "crons" in parts:
+            assistant = await assistant_of(parts[-1])
+        return await find_unknown_setting(request, assistant)
+
     def allowed_commands(self, scope: Scope, receive: Receive, send: Send) -> Receive:
-        """A ``receive`` of a thread's websocket that answers commands which would lose something itself."""
+        """Make a ``receive`` of a thread's websocket; it answers commands that would lose something itself."""
 
         async def allowed() -> Message:
             while True:
@@ -178,19 +179,18 @@ class RefusesUnknownKeys:
             edits = [edit for several in updates if isinstance(several, list) for edit in several]
         thread = request if is_new else await self.thread_of(scope)
         for edit in edits:
-            inside = part_of(edit, "checkpoint").get(
-                "checkpoint_ns"
-            )  # of a graph that is a node of the thread's
-            schemas = {} if inside else await schemas_of(assistant_in(thread))
+            # an edit of a graph that is a node of the thread's: its schemas are not known here
+            is_inner = part_of(edit, "checkpoint").get("checkpoint_ns")
+            schemas = {} if is_inner else await schemas_of(assistant_in(thread))
             for problem in unknown("values", part_of(edit, "values"), schemas, "state_schema"):
                 return problem
         return None
 
     async def thread_of(self, scope: Scope) -> Any:
-        """The thread of a path, if whoever asks may read it."""
-        path = "/".join(scope["path"].split("/")[:3])
+        """Return the thread of a path, if whoever asks may read it."""
+        path = "/".join(scope["path"].split("/")[:3])  # /threads/ID
         headers = [(name, value) for name, value in scope["headers"] if not name.startswith(b"content-")]
-        asked = {
+        request = {
             "type": "http",
             "method": "GET",
             "path": path,
@@ -199,26 +199,31 @@ class RefusesUnknownKeys:
             "headers": headers,
         }
 
-        async def nothing() -> Message:
+        async def receive_nothing() -> Message:
             return {"type": "http.request", "body": b"", "more_body": False}
 
-        start, body = await answer_of(self.app, {**scope, **asked}, nothing)
+        start, body = await answer_of(self.app, {**scope, **request}, receive_nothing)
         return json.loads(body) if start["status"] == 200 else None
 
 
+def is_thread_edit(parts: list[str]) -> bool:
+    """Tell whether a path is that of new threads, of a thread's state or of a command to it."""
+    return parts[:1] == ["threads"] and (len(parts) == 1 or parts[-1] in ("state", "commands"))
+
+
 def replaying(messages: list[Message], receive: Receive) -> Receive:
-    """A ``receive`` that gives these messages first."""
+    """Make a ``receive`` that gives these messages first."""
     left = iter(messages)
 
-    async def again() -> Message:
+    async def receive_again() -> Message:
         message = next(left, None)
         return await receive() if message is None else message
 
-    return again
+    return receive_again
 
 
 async def schemas_of(assistant: Any) -> dict[str, Any]:
-    """The schemas of the graph of an assistant, which may be named by its graph; none where there is no such."""
+    """Return the schemas of the graph of an assistant, which may be named by its graph; {} for an unknown one."""
     from langgraph_api.graph import get_assistant_id
 
     if not isinstance(assistant, str):
@@ -234,27 +239,27 @@ async def schemas_of(assistant: Any) -> dict[str, Any]:
 
 
 async def assistant_of(cron: str) -> str | None:
-    """The assistant that a cron runs, if it is among the last thousand."""
+    """Return the id of the assistant that a cron runs, if the cron is among the last thousand."""
     crons = await get_client(url=None).crons.search(limit=1000)
-    return next((one["assistant_id"] for one in crons if one["cron_id"] == cron), None)
+    return next((each["assistant_id"] for each in crons if each["cron_id"] == cron), None)
 
 
 async def find_unknown_setting(request: Any, assistant: str | None = None) -> str | None:
-    """Find what is wrong with a run or an assistant (that of the path, or of the body); None where nothing is."""
-    for one in request if isinstance(request, list) else [request]:
-        if not isinstance(one, dict) or not one.keys() & {"context", "config", "input", "command"}:
+    """Find what is wrong with runs or an assistant; None if nothing is. ``assistant`` is that of the path, if any."""
+    for run in request if isinstance(request, list) else [request]:
+        if not isinstance(run, dict) or not run.keys() & {"context", "config", "input", "command"}:
             continue
-        schemas = await schemas_of(one.get("graph_id") or one.get("assistant_id") or assistant)
-        for problem in problems(one, schemas):
+        schemas = await schemas_of(run.get("graph_id") or run.get("assistant_id") or assistant)
+        for problem in problems(run, schemas):
             return problem
-        context = one.get("context")
+        context = run.get("context")
         if isinstance(context, dict) and (problem := await run_in_thread(find_bad_name, context)):
             return problem
     return None
 
 
 def problems(request: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[str]:
-    """Find what a run or an assistant names that its graph does not have."""
+    """Yield an error for each key that a run or an assistant names and its graph does not have."""
     configurable = part_of(request.get("config"), "configurable")
     settings = {key: value for key, value in configurable.items() if not key.startswith(RESERVED)}
     yield from unknown("configurable", settings, schemas, "context_schema")
@@ -266,51 +271,51 @@ def problems(request: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator
 
 
 def assistant_in(thread: Any) -> Any:
-    """The assistant, or the graph, that the metadata of a thread name."""
+    """Return the assistant, or the graph, that the metadata of a thread name."""
     metadata = part_of(thread, "metadata")
     return metadata.get("assistant_id") or metadata.get("graph_id")
 
 
 def refusal_of(command: Any, problem: str) -> dict[str, Any]:
-    """The answer to a command of the event stream that is refused; nothing for any other request."""
+    """Return the answer to a refused command of the event stream; {} for any other request."""
     if not isinstance(command, dict) or "method" not in command:
         return {}
     return {"type": "error", "id": command.get("id"), "error": "invalid_argument", "message": problem}
 
 
 def part_of(given: Any, name: str) -> dict[str, Any]:
-    """A part of a request that is an object; an empty one where there is none, or the server refuses it."""
+    """Return a part of a request that is an object; {} for a missing part, or one that the server will refuse."""
     part = given.get(name) if isinstance(given, dict) else None
     return part if isinstance(part, dict) else {}
 
 
 def keys_of(schemas: Mapping[str, Any], name: str) -> set[str]:
-    """The keys of a schema."""
+    """Return the keys of the schema of this name."""
     return {*(schemas.get(name) or {}).get("properties", ())}
 
 
 def unknown(where: str, given: Mapping[str, Any], schemas: Mapping[str, Any], name: str) -> Iterator[str]:
-    """An error for each key that a schema does not have; none without a schema."""
+    """Yield an error for each key given that the schema of this name does not have; none without a schema."""
     allowed = sorted(keys_of(schemas, name))
     for key in given:
         if allowed and key not in allowed:
             kind = "setting" if name == "context_schema" else "key"
-            meant = did_you_mean(key, allowed)
+            hint = did_you_mean(key, allowed)
             if where == "input" and key in keys_of(schemas, "context_schema"):
-                meant = ", a setting, which belongs in the context"
-            yield f"{where} has no {kind} {key!r:.80}{meant}; allowed: {', '.join(allowed)}."
+                hint = ", a setting, which belongs in the context"
+            yield f"{where} has no {kind} {key!r:.80}{hint}; allowed: {', '.join(allowed)}."
 
 
 def find_bad_name(context: Mapping[str, Any]) -> str | None:
     """Find what is wrong with the model or the index that a context names; it may look into a folder."""
     try:
         for name in ("model", "index"):
-            named = getattr(PlainRagContext(**{name: context.get(name)}), name)
-            if name == "index" and named and named != os.environ.get("RAG_KIT_INDEX", "").strip():
-                check_index(named)
+            value = getattr(PlainRagContext(**{name: context.get(name)}), name)  # which checks a model's name
+            if name == "index" and value and value != os.environ.get("RAG_KIT_INDEX", "").strip():
+                check_index(value)
     except InvalidInputError as error:
         return str(error)
     return None
 
 
-app = Starlette(middleware=[Middleware(RefusesUnknownKeys), Middleware(TellsTools)])
+app = Starlette(middleware=[Middleware(RefusesUnknownKeys), Middleware(AnswersTools)])

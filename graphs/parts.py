@@ -43,7 +43,7 @@ class NoIndex(BaseRetriever):
 
 @cache
 def retriever() -> BaseRetriever:
-    """Hybrid search over the index, opened once for all graphs."""
+    """Return hybrid search over the index, opened once for all graphs."""
     default = Path(__file__).resolve().parent.parent / ".demo" / "index"
     named = os.environ.get("RAG_KIT_INDEX", "").strip()
     index = named or str(default)
@@ -56,7 +56,7 @@ def retriever() -> BaseRetriever:
 
 
 def check_index(name: str) -> Path:
-    """The folder of an index that a context names, below the one that RAG_KIT_INDEX_ROOT names."""
+    """Return the folder of an index that a context names, below the one that RAG_KIT_INDEX_ROOT names."""
     root = os.environ.get("RAG_KIT_INDEX_ROOT", "").strip()
     if not root:
         raise InvalidInputError(
@@ -64,22 +64,22 @@ def check_index(name: str) -> Path:
             "RAG_KIT_INDEX_ROOT to a folder of indexes that runs may name."
         )
     try:
-        folder, around = (Path(root) / name).resolve(), Path(root).resolve()
-        held = folder != around and folder.is_relative_to(around) and folder.is_dir()
+        folder, root_folder = (Path(root) / name).resolve(), Path(root).resolve()
+        is_allowed = folder != root_folder and folder.is_relative_to(root_folder) and folder.is_dir()
     except (OSError, ValueError, RuntimeError):  # no name of a folder; RuntimeError: links in a circle
-        held = False
-    if not held:
+        is_allowed = False
+    if not is_allowed:
         raise _not_held(name)
     return folder
 
 
 def _not_held(name: str) -> InvalidInputError:
-    """The error for a name that may not be opened, or is that of no index; it says nothing of where the root is."""
+    """Make the error for a name that may not be opened, or is that of no index; it does not say where the root is."""
     return InvalidInputError(f"context names the index {name!r:.80}, which RAG_KIT_INDEX_ROOT does not hold.")
 
 
 def named_index(name: str) -> BaseRetriever:
-    """Hybrid search over an index that a context names: the one of all graphs, or one below RAG_KIT_INDEX_ROOT."""
+    """Return hybrid search over an index that a context names: that of all graphs, or one below RAG_KIT_INDEX_ROOT."""
     if name == os.environ.get("RAG_KIT_INDEX", "").strip():
         return retriever()
     folder = str(check_index(name))
@@ -90,15 +90,16 @@ def named_index(name: str) -> BaseRetriever:
     except RagKitError as error:
         if folder not in str(error):
             raise
-        said = str(error).replace(folder, name)
+        # whoever asks must not see where the folder is
+        why = str(error).replace(folder, name)
         raise InvalidInputError(
-            f"context names the index {name!r:.80}, which cannot be opened: {said}"
+            f"context names the index {name!r:.80}, which cannot be opened: {why}"
         ) from None
 
 
 @lru_cache(maxsize=16)
 def _opened(index: str) -> BaseRetriever:
-    """Hybrid search over an index; its embedding model is the one that it was made with."""
+    """Return hybrid search over an index; its embedding model is the one that it was made with."""
     recorded = DocumentIndex.recorded_embedding(index)
     embeddings = recorded_embedding_model(recorded) if recorded else None
     return index_retriever(DocumentIndex.open(index, embeddings=embeddings))
@@ -106,13 +107,13 @@ def _opened(index: str) -> BaseRetriever:
 
 @cache
 def llm() -> BaseChatModel:
-    """The chat model."""
+    """Return the chat model."""
     return chat_model()
 
 
 @cache
 def web_search() -> Any:
-    """The tool that RAG_KIT_WEB_SEARCH names, or one made of the class of that name; None without the variable."""
+    """Return the tool that RAG_KIT_WEB_SEARCH names, or one made of a class so named; None without the variable."""
     named = os.environ.get("RAG_KIT_WEB_SEARCH", "").strip()
     if not named:
         return None

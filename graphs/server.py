@@ -31,8 +31,9 @@ MAX_REQUEST = 100_000  # bytes
 def main() -> None:
     """Make the tables of threads and facts, or serve until the process is ended."""
     command, url = sys.argv[1:]
-    needed = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}  # by LangGraph's classes
-    with ConnectionPool(url, kwargs=needed, min_size=1, max_size=10) as pool:
+    # LangGraph's classes need these settings of a connection
+    settings = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    with ConnectionPool(url, kwargs=settings, min_size=1, max_size=10) as pool:
         saver, store = PostgresSaver(pool), PostgresStore(pool)
         if command == "setup":
             saver.setup()
@@ -45,7 +46,7 @@ def main() -> None:
 
 
 def make_handler(graph: Any) -> type[BaseHTTPRequestHandler]:
-    """The class whose objects answer the requests, each on a thread of its own."""
+    """Make the class whose objects answer the requests, each on a thread of its own."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -65,7 +66,7 @@ def make_handler(graph: Any) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def read_body(self) -> dict[str, Any]:
-            """The object in the request."""
+            """Return the JSON object in the request."""
             size = self.headers.get("Content-Length", "")
             if size.isdecimal() and int(size) <= MAX_REQUEST:
                 try:
@@ -87,8 +88,9 @@ def answer(graph: Any, user: str | None, body: dict[str, Any]) -> dict[str, Any]
     if not isinstance(thread, str) or not 0 < len(thread) <= 128:
         raise InvalidInputError("thread must be a text of 1 to 128 characters.")
     config: RunnableConfig = {"configurable": {"thread_id": json.dumps([user, thread])}}
-    asked = None if question is None else {"question": question}
-    result = graph.invoke(asked, config, context={"user_id": user})
+    # without a question LangGraph takes up the run that was cut off
+    input = None if question is None else {"question": question}
+    result = graph.invoke(input, config, context={"user_id": user})
     return {key: result.get(key) for key in ("question", "answer", "status", "citations")}
 
 

@@ -287,8 +287,8 @@ def test_tools_are_told_errors_of_the_kit() -> None:
     http = pytest.importorskip("graphs.http", reason="the assemblies for Studio are not in the wheel")
     for error, told in (("InvalidInputError", "InvalidInputError: k is 0"), ("KeyError", "KeyError")):
         body = json.dumps({"__error__": {"error": error, "message": "k is 0"}}).encode()
-        assert json.loads(http.tell_error(body))["__error__"]["error"] == told
-    assert http.tell_error(b'{"answer": 1}') == b'{"answer": 1}' and http.tell_error(b"[") == b"["
+        assert json.loads(http.show_error(body))["__error__"]["error"] == told
+    assert http.show_error(b'{"answer": 1}') == b'{"answer": 1}' and http.show_error(b"[") == b"["
 
 
 TENANTS = [
