@@ -76,8 +76,6 @@ class RagNodes:
         self.max_passage_chars = check_count("max_passage_chars", options.get("max_passage_chars", 12_000))
         _check_parts(retriever, llm)
         self._has_evaluator = evaluator is not None
-        if self.grades:
-            self._grader = as_evaluator(evaluator, llm, self._folder)
         self._prompts = {
             (name, language): load_prompt(name, language=language, folder=self._folder)
             for name in (*self.files, "check_citations")
@@ -87,6 +85,7 @@ class RagNodes:
         hashes = [(prompt.metadata or {}).get("hash") for prompt in self._prompts.values()]
         self.options: tuple[Any, ...] = (self.max_passage_chars, self.guards, *hashes)
         if self.grades:
+            self._grader = as_evaluator(evaluator, llm, self._folder)
             limits = self._grader.thresholds
             self.options += (self._grader, limits.lower, limits.upper)
         warm_up()
@@ -148,9 +147,8 @@ class RagNodes:
             return await self.write(name, state, context, values)
         prompt = self.prompt(name, state, context)
         pictures = await compute(partial(pictures_of, self._pictures, documents))
-        return await write(
-            self.model(context), PicturePrompt(prompt, pictures) if pictures else prompt, values
-        )
+        shown = PicturePrompt(prompt, pictures) if pictures else prompt
+        return await write(self.model(context), shown, values)
 
     async def first_update(self, state: Values, context: RagContext) -> Update:
         """Check the question, choose the language, ask the guards; a question that they refuse ends the run."""
@@ -159,12 +157,10 @@ class RagNodes:
             # what the run names is loaded here, on a thread, and kept; loaded later, it would block the event loop
             await compute(lambda: (self.model(context), self.retriever_of(context)))
         language = detect_language(question) if context.language == "auto" else context.language
-        if self.guards.question:
-            verdict = await self.guards.check_question(question)
-            if isinstance(verdict, Refusal):
-                return self.refuse_question(verdict, language=language)
-            question = verdict
-        return {"language": language, "asked": question, "search_query": question}
+        verdict = await self.guards.check_question(question)
+        if isinstance(verdict, Refusal):
+            return self.refuse_question(verdict, language=language)
+        return {"language": language, "asked": verdict, "search_query": verdict}
 
     async def begin(self, state: Any, context: Any) -> Update:
         """Begin a run by `first_update`, and complete a follow-up; the first turn of a thread needs no model call."""
@@ -211,11 +207,10 @@ class RagNodes:
 
     async def visible_passages(self, documents: Sequence[Document]) -> list[Document]:
         """Return the passages that the guards let through, with metadata that a checkpointer can store."""
-        if self.guards.passages:
-            documents = await self.guards.check_passages(documents)
-        for note in passage_notes(documents):
+        allowed = await self.guards.check_passages(documents)
+        for note in passage_notes(allowed):
             write_note(note)
-        return [as_storable(document) for document in documents]
+        return [as_storable(document) for document in allowed]
 
     async def retrieve(self, state: Any, context: Any) -> Any:
         """Retrieve the passages that this user may see."""
@@ -266,13 +261,11 @@ class RagNodes:
     async def cite(self, state: Any, context: Any) -> Any:
         """Let the guards see the answer, check every citation against its passage, remember the turn."""
         question, answer, language = state["asked"], state["answer"], state["language"]
-        notes: list[str] = []
-        if self.guards.answer:
-            verdict = await self.guards.check_answer(answer)
-            if isinstance(verdict, Refusal):
-                return self.refusal_update(verdict, question)
-            notes = ["answer: changed by a guard"] if verdict != answer else []
-            answer = verdict
+        verdict = await self.guards.check_answer(answer)
+        if isinstance(verdict, Refusal):
+            return self.refusal_update(verdict, question)
+        notes = ["answer: changed by a guard"] if verdict != answer else []
+        answer = verdict
         model, documents = self.model(context), self.fitting_passages(state["documents"])
         if context.citation_check == "model" and not is_extractive(model):
             prompt = self.prompt("check_citations", state, context)
@@ -390,9 +383,8 @@ async def check_answer_by_model(
     for label in reply.labels:
         if 1 <= label.id <= len(statements):
             verdicts[statements[label.id - 1]] = "supported" if label.support == "full" else "unsupported"
-    missing_count = len(cited) - len(verdicts)
-    note = f"cite: no verdict of the model on {missing_count} statements; the words decided"
-    notes = [note] if missing_count else []
+    missing = len(cited) - len(verdicts)
+    notes = [f"cite: no verdict of the model on {missing} statements; the words decided"] if missing else []
     return {**check_answer(answer, documents, language=language, judged=verdicts), "notes": notes}
 
 
