@@ -120,10 +120,8 @@ class Evaluator(ABC):
 def note_ungraded(node: str, gradings: Sequence[Grading]) -> list[str]:
     """Note which passages could not be judged; no notes if all were."""
     reasons = [grading.reason for grading in gradings if grading.reason.startswith(UNGRADED)]
-    if not reasons:
-        return []
-    why = reasons[0].removeprefix(UNGRADED)
-    return [f"{node}: {len(reasons)} of {len(gradings)} passages could not be judged: {why}"]
+    share = f"{len(reasons)} of {len(gradings)} passages"
+    return [f"{node}: {share} could not be judged: {reasons[0].removeprefix(UNGRADED)}"] if reasons else []
 
 
 async def judge_passages(

@@ -78,16 +78,12 @@ def fit_thresholds(
     values, truth = _as_arrays(scores, labels)
     left_out = len(labels) - truth.size
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
-    sorted_values, relevant = np.sort(values), np.sort(values[truth])
-    distinct = np.unique(values)
+    relevant, distinct = np.sort(values[truth]), np.unique(values)
     cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])  # the possible thresholds
-    # how many confidences lie above and below each of them
-    above = values.size - np.searchsorted(sorted_values, cuts, "right")
-    relevant_above = relevant.size - np.searchsorted(relevant, cuts, "right")
-    below = np.searchsorted(sorted_values, cuts, "left")
-    irrelevant_below = below - np.searchsorted(relevant, cuts, "left")
+    above, below = _count_sides(np.sort(values), cuts)
+    relevant_above, relevant_below = _count_sides(relevant, cuts)
     precise_above = cuts[(above > 0) & (relevant_above >= precision * above)]
-    precise_below = cuts[(below > 0) & (irrelevant_below >= precision * below)]
+    precise_below = cuts[(below > 0) & (below - relevant_below >= precision * below)]
     problem = f"no confidence is right in {precision:.0%} of the pairs"
     if not precise_above.size:
         notes.append(f"{problem} above it: nothing is 'correct'")
@@ -106,6 +102,12 @@ def fit_thresholds(
         lower = upper = min(max(cut, upper), lower)
     accuracy, auc = float(((values > cut) == truth).mean()), roc_auc(values, truth)
     return Fitted(Thresholds(lower, upper), cut, auc, accuracy, int(truth.size), tuple(notes))
+
+
+def _count_sides(ascending: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count the values above each cut, and those below it."""
+    above = ascending.size - np.searchsorted(ascending, cuts, "right")
+    return above, np.searchsorted(ascending, cuts, "left")
 
 
 async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[float | None], list[bool]]:

@@ -142,7 +142,7 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     if isinstance(value, Grading):
         return value
     score, reason, relevant = value, "", None
-    if not _is_number(value):  # a dict or an object
+    if not hasattr(type(value), "__float__"):  # numbers have it, numpy's too; else it is a dict or an object
         score = field_of(value, "score")
         reason = " ".join(str(field_of(value, "reason") or "").split())[:MAX_REASON]
         relevant = _read_truth(field_of(value, "relevant"))
@@ -152,7 +152,7 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     if truth is not None:
         return Grading(1.0 if truth else -1.0, reason)
     problem = f"it returned {value!r:.60} ({type(value).__name__})"
-    if not _is_number(score):
+    if not hasattr(type(score), "__float__"):
         raise TypeError(problem)
     number = float(score)
     if not math.isfinite(number):
@@ -163,10 +163,6 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     if not lowest <= number <= 1:
         raise TypeError(f"{problem}, and a score goes from {lowest} to 1")
     return Grading(2 * number - 1 if scale == "share" else number, reason)
-
-
-def _is_number(value: Any) -> bool:
-    return hasattr(type(value), "__float__")  # numpy's have it, too
 
 
 def _read_truth(value: Any) -> bool | None:
