@@ -99,7 +99,6 @@ def _tool_reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if status in _STATUS_NOTES:
         parts.append(f"Note: {_STATUS_NOTES[status]}")
     if citations:
-        # a dict in place of a set: each source once, in the order of the citations
         lines = dict.fromkeys(f"[{citation['number']}] {_name_source(citation)}" for citation in citations)
         parts.append("Sources:\n" + "\n".join(lines))
     artifact = {"status": status, "citations": citations, "notes": list(state.get("notes") or [])}
@@ -186,10 +185,7 @@ class _ChatState(MessagesState):
 
 
 async def _read_question(messages: Sequence[AnyMessage], guards: Guards) -> dict[str, Any]:
-    """Return the input of the graph: the last question, and as its history the turns before it.
-
-    A turn without an answer, or that a guard refused, is left out.
-    """
+    """Return the input of the graph: the last question, and the answered turns before it that no guard refused."""
     indices = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage)]
     if not indices:
         raise InvalidInputError(

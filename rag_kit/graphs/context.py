@@ -180,7 +180,6 @@ class RagContext(BaseModel):
         schema = handler(core)
         properties = handler.resolve_ref_schema(schema)["properties"]
         instructions = [field for name, field in properties.items() if name.endswith("_instructions")]
-        # a dict in place of a set: each node once, in order
         asking_nodes = [*dict.fromkeys(node for field in instructions for node in field["langgraph_nodes"])]
         nodes_of_settings: dict[str, Sequence[str]] = {
             "language": (cls.first_node,),
@@ -223,8 +222,7 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
     other_keys = builder.channels.keys() - builder.schemas[builder.input_schema]
 
     def begin(input: Any, config: RunnableConfig) -> Any:
-        is_run = RUNTIME in config["configurable"]
-        if is_run:
+        if RUNTIME in config["configurable"]:  # a run, and no edit of the state
             update = {**empty(), **_settings_of_call(schema, config)}
         elif _brings_question(input, config):
             update = {**empty(), "turn_settings": {}}

@@ -281,9 +281,7 @@ def _documents_of(artifact: Any) -> Iterator[Document]:
                 source = {name: citation.get(name) for name in ("file", "title", "page", "heading", "source")}
                 yield Document(citation["quote"], metadata=source)
         return
-    documents = getattr(artifact, "documents", artifact)
-    if documents is not None:
-        yield from documents_in(documents)
+    yield from documents_in(getattr(artifact, "documents", artifact))
 
 
 def _with_rules(message: SystemMessage | None, rules: str) -> SystemMessage:

@@ -44,9 +44,8 @@ def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, 
         else:
             missing.add(str(name))
     if missing:
-        write_note(
-            f"answer: without the pictures {', '.join(sorted(missing))}, which are not in {folder.name}"
-        )
+        names = ", ".join(sorted(missing))
+        write_note(f"answer: without the pictures {names}, which are not in {folder.name}")
     if (left_out := len(pictures) - _MAX_PICTURES) > 0:
         write_note(f"answer: {left_out} of {len(pictures)} pictures were left out of the prompt")
     return pictures[:_MAX_PICTURES]

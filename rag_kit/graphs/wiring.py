@@ -308,21 +308,20 @@ def choice_of(name: str, default: str | Route = "") -> Route:
     return route
 
 
-def _make_chooser(name: str, label_of_node: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
-    """Make the function of a node's conditional edges, which returns the labels of the edges to take."""
+def _make_chooser(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
+    """Make the function that chooses a node's edges by the state; ``labels``: node -> label of the edge to it."""
 
     def choose_edges(state: Any) -> list[str]:
         values = state if isinstance(state, Mapping) else vars(state)
-        chosen = END if END in label_of_node and is_refused(values) else route(values)
+        chosen = END if END in labels and is_refused(values) else route(values)
         nodes = [chosen] if isinstance(chosen, str) else list(chosen)
-        if not nodes or not {*nodes} <= label_of_node.keys():
+        if not nodes or not {*nodes} <= labels.keys():
             key = f'{{"choices": {{{name!r}: ...}}}}'
             raise InvalidInputError(
                 f"the state does not say which node follows {name!r} (found: {chosen!r}); allowed: "
-                f"{', '.join(map(repr, label_of_node))}. A node in its place, or whoever edits the state, writes it "
-                f"as {key}."
+                f"{', '.join(map(repr, labels))}. A node in its place, or whoever edits the state, writes it as {key}."
             )
-        return [label_of_node[node] for node in nodes]
+        return [labels[node] for node in nodes]
 
     return choose_edges
 

@@ -44,7 +44,6 @@ def list_validator(max_items: int) -> Any:
     """Make a validator that accepts lists of at most ``max_items`` entries; it does not check the entries."""
 
     def check(value: Any) -> Any:
-        """Return the list, if it has an allowed length."""
         if not isinstance(value, list):
             raise ValueError("must be a list")
         if len(value) > max_items:

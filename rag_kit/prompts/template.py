@@ -52,8 +52,7 @@ class TaggedTemplate(StringTemplate):
         if isinstance(value, Markup):
             return escape_tags(value, self.own_tags) if self.own_tags else str(value)
         if isinstance(value, str):
-            tagged = "<" in value or "&" in value
-            return escape_tags(value, RESERVED_TAGS | self.own_tags) if tagged else value
+            return escape_tags(value, RESERVED_TAGS | self.own_tags)
         if isinstance(value, int | float):
             return str(value)
         raise InvalidInputError(

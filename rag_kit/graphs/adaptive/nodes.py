@@ -147,19 +147,18 @@ class AdaptiveNodes(RagNodes):
             return _conclude(state, f"hops: stopped, so that max_calls={max_calls} leaves one for the answer")
         values = {"question": question, "history": _render_hops(state), "count": hops_left}
         reply = await self.ask("next_hop", state, context, values)
-        sub_question, notes = "", []
+        sub_question = ""
         if isinstance(reply, Exception):
             write_note(note_no_reply("hops", reply, "no further sub-question"), unsearched=True)
         elif not reply.done:
             sub_question = reply.query
         if sub_question and fold(sub_question) in {fold(hop["question"]) for hop in hops}:
-            notes.append("hops: the model repeated a sub-question")
-            sub_question = ""
+            return _conclude(state, "hops: the model repeated a sub-question")
         if not sub_question and hops:
-            return _conclude(state, *notes)
+            return _conclude(state)
         sub_question = sub_question or question  # at least one search, whatever the model says
         report("hop", number=len(hops) + 1, question=sub_question)
-        return {"sub_question": sub_question, "notes": notes}
+        return {"sub_question": sub_question}
 
     async def search_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Search for the sub-question; passages that this user may not see are left out."""
@@ -182,12 +181,10 @@ class AdaptiveNodes(RagNodes):
 
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer from the passages of all steps; the answers to sub-questions help the model, but cannot be cited."""
-        question, hops = state["search_query"], _render_hops(state)
         if not state["hops"]:  # whoever edited the state wanted none
             write_note("hops: there was no sub-question, so nothing was searched", unsearched=True)
-        return await self.answer_from(
-            question, state["documents"], state, context, name="answer_from_hops", history=hops
-        )
+        options = {"name": "answer_from_hops", "history": _render_hops(state)}
+        return await self.answer_from(state["search_query"], state["documents"], state, context, **options)
 
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Check citations if a search was made, and let the guards see the answer if they have not yet."""
@@ -265,13 +262,11 @@ def _conclude(state: AdaptiveState, *notes: str) -> Update:
 
 def _documents_of_last_hop(state: AdaptiveState) -> list[Document]:
     """Return the passages of the last step, best first, then those that no step found (an editor's)."""
-    by_digest = {digest_of(document): document for document in state["documents"]}
     *earlier_hops, last_hop = state["hops"]
-    documents = [by_digest.pop(digest) for digest in last_hop["found"] if digest in by_digest]
-    for hop in earlier_hops:
-        for digest in hop["found"]:
-            by_digest.pop(digest, None)
-    return [*documents, *by_digest.values()]
+    found_earlier = {digest for hop in earlier_hops for digest in hop["found"]}
+    by_digest = {digest_of(document): document for document in state["documents"]}
+    digests = dict.fromkeys([*last_hop["found"], *(key for key in by_digest if key not in found_earlier)])
+    return [by_digest[digest] for digest in digests if digest in by_digest]
 
 
 def _render_hops(state: AdaptiveState) -> Markup:

@@ -59,10 +59,8 @@ class ConversationalContext(RagContext):
     remember_facts_instructions: str | None = instructions_field("remember_facts", "remember")
     related_questions_instructions: str | None = instructions_field("related_questions", "suggest")
 
-    @field_validator("user_id")
-    @classmethod
-    def _check_user_id(cls, value: str | None) -> str | None:
-        return user_facts.check_user_id(value) if value else None
+    # "", as Studio's form sends it, is no user
+    _check = field_validator("user_id")(lambda value: user_facts.check_user_id(value) if value else None)
 
 
 class ConversationalState(RagState, total=False):

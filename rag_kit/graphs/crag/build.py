@@ -56,15 +56,14 @@ class CragNodes(RagNodes):
 
     async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
-        passages = state["documents"]
-        question, instructions = state["search_query"], context.grade_instructions
-        gradings = await judge_passages(
-            self.evaluator(context), question, passages, state["language"], instructions=instructions
-        )
+        evaluator, passages = self.evaluator(context), state["documents"]
+        question, language = state["search_query"], state["language"]
+        instructions = context.grade_instructions
+        gradings = await judge_passages(evaluator, question, passages, language, instructions=instructions)
         limits = self._thresholds(context)
         scores = [grading.score for grading in gradings]
         action = limits.action(scores)
-        report("graded", action=action, scores=scores, evaluator=self.evaluator(context).name)
+        report("graded", action=action, scores=scores, evaluator=evaluator.name)
         reason = _REASONS[action].format(lower=limits.lower, upper=limits.upper)
         if not gradings:
             reason = "incorrect: the retriever found nothing"
@@ -158,8 +157,7 @@ class CragNodes(RagNodes):
             verdict = await self.guards.check_question(edited)
             if isinstance(verdict, Refusal):
                 return _skip_search(f"a guard refused the query: {verdict.reason or 'no reason given'}")
-            query = one_line(verdict)
-            if not query:
+            if not (query := one_line(verdict)):
                 return _skip_search("nothing is left of the query")
         report("web_approved", web_query=query)
         return {"web_query": query}
@@ -169,12 +167,8 @@ class CragNodes(RagNodes):
         query = state["web_query"]
         if self.web is None:  # a query that somebody wrote into the state
             return {"web_documents": [], "notes": ["web: could not look outside, no web search was given"]}
-        results, why = await self.web.find(
-            query,
-            max_results=context.web_results,
-            max_chars=context.web_result_chars,
-            timeout=context.web_timeout,
-        )
+        bounds: Any = {"max_results": context.web_results, "max_chars": context.web_result_chars}
+        results, why = await self.web.find(query, timeout=context.web_timeout, **bounds)
         allowed = await self.visible_passages(results)
         report("searched_web", web_query=query, results=len(allowed), failed=why is not None)
         if why is not None:

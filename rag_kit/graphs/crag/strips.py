@@ -35,12 +35,10 @@ class Selection(NamedTuple):
 
 def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
     """Cut a text into strips of ``size`` sentences, a short one into one strip; return where each starts and ends."""
-    parts = sentences(text)
-    if not parts:
-        return []
-    if len(parts) <= SHORT:
-        return [(parts[0].start, parts[-1].end)]
-    groups = (parts[first : first + size] for first in range(0, len(parts), size))
+    spans = sentences(text)
+    if len(spans) <= SHORT:
+        size = SHORT
+    groups = (spans[first : first + size] for first in range(0, len(spans), size))
     return [(group[0].start, group[-1].end) for group in groups]
 
 

@@ -139,8 +139,7 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
         result.page_content = text
         metadata = result.metadata
         metadata.pop("url", None)
-        link = _web_address(document.metadata)
-        if link:
+        if link := _web_address(document.metadata):
             metadata["url"] = link
         metadata.update(origin="web", source=link or "web")
         if title := _first_text(document.metadata, _TITLE_KEYS):

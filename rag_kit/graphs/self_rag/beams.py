@@ -55,15 +55,6 @@ def segment_score(parts: Mapping[str, float], weights: Sequence[float] = WEIGHTS
     return parts["p"] + sum(weight * parts[name] for weight, name in zip(weights, CRITIQUES, strict=True))
 
 
-def beam_score(scores: Sequence[float]) -> float:
-    """Return the score of a sequence of segments: the mean of their ``f``.
-
-    Among beams of one length this orders as their sum does; a mean also compares an answer that has ended with one
-    that goes on, which a sum would decide by length alone.
-    """
-    return sum(scores) / len(scores)
-
-
 def first_beam() -> Beam:
     """Make the beam with which writing begins."""
     return Beam(number=1, segments=[], score=0.0, ended=False, retrieve=False, wanted=0.0, query="", found=[])
@@ -136,7 +127,9 @@ def _score(candidate: Continuation, beam: Beam, weights: Sequence[float]) -> Con
     if not candidate["parts"]:
         return {**candidate}
     f = segment_score(candidate["parts"], weights)
-    return {**candidate, "f": f, "score": beam_score([*(segment["f"] for segment in beam["segments"]), f])}
+    scores = [*(segment["f"] for segment in beam["segments"]), f]
+    # among beams of one length a mean orders as a sum does; between others a sum would decide by length alone
+    return {**candidate, "f": f, "score": sum(scores) / len(scores)}
 
 
 def _select_competitors(
@@ -176,8 +169,7 @@ def answer_so_far(beam: Beam) -> str:
 
 def used_passages(segments: Sequence[AnswerSegment]) -> list[int]:
     """Return the indices of the passages that an answer rests on, in the order of their first use."""
-    passages = (segment["passage"] for segment in segments)
-    return list(dict.fromkeys(passage for passage in passages if passage is not None))
+    return list(dict.fromkeys(segment["passage"] for segment in segments if segment["passage"] is not None))
 
 
 def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:

@@ -128,10 +128,8 @@ def build_self_rag(
             # passages that an editor put there are answered from, whatever was chosen
             route = generate_if_passages(route)
         settings: dict[str, Any] = {"gives": _GIVES.get(step, ()), "fetches": step == "retrieve"}
-        if step == "rank_segments":  # asks no model
-            settings["capped"] = False
-        else:
-            settings["on_cap"] = partial(nodes.at_cap, step)
+        # to rank asks no model
+        settings |= {"capped": step != "rank_segments", "on_cap": partial(nodes.at_cap, step)}
         graph.add_step(step, getattr(nodes, step), edges, route=route, **settings)
     graph.add_step("finish", nodes.finish, "cite", gives=_GIVES["finish"], capped=False)
     graph.add_step("cite", nodes.cite, END, gives=["status"], capped=False)

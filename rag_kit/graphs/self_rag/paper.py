@@ -85,12 +85,12 @@ class Paper(SegmentWriter):
     async def _choose_scoring(
         self, state: PaperState, context: SelfRagContext, beam: Beam, notes: list[str]
     ) -> list[Reply]:
-        """Put into the state whether the run has log-probabilities; return the reply of the call that showed it.
+        """Put into the state whether the run has log-probabilities, and note if the model gives none.
 
-        No reply is returned if no call was needed, or it gave no verdict.
+        Return the reply of the call that showed it; none if no call was needed, or it gave no verdict.
         """
-        has_setting = self.scoring == "auto" and logprobs.may_have_logprobs(self.model(context))
-        if self.scoring != "logprobs" and not has_setting:
+        is_candidate = self.scoring == "auto" and logprobs.may_have_logprobs(self.model(context))
+        if self.scoring != "logprobs" and not is_candidate:
             state["scoring"] = "labels"
             return []
         state["scoring"] = "logprobs"

@@ -66,8 +66,7 @@ class SegmentWriter(SelfRagNodes):
             # cut here and not where the calls happen to run out, so that a run can be repeated
             groups = _groups_within(groups, context.max_calls - state["usage"]["calls"])
         candidates, full_count = list(chain(*groups)), sum(map(len, all_groups))
-        is_cut = len(candidates) < full_count
-        if is_cut:
+        if is_cut := len(candidates) < full_count:
             room = f"{len(candidates)} of {full_count} candidates"
             notes.append(f"{label} max_calls={context.max_calls} leaves room for {room}")
             if not candidates and not has_answer(state):
