@@ -76,7 +76,7 @@ def both_filters(first: Filter | None, second: Filter | None) -> Filter | None:
 
 
 def _plain_values(value: Any, depth: int = 40) -> Any:
-    """Copy a filter with numpy's scalars as Python's and dates as their ISO texts, which any checkpointer can store."""
+    """Copy a filter with numpy's scalars as Python's and dates as ISO texts, as any checkpointer can store them."""
     if isinstance(value, Mapping) and depth:
         return {key: _plain_values(item, depth - 1) for key, item in value.items()}
     if isinstance(value, LISTS) and depth:

@@ -58,7 +58,7 @@ _FINAL = (
 )  # fmt: skip
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     """Tell whether another attempt may help after an error; a BranchError is judged by its cause."""
     while isinstance(error, BranchError) and error.__cause__ is not None:
         error = error.__cause__
@@ -68,7 +68,7 @@ def _may_pass(error: BaseException) -> bool:
 #: Retries of nodes that fetch from elsewhere. Nodes that stream an answer have none: the listener would read
 #: everything twice; the calls inside them retry what has not begun to stream. LangGraph's own default never retries
 #: ValueError, RuntimeError or TimeoutError, which is what most clients of stores and endpoints raise.
-RETRY = RetryPolicy(initial_interval=0.2, max_interval=5.0, retry_on=_may_pass)
+RETRY = RetryPolicy(initial_interval=0.2, max_interval=5.0, retry_on=_is_transient)
 
 # Modules whose frames only carry a call on, from a node to what it calls; left out of tracebacks.
 _INTERNAL_MODULES = ("rag_kit.concurrency.", "rag_kit.graphs.running", "rag_kit.models.runnables")

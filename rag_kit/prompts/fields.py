@@ -60,7 +60,7 @@ def texts_type(max_items: int, min_items: int = 0) -> Any:
 
 
 def split_lines(value: Any) -> Any:
-    """Split a text into its non-empty lines, without list marks; a missing list is empty, other values stay."""
+    """Split a text into its non-empty lines, without list marks: ``"- a" -> ["a"]``; None is [], other values stay."""
     if isinstance(value, str):
         lines = [line.strip(" -*\t") for line in value.splitlines()]
         return [line for line in lines if line]

@@ -107,7 +107,7 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
     if head is None:
         report(1, "the file must begin with the front matter, between two lines '---'")
     if problems or head is None:
-        raise PromptFileError(*problems[:1])
+        raise PromptFileError(*problems[:1])  # the others may follow from it
     front, lines = parse_front_matter(head[1], 2, report)  # it begins in line 2, after the first "---"
     if front is not None and front.name != name:
         report(lines["name"], f"name is {front.name!r}, but the file name says {name!r}; make them equal")

@@ -110,7 +110,7 @@ class PromptLibrary:
 
     def original(self, name: str, language: str) -> PromptFile | None:
         """Return the packaged prompt that an own file must match; None if the name is new, or the file is wrong."""
-        for choice in (language, *LANGUAGES):
+        for choice in (language, *LANGUAGES):  # one in another language has the same inputs
             if path := _prompt_path(self.packaged, name, choice):
                 with suppress(PromptFileError):
                     return _read_file(path)

@@ -136,8 +136,8 @@ def _as_arrays(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
         )
     pairs = [(score, label) for score, label in zip(scores, labels, strict=True) if score is not None]
     for score, label in pairs:
-        numeric = isinstance(score, (int, float)) and -1 <= score <= 1  # NaN fails the comparison too
-        if not numeric or label not in (0, 1):
+        is_confidence = isinstance(score, (int, float)) and -1 <= score <= 1  # NaN fails the comparison too
+        if not is_confidence or label not in (0, 1):
             raise InvalidInputError(
                 f"A score is {score!r:.40} and its label {label!r:.40}; a score is a number from -1 to 1, a label "
                 "true (relevant) or false."

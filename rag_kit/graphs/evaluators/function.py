@@ -149,7 +149,7 @@ def read_grade(value: Any, scale: Scale) -> Grading:
         if relevant is None:
             relevant = _read_truth(field_of(value, "binary_score"))
     truth = relevant if score is None else _read_truth(score)
-    if truth is not None:
+    if truth is not None:  # a verdict without a score
         return Grading(1.0 if truth else -1.0, reason)
     problem = f"it returned {value!r:.60} ({type(value).__name__})"
     if not hasattr(type(score), "__float__"):
@@ -190,7 +190,7 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
     """Find out whether a function takes all passages, one passage, or its text, besides the question."""
     try:
         signature = inspect.signature(func)
-    except (TypeError, ValueError):  # a function in C tells none
+    except (TypeError, ValueError):  # a function written in C may have none
         return "passages"
     try:
         names = list(signature.bind("question", []).arguments)  # the parameters that two arguments go to
@@ -199,7 +199,7 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
             f"{name}{signature} cannot be an evaluator; give a function of two arguments: the question, and one "
             "passage or the list of them."
         ) from None
-    if len(names) < 2:  # *arguments
+    if len(names) < 2:  # both go to *arguments
         return "passages"
     annotation = signature.parameters[names[1]].annotation
     type_name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")

@@ -36,9 +36,10 @@ def may_have_logprobs(llm: Any) -> bool:
 
 
 def with_logprobs(llm: Any, catcher: MessageCatcher) -> Runnable[Any, Any]:
-    """Bind a model to give log-probabilities, on the message that the catcher gets, and labels in plain text.
+    """Bind a model to give log-probabilities on its message, which the catcher keeps.
 
-    Where an endpoint holds its output to a schema, the probabilities would be the grammar's and not the model's own.
+    Being bound it is asked for labels in plain text: with an endpoint's schema the probabilities would be the grammar's
+    and not the model's own.
     """
     bound = without_retries(llm, None).bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
     asking: Runnable[Any, Any] = bound.with_config(callbacks=[catcher])

@@ -95,7 +95,7 @@ class Reflect(SelfRagNodes):
             follows = self._next_try(state, context)
         return {
             "generations": number,
-            "notes": [] if rejected else written.get("notes", []),
+            "notes": [] if rejected else written.get("notes", []),  # as the first answer's
             "drafts": [*state["drafts"], draft],
             "trace": trace,
             "choices": {"generate": follows},
