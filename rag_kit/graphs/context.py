@@ -240,7 +240,8 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
 def _settings_of_call(schema: type[RagContext], config: RunnableConfig) -> Update:
     """Make the update with the settings of a call; a note tells that a parent graph lost those of an earlier one."""
     notes: Update = {}
-    if config["configurable"].get("__pregel_resuming") and config["configurable"][RUNTIME].context is None:
+    configurable = config["configurable"]
+    if configurable.get("__pregel_resuming") and configurable[RUNTIME].context is None:  # resumed without one
         if not _is_inside_another(config):
             raise InvalidInputError(
                 "this run goes on from before its first step, where its settings are not kept yet: give its "

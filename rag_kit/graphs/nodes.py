@@ -53,6 +53,7 @@ from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.versions import VersionStatement, find_disagreements
 
 _MAX_NAMED_MODELS = 16  # that contexts of runs named, kept for later runs
+_named_model: Any = lru_cache(maxsize=_MAX_NAMED_MODELS)(chat_model)
 
 #: A state, or what is put into a prompt.
 Values = Mapping[str, Any]
@@ -315,11 +316,6 @@ class RagNodes:
     def refuse_question(self, refusal: Refusal, **more: Any) -> Update:
         """End a run whose question is refused, and forget it: the next turn would show it to the model."""
         return {**self.refusal_update(refusal, ""), "history": [], **more}
-
-
-@lru_cache(maxsize=_MAX_NAMED_MODELS)
-def _named_model(name: str) -> Any:
-    return chat_model(name)
 
 
 @lru_cache(maxsize=_MAX_NAMED_MODELS)

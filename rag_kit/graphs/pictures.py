@@ -39,7 +39,7 @@ def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, 
         if not is_picture(name):
             continue
         path = folder / str(name)
-        if path.is_file() and not path.is_symlink() and not path.parent.is_symlink():
+        if path.is_file() and not path.is_symlink() and not path.parent.is_symlink():  # links may lead out
             pictures.append((f'<picture passage="{number}"/>', path))
         else:
             missing.add(str(name))

@@ -176,12 +176,12 @@ def mismatches(prompt: PromptFile, other: PromptFile, other_name: str) -> list[P
 def without_wording(schema: Any) -> Any:
     """Remove titles and descriptions, which differ by language, from a schema."""
 
-    def without(node: dict[str, Any]) -> dict[str, Any]:
+    def drop_wording(node: dict[str, Any]) -> dict[str, Any]:
         # an object under such a key is the schema of a field of that name
         kept = (key for key in node if key not in _WORDING_KEYS or isinstance(node[key], dict | bool))
         return {key: node[key] for key in kept}
 
-    return json.loads(json.dumps(schema), object_hook=without)
+    return json.loads(json.dumps(schema), object_hook=drop_wording)  # called for each object
 
 
 def load_prompt(name: str, *, language: str = "en", folder: Path | str | None = None) -> PromptTemplate:

@@ -81,8 +81,9 @@ def rank(
         (_extend(beams[candidate["beam"] - 1], candidate), candidate) for candidate in competitors
     ]
     continued = {candidate["beam"] for candidate in competitors}
-    without_score = [candidate for candidate in judged if candidate["f"] is None]
-    complete = {each["beam"] for each in without_score if not each["reason"].startswith(FAILED)}
+    unscored = [candidate for candidate in judged if candidate["f"] is None]
+    # beams that some candidate had nothing to add to
+    complete = {candidate["beam"] for candidate in unscored if not candidate["reason"].startswith(FAILED)}
     for beam in beams:
         may_end = beam["ended"] or beam["number"] in complete or beam["number"] not in continued
         if beam["segments"] and may_end:
@@ -123,7 +124,7 @@ def without_punctuation(text: str) -> str:
 
 
 def _score(candidate: Continuation, beam: Beam, weights: Sequence[float]) -> Continuation:
-    """Copy a candidate, with its ``f`` and the score of the beam that it would make if it was judged."""
+    """Copy a candidate; if it was judged, with its ``f`` and the score of the beam that it would make."""
     if not candidate["parts"]:
         return {**candidate}
     f = segment_score(candidate["parts"], weights)

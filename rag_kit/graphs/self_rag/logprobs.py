@@ -41,9 +41,9 @@ def with_logprobs(llm: Any, catcher: MessageCatcher) -> Runnable[Any, Any]:
     Being bound it is asked for labels in plain text: with an endpoint's schema the probabilities would be the grammar's
     and not the model's own.
     """
-    bound = without_retries(llm, None).bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
-    asking: Runnable[Any, Any] = bound.with_config(callbacks=[catcher])
-    return asking
+    client = without_retries(llm, None)  # the kit itself retries
+    bound = client.bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
+    return bound.with_config(callbacks=[catcher])  # type: ignore[no-any-return]
 
 
 def read_tokens(message: Any) -> list[AnswerToken]:

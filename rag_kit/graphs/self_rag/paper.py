@@ -89,8 +89,8 @@ class Paper(SegmentWriter):
 
         Return the reply of the call that showed it; none if no call was needed, or it gave no verdict.
         """
-        is_candidate = self.scoring == "auto" and logprobs.may_have_logprobs(self.model(context))
-        if self.scoring != "logprobs" and not is_candidate:
+        has_setting = self.scoring == "auto" and logprobs.may_have_logprobs(self.model(context))
+        if self.scoring != "logprobs" and not has_setting:
             state["scoring"] = "labels"
             return []
         state["scoring"] = "logprobs"

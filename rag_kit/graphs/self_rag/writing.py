@@ -125,7 +125,7 @@ class SegmentWriter(SelfRagNodes):
         reply = await self._ask_scored(prompt, state, context, values)
         written = reply.value
         text = candidate["text"] = beams.clean_continuation(written.text, count, documents)
-        # cut off only if the last sentence is kept: with more sentences allowed, the text would be the same
+        # cut off only if its last sentence is kept: all sentences (len(text) is more) would be the same text
         if written.cut_off and text == beams.clean_continuation(written.text, len(text), documents):
             candidate["cut_off"] = written.cut_off
         earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
