@@ -150,7 +150,7 @@ class RagContext(BaseModel):
         """
         values = {}
         for name in cls.model_fields:
-            value = parent.get(name) if isinstance(parent, Mapping) else getattr(parent, name, None)
+            value = field_of(parent, name)
             # a model or an index of a foreign context is an object or a name of its own
             is_foreign = name in ("model", "index") and not isinstance(parent, RagContext)
             if value is not None and not callable(value) and not is_foreign:
@@ -213,10 +213,7 @@ _NO_CONTEXT = (
 
 
 def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Update] = dict) -> None:
-    """Make a compiled graph check its input, and begin each turn with an empty state and the settings of its call.
-
-    A turn begins with a run, or with an edit of the state (as of the node "__start__") that brings a question.
-    """
+    """Make a compiled graph check its input, and begin each turn with an empty state and the settings of its call."""
     builder = compiled.builder
     compiled.channels[START] = InputChannel(builder.input_schema)
     other_keys = builder.channels.keys() - builder.schemas[builder.input_schema]

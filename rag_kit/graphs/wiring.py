@@ -245,7 +245,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         Raises:
             InvalidInputError: A node leads nowhere: one of yours, or one whose successor was removed.
         """
-        starts = {start for start, _ in self.edges}.union(*(several for several, _ in self.waiting_edges))
+        starts = {start for start, _ in self.edges}.union(*(nodes for nodes, _ in self.waiting_edges))
         for node, spec in self.nodes.items():
             if not (spec.ends or node in self.branches or node in starts):
                 raise InvalidInputError(

@@ -64,6 +64,7 @@ class Reflect(SelfRagNodes):
         report("graded", round=state["round"], relevant=len(relevant_documents), passages=len(passages))
         notes = note_ungraded("grade_documents", gradings)
         update = {"documents": relevant_documents, "trace": trace, "notes": notes}
+        # chosen for want of passages: with some, `generate_if_passages` leads to the answer
         return {**update, "choices": {"grade_documents": self._next_try(state, context)}}
 
     async def rewrite_query(self, state: ReflectState, context: SelfRagContext) -> Update:

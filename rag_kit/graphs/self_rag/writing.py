@@ -60,17 +60,8 @@ class SegmentWriter(SelfRagNodes):
 
     async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Write a continuation of each beam for each of its passages, or one without, and have them judged."""
-        label, notes = f"segment {state['segment']}:", list[str]()
-        all_groups = groups = self._groups(state)
-        if context.max_calls is not None:
-            # cut here and not where the calls happen to run out, so that a run can be repeated
-            groups = _groups_within(groups, context.max_calls - state["usage"]["calls"])
-        candidates, full_count = list(chain(*groups)), sum(map(len, all_groups))
-        if is_cut := len(candidates) < full_count:
-            room = f"{len(candidates)} of {full_count} candidates"
-            notes.append(f"{label} max_calls={context.max_calls} leaves room for {room}")
-            if not candidates and not has_answer(state):
-                raise BudgetExceededError("calls", context.max_calls or 0)
+        groups, notes = self._affordable_groups(state, context)
+        candidates, is_cut = list(chain(*groups)), bool(notes)
         write, judge = partial(self._write, state, context), partial(self._judge, state, context)
         errors = await _for_each_group(write, [[candidate] for candidate in candidates])
         written = [[candidate for candidate in group if candidate["parts"]] for group in groups]
@@ -82,15 +73,30 @@ class SegmentWriter(SelfRagNodes):
             raise (cap_errors or errors)[0]
         if cap_errors:
             cap = cap_of(cap_errors[0], context)
-            notes.append(f"{label} {cap} was reached; the answer is the best so far")
+            notes.append(f"segment {state['segment']}: {cap} was reached; the answer is the best so far")
         if failed_count := len(errors) - len(cap_errors):
-            notes.append(f"{label} {failed_count} candidates failed")
+            notes.append(f"segment {state['segment']}: {failed_count} candidates failed")
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
         return {"candidates": candidates, "notes": notes, "capped": is_cut or bool(cap_errors)}
 
     generate_direct = generate_segments  # the node's name where no beam needs passages
+
+    def _affordable_groups(self, state: PaperState, context: SelfRagContext) -> tuple[list[Group], list[str]]:
+        """Make the candidates that ``max_calls`` leaves room for, in groups; a note says if these are not all."""
+        groups = self._groups(state)
+        if context.max_calls is None:
+            return groups, []
+        # cut here and not where the calls happen to run out, so that a run can be repeated
+        affordable = _groups_within(groups, context.max_calls - state["usage"]["calls"])
+        count, full_count = sum(map(len, affordable)), sum(map(len, groups))
+        if count == full_count:
+            return groups, []
+        if not count and not has_answer(state):
+            raise BudgetExceededError("calls", context.max_calls)
+        room = f"max_calls={context.max_calls} leaves room for {count} of {full_count} candidates"
+        return affordable, [f"segment {state['segment']}: {room}"]
 
     def _groups(self, state: PaperState) -> list[Group]:
         """Make the candidates of each beam, in groups that one call can judge."""
@@ -205,10 +211,7 @@ def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Contin
 def _put_labels(
     candidate: Continuation, verdict: Any, tokens: Sequence[logprobs.AnswerToken], *, asked: Sequence[str]
 ) -> None:
-    """Put a verdict's labels for the critiques ``asked`` for into a candidate, with their probabilities.
-
-    Without a verdict they are the lowest. The ``parts`` of the score have all critiques: 0 for one not asked for.
-    """
+    """Put a verdict's labels for the critiques ``asked`` for (None: the lowest) and all scores into a candidate."""
     for name in asked:
         label = _WORST[name] if verdict is None else str(getattr(verdict, name))
         candidate["labels"][name] = label
