@@ -87,8 +87,8 @@ class SelfQuery(Form):
         if isinstance(limit, str) and limit.strip().isdecimal():
             limit = int(limit)
         where = next((data[name] for name in _FILTER if data.get(name)), None)
-        if beside := {name: data[name] for name in (*LOGIC, *NOT) if data.get(name)}:
-            where = {**beside, "conditions": where}
+        if beside_filter := {name: data[name] for name in (*LOGIC, *NOT) if data.get(name)}:
+            where = {**beside_filter, "conditions": where}
         return {
             "query": query if isinstance(query, str) else "",
             "filter": where,

@@ -149,7 +149,7 @@ def read_grade(value: Any, scale: Scale) -> Grading:
         if relevant is None:
             relevant = _read_truth(field_of(value, "binary_score"))
     truth = relevant if score is None else _read_truth(score)
-    if truth is not None:  # a verdict without a score
+    if truth is not None:  # true or false alone
         return Grading(1.0 if truth else -1.0, reason)
     problem = f"it returned {value!r:.60} ({type(value).__name__})"
     if not hasattr(type(score), "__float__"):
