@@ -52,7 +52,7 @@ OnCap = Callable[[Any, Any, BudgetExceededError], Update | Command[Any] | None]
 
 # What another attempt cannot mend: the caller's mistakes, a refused key, a cap, a fault of the code; and an endpoint
 # that was asked again before it counted as unreachable.
-_FINAL = (
+_FINAL_ERRORS = (
     InvalidInputError, ConfigurationError, ModelUnauthorizedError, ModelUnreachableError, ModelOutputError,
     BudgetExceededError, GraphBubbleUp, TypeError, LookupError, AttributeError, AssertionError, NameError,
 )  # fmt: skip
@@ -62,7 +62,7 @@ def _is_transient(error: BaseException) -> bool:
     """Tell whether another attempt may help after an error; a BranchError is judged by its cause."""
     while isinstance(error, BranchError) and error.__cause__ is not None:
         error = error.__cause__
-    return isinstance(error, Exception) and not isinstance(error, _FINAL)
+    return isinstance(error, Exception) and not isinstance(error, _FINAL_ERRORS)
 
 
 #: Retries of nodes that fetch from elsewhere. Nodes that stream an answer have none: the listener would read

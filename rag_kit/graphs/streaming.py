@@ -17,10 +17,10 @@ from langgraph.pregel._messages import StreamMessagesHandler
 from rag_kit.models.replies import without_thinking
 
 _TAG_NAMES = ("think", "thinking", "thought", "reasoning")
-_TAGS = [f"<{slash}{name}>" for name in _TAG_NAMES for slash in ("", "/")]
-_TAG = re.compile(rf"<(/?)(?:{'|'.join(_TAG_NAMES)})>", re.IGNORECASE)
+_THOUGHT_TAGS = [f"<{slash}{name}>" for name in _TAG_NAMES for slash in ("", "/")]
+_THOUGHT_TAG = re.compile(rf"<(/?)(?:{'|'.join(_TAG_NAMES)})>", re.IGNORECASE)
 # the end of a statement with its citation, as the prompts ask for it: ".[1]" or " [1]."
-_CITED = re.compile(r"[.!?。！？] ?[\[［【]\d{1,4}[\]］】]|[\[［【]\d{1,4}[\]］】] ?[.!?。！？]")
+_CITED_STATEMENT = re.compile(r"[.!?。！？] ?[\[［【]\d{1,4}[\]］】]|[\[［【]\d{1,4}[\]］】] ?[.!?。！？]")
 
 
 class MessageCatcher(BaseCallbackHandler):
@@ -132,9 +132,9 @@ class ThoughtFilter:
     def feed(self, piece: str) -> str:
         """Take one more piece; return the text that may be shown now."""
         self._text += piece
-        tag = _TAG.search(self._text)
+        tag = _THOUGHT_TAG.search(self._text)
         # a tag tells thoughts from the answer; without one, a citation shows that an unknown model writes its answer
-        is_decided = tag or (not self._habit_is_known and _CITED.search(self._text))
+        is_decided = tag or (not self._habit_is_known and _CITED_STATEMENT.search(self._text))
         if self._may_be_thought and not is_decided:
             return ""
         self._may_be_thought = False
@@ -159,6 +159,6 @@ def _without_begun_tag(text: str) -> str:
     """Cut off the end of a text that may be the beginning of a tag: ``"so.</thi" -> "so."``."""
     start = text.rfind("<")
     end = text[start:].lower()
-    if start >= 0 and any(tag.startswith(end) and tag != end for tag in _TAGS):
+    if start >= 0 and any(tag.startswith(end) and tag != end for tag in _THOUGHT_TAGS):
         return text[:start]
     return text

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 MAX_LINE = 500
-_TEXTS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
+_TEXTS_SCHEMA = WithJsonSchema({"type": "array", "items": {"type": "string"}})
 
 #: What a field says to a model in English -> the same in Chinese.
 CHINESE: dict[str, str] = {}
@@ -56,7 +56,7 @@ def list_validator(max_items: int) -> Any:
 def texts_type(max_items: int, min_items: int = 0) -> Any:
     """Make the type of ``min_items`` to ``max_items`` texts without blanks around them."""
     item = Annotated[str, StringConstraints(strip_whitespace=True)]
-    return Annotated[list[item], Field(min_length=min_items, max_length=max_items), _TEXTS]
+    return Annotated[list[item], Field(min_length=min_items, max_length=max_items), _TEXTS_SCHEMA]
 
 
 def split_lines(value: Any) -> Any:
@@ -87,7 +87,7 @@ Line = Annotated[str, BeforeValidator(one_line), WithJsonSchema({"type": "string
 """One line, such as a reason; it may be empty, and a long one is cut."""
 
 
-_ANSWER = {"en": "The answer.", "zh": "答案。"}
+_DEFAULT_DESCRIPTIONS = {"en": "The answer.", "zh": "答案。"}
 # the beginning of what a docstring says to programmers: a doctest, or the heading of a section such as "Args:"
 _FOR_PROGRAMMERS = re.compile(
     r"^[ \t]*(?:>>>|(?:Args|Arguments|Attributes|Examples?|Notes?|Parameters|Raises|Returns|See Also|Yields):[ \t]*$)",
@@ -108,7 +108,7 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
         if not is_ours:
             text = _FOR_PROGRAMMERS.split(docstring, maxsplit=1)[0].strip()
         else:
-            text = (description or _ANSWER.get(language, "")) if node is json_schema else ""
+            text = (description or _DEFAULT_DESCRIPTIONS.get(language, "")) if node is json_schema else ""
         if text:
             node["description"] = text
         for field in node.get("properties", {}).values():

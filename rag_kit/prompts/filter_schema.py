@@ -17,11 +17,11 @@ _JOIN_WORDS = {
     "or": "or any either one at_least_one || | 或 或者 或是 任一 任意 至少一个",
     "not": "not nor none neither not_any 非 不 都不 均不 全不 皆不 都不是",
 }
-_JOINS = {word: join for join, words in _JOIN_WORDS.items() for word in words.split()}
+_JOIN_OF_WORD = {word: join for join, words in _JOIN_WORDS.items() for word in words.split()}
 #: Names that models give to the keys that join or negate conditions.
 LOGIC = ("join", "logic", "logical_operator", "combinator", "connector", "conjunction")
 NOT = ("not", "$not", "negate", "negated", "exclude")
-_FILTER = ("filter", "filters", "where", "conditions")
+_FILTER_KEYS = ("filter", "filters", "where", "conditions")
 
 Scalar = str | int | float | bool
 Value = Union[str, int, float, bool, list[Scalar], None]  # noqa: UP007 - read at run time
@@ -81,12 +81,12 @@ class SelfQuery(Form):
         """Accept what models write instead: fields left out or of another type, the filter under another name."""
         if not isinstance(data, Mapping):
             return data
-        if data and data.keys().isdisjoint((*cls.model_fields, *_FILTER)):
+        if data and data.keys().isdisjoint((*cls.model_fields, *_FILTER_KEYS)):
             raise ValueError(f"it has none of the fields {', '.join(cls.model_fields)}")
         query, sort_by, limit = data.get("query"), data.get("sort_by"), data.get("limit")
         if isinstance(limit, str) and limit.strip().isdecimal():
             limit = int(limit)
-        where = next((data[name] for name in _FILTER if data.get(name)), None)
+        where = next((data[name] for name in _FILTER_KEYS if data.get(name)), None)
         if beside_filter := {name: data[name] for name in (*LOGIC, *NOT) if data.get(name)}:
             where = {**beside_filter, "conditions": where}
         return {
@@ -102,4 +102,4 @@ def join_of(word: Any) -> str | None:
     """Return the join that a word means: "and", "or" or "not" (``"None of" -> "not"``); None for another word."""
     if not isinstance(word, str):
         return None
-    return _JOINS.get(re.sub(r"[\s_-]+", "_", word.strip().lower().lstrip("$")).removesuffix("_of"))
+    return _JOIN_OF_WORD.get(re.sub(r"[\s_-]+", "_", word.strip().lower().lstrip("$")).removesuffix("_of"))

@@ -29,7 +29,7 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL |
 _BRACES = re.compile(r"\{\{\{?.*?(?:\}\}|\n|\Z)")
 # {{role "system"}} or {{role 'system'}}; group 1 or group 2 is the role
 _ROLE = re.compile(r"""\{\{\s*role\s+(?:"([^"{}\n]*)"|'([^'{}\n]*)')\s*\}\}""")
-_ALLOWED = (
+_ALLOWED_BRACES = (
     'allowed in double braces: {{role "system"}}, {{role "user"}}, {{role "model"}} and {{variable}}; blocks, partials '
     "and comments of dotprompt are left out. For literal braces put a blank between them: { {"
 )
@@ -170,7 +170,7 @@ def _check_variables(text: str, start: int, front: FrontMatter | None, lines: Li
         variable = VARIABLE.fullmatch(braces[0])
         if variable is None:
             if not _ROLE.fullmatch(braces[0]):
-                report(line, f"{braces[0].strip()[:60]} is not supported; {_ALLOWED}")
+                report(line, f"{braces[0].strip()[:60]} is not supported; {_ALLOWED_BRACES}")
             continue
         name = variable[1]
         if front is not None and name not in front.input and name not in used:

@@ -40,7 +40,7 @@ Relevance = Annotated[Literal["relevant", "irrelevant"], BeforeValidator(_read_l
 Support = Annotated[Literal["full", "partial", "none"], BeforeValidator(_read_support)]
 _RATING_SCHEMA = WithJsonSchema({"type": "integer", "enum": [1, 2, 3, 4, 5]})
 Rating = Annotated[int, BeforeValidator(_read_label), Field(ge=1, le=5), _RATING_SCHEMA]
-_USEFUL: Any = ask_for(
+_USEFULNESS_FIELD: Any = ask_for(
     "How useful the statement is for the question: from 1 (not at all) to 5 (fully).",
     "这句话对回答问题有多大用处：从 1（毫无用处）到 5（完全有用）。",
 )
@@ -147,7 +147,7 @@ class Critique(Form):
         "How much of the statement the passage supports: full, partial or none.",
         "段落在多大程度上支持这句话：full 为完全，partial 为部分，none 为不支持。",
     )
-    usefulness: Rating = _USEFUL
+    usefulness: Rating = _USEFULNESS_FIELD
 
 
 def _usable_critiques(value: Any) -> Any:
@@ -171,4 +171,4 @@ class Critiques(Form):
 class Usefulness(Form):
     """The one label of a part of an answer that rests on no passage (Self-RAG's *IsUse*)."""
 
-    usefulness: Rating = _USEFUL
+    usefulness: Rating = _USEFULNESS_FIELD

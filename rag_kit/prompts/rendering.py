@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape
 from rag_kit.documents.identity import version_text
 from rag_kit.errors import InvalidInputError
 
-_MAX_ATTRIBUTE = 200
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_MAX_ATTRIBUTE_CHARS = 200
+_CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -> Markup:
@@ -109,8 +109,8 @@ def _open_passage(number: int, item: Any) -> tuple[str, str]:
 
 def _attribute(value: Any) -> str:
     """Make a text one bounded line, safe inside double quotes."""
-    line = " ".join(_CONTROL.sub(" ", str(value)).split())
-    line = line if len(line) <= _MAX_ATTRIBUTE else line[: _MAX_ATTRIBUTE - 1] + "…"
+    line = " ".join(_CONTROL_CHARS.sub(" ", str(value)).split())
+    line = line if len(line) <= _MAX_ATTRIBUTE_CHARS else line[: _MAX_ATTRIBUTE_CHARS - 1] + "…"
     return escape(line, {'"': "&quot;"})
 
 

@@ -25,7 +25,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS, VARIABLE, PromptFile
 from rag_kit.prompts.rendering import RESERVED_TAGS, TAG, Markup, escape_tags
 
-_MESSAGES: dict[str, Any] = {
+_TEMPLATES: dict[str, Any] = {
     "system": SystemMessagePromptTemplate,
     "user": HumanMessagePromptTemplate,
     "model": AIMessagePromptTemplate,
@@ -103,7 +103,7 @@ class PromptTemplate(ChatPromptTemplate):
             description = "提示词 {} 的结果。" if parsed.language == "zh" else "The result of the prompt {}."
             schema = {"title": schema["title"], "description": description.format(parsed.name), **schema}
         build: Any = cls  # the pydantic plugin does not see ChatPromptTemplate's own __init__
-        texts = [(_MESSAGES[part.role], _string_template(part.text, tags)) for part in parsed.sections]
+        texts = [(_TEMPLATES[part.role], _string_template(part.text, tags)) for part in parsed.sections]
         template: Self = build(
             [message(prompt=text) for message, text in texts],
             metadata={name: getattr(parsed, name) for name in ("name", "language", "version", "hash")},

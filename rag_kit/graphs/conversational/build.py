@@ -30,22 +30,22 @@ from rag_kit.text.evidence.questions import terms
 from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.evidence.usefulness import usefulness
 
-_MAX_HISTORY = 8_000
-_MAX_QUESTION = 300
-_SAME_WORDS = 0.8  # share of common words from which two questions count as one
-_HELPS = 0.5  # usefulness from which a passage helps to answer a question
+_MAX_HISTORY_CHARS = 8_000
+_MAX_QUESTION_CHARS = 300
+_REPEAT_SHARE = 0.8  # share of common words from which two questions count as one
+_MIN_USEFULNESS = 0.5  # usefulness from which a passage helps to answer a question
 MAX_SUMMARISED = 64_000  # characters of turns that a summary is made of
-_LONG = ("begin", "summarise")
+_HISTORY_NODES = ("begin", "summarise")
 
 
 class ConversationalContext(RagContext):
     """Settings of one run of the conversational graph; each has a default."""
 
     max_history_turns: int = setting(
-        10, "Turns kept word for word; older ones are summarised.", *_LONG, ge=1, le=MAX_TURNS - 1
+        10, "Turns kept word for word; older ones are summarised.", *_HISTORY_NODES, ge=1, le=MAX_TURNS - 1
     )
     max_history_chars: int = setting(
-        8_000, "Characters of history that go into a prompt.", *_LONG, "condense", ge=200, le=64_000
+        8_000, "Characters of history that go into a prompt.", *_HISTORY_NODES, "condense", ge=200, le=64_000
     )
     user_id: str | None = setting(
         None, "Who asks; empty: nothing is known or remembered about the user.", "begin", "remember"
@@ -187,7 +187,7 @@ class ConversationalNodes(RagNodes):
             "question": state["search_query"],
             "answer": state["answer"],
             "passages": self.render_fitting_passages(state["documents"]),
-            "history": render_conversation(earlier, state.get("summary") or "", _MAX_HISTORY),
+            "history": render_conversation(earlier, state.get("summary") or "", _MAX_HISTORY_CHARS),
             "count": count,
         }
         offered = await attempt(self.ask("related_questions", state, context, values, RAISE))
@@ -253,10 +253,10 @@ def select_questions(
     questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):
         words = set(terms(text))
-        is_repeat = any(len(words & other) >= _SAME_WORDS * len(words | other) for other in earlier_terms)
-        if not words or is_repeat or len(questions) == limit or len(text) > _MAX_QUESTION:
+        is_repeat = any(len(words & other) >= _REPEAT_SHARE * len(words | other) for other in earlier_terms)
+        if not words or is_repeat or len(questions) == limit or len(text) > _MAX_QUESTION_CHARS:
             continue
-        if any(grade.value >= _HELPS for grade in usefulness(text, passages)):
+        if any(grade.value >= _MIN_USEFULNESS for grade in usefulness(text, passages)):
             questions.append(text)
             earlier_terms.append(words)
     return questions

@@ -18,7 +18,7 @@ MAX_FACT_CHARS = 200
 KEY = "facts"
 _USER_ID = re.compile(r"[\w@+:=.-]{1,128}")
 # Control characters, line breaks, and what turns the direction of text or has no width.
-_INVISIBLE = re.compile(r"[\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+_INVISIBLE_CHARS = re.compile(r"[\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 
 def check_user_id(user_id: Any) -> str:
@@ -96,7 +96,7 @@ def merge_facts(stored_facts: Sequence[str], new: Iterable[str], message: str, m
 
 def clean_fact(fact: str) -> str:
     """Clean a fact: one line, bounded, without invisible characters; "" if nothing is left."""
-    line = _INVISIBLE.sub(" ", fact[: 4 * MAX_FACT_CHARS]).strip()  # more is not looked at
+    line = _INVISIBLE_CHARS.sub(" ", fact[: 4 * MAX_FACT_CHARS]).strip()  # more is not looked at
     return line if len(line) <= MAX_FACT_CHARS else line[: MAX_FACT_CHARS - 1].rstrip() + "…"
 
 

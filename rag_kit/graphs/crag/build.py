@@ -26,7 +26,7 @@ from rag_kit.graphs.running import can_wait, note_no_reply, report
 from rag_kit.graphs.state import Update, digest_of, page_of
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, choice_of
 
-_MAX_SHOWN = 80  # characters of a strip in the state; its passage holds the whole
+_MAX_STRIP_CHARS = 80  # characters of a strip in the state; its passage holds the whole
 # fixed words: a grader's reason may quote a passage, and notes outlive a refusal
 _REASONS = {
     "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
@@ -244,7 +244,7 @@ def to_the_web(following: str | Route) -> Route:
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+    return text if len(text) <= _MAX_STRIP_CHARS else f"{text[: _MAX_STRIP_CHARS - 1]}…"
 
 
 def _skip_search(why: str) -> Update:

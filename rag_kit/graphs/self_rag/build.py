@@ -46,7 +46,7 @@ _REFLECT: dict[str, tuple[dict[str, str], str | Route]] = {
     "grade_usefulness": ({"rewrite_query": "not useful", "finish": "useful, or no round left"}, ""),
 }
 #: The keys that a node which replaces one of these must write.
-_GIVES = {"retrieve": ["documents"], "grade_documents": ["documents"], "finish": ["answer"]}
+_KEYS_GIVEN = {"retrieve": ["documents"], "grade_documents": ["documents"], "finish": ["answer"]}
 
 
 def build_self_rag(
@@ -127,11 +127,11 @@ def build_self_rag(
         if step == "grade_documents":
             # passages that an editor put there are answered from, whatever was chosen
             route = generate_if_passages(route)
-        settings: dict[str, Any] = {"gives": _GIVES.get(step, ()), "fetches": step == "retrieve"}
+        settings: dict[str, Any] = {"gives": _KEYS_GIVEN.get(step, ()), "fetches": step == "retrieve"}
         # to rank asks no model
         settings |= {"capped": step != "rank_segments", "on_cap": partial(nodes.at_cap, step)}
         graph.add_step(step, getattr(nodes, step), edges, route=route, **settings)
-    graph.add_step("finish", nodes.finish, "cite", gives=_GIVES["finish"], capped=False)
+    graph.add_step("finish", nodes.finish, "cite", gives=_KEYS_GIVEN["finish"], capped=False)
     graph.add_step("cite", nodes.cite, END, gives=["status"], capped=False)
     return graph.compile_with_options()
 

@@ -19,7 +19,7 @@ from rag_kit.models.runnables import without_retries
 TOP_LOGPROBS = 10
 _MAX_TOKENS = 20_000
 # the id of an object in JSON, such as "id": 3; group 1 is the number
-_ID = re.compile(r"\bid\b\W{1,12}(\d{1,4})\b")
+_ID_FIELD = re.compile(r"\bid\b\W{1,12}(\d{1,4})\b")
 
 
 class AnswerToken(NamedTuple):
@@ -73,7 +73,7 @@ def tokens_of_entry(tokens: Sequence[AnswerToken], number: int) -> list[AnswerTo
     """
     text = "".join(token.text for token in tokens)
     ends = list(accumulate(len(token.text) for token in tokens))  # offset in the text where each token ends
-    ids = list(_ID.finditer(text))
+    ids = list(_ID_FIELD.finditer(text))
     # for each id the position of its token: the first one that ends after the id begins
     starts = [bisect_right(ends, match.start(1)) for match in ids]
     for match, start, next_start in zip(ids, starts, [*starts[1:], len(tokens)], strict=False):

@@ -34,7 +34,7 @@ from rag_kit.text.citations.decline import DECLINED
 logger = logging.getLogger(__name__)
 
 ScoringChoice = Literal["auto", "logprobs", "labels"]
-_OUT_OF_REACH = (ModelUnreachableError, ModelUnauthorizedError)
+_OUT_OF_REACH_ERRORS = (ModelUnreachableError, ModelUnauthorizedError)
 
 
 class Paper(SegmentWriter):
@@ -203,7 +203,7 @@ def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _none_if_refused(error: Exception) -> None:
     """Return None if the endpoint refuses log-probabilities, which are then left out; raise other failures."""
-    if not isinstance(error, ModelError) or isinstance(error, _OUT_OF_REACH):
+    if not isinstance(error, ModelError) or isinstance(error, _OUT_OF_REACH_ERRORS):
         raise error
     if not isinstance(error, ModelOutputError):
         logger.info("log-probabilities were refused: %s", error)

@@ -28,7 +28,7 @@ from rag_kit.prompts import render_passages
 from rag_kit.text import sentences
 
 _JUDGED_AT_ONCE = 10  # continuations in one call for their critiques
-_WORST = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
+_WORST_LABELS = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
 
 #: Continuations of one beam that are judged together.
 Group = list[Continuation]
@@ -213,7 +213,7 @@ def _put_labels(
 ) -> None:
     """Put a verdict's labels for the critiques ``asked`` for (None: the lowest) and all scores into a candidate."""
     for name in asked:
-        label = _WORST[name] if verdict is None else str(getattr(verdict, name))
+        label = _WORST_LABELS[name] if verdict is None else str(getattr(verdict, name))
         candidate["labels"][name] = label
         candidate["probabilities"][name] = probabilities_of([] if verdict is None else tokens, name, label)
     if verdict is None:
