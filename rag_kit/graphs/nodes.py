@@ -178,7 +178,8 @@ class RagNodes:
         values = {"question": state["asked"], "history": history, **more_values}
         reply = await self.ask(name, state, context, values)
         if isinstance(reply, Exception):
-            write_note(note_no_reply("condense", reply, "searched for the question as asked"), unsearched=True)
+            note = note_no_reply("condense", reply, "searched for the question as asked")
+            write_note(note, unsearched=True)
             return {}
         question = reply.query
         if question != state["asked"]:  # it and the words of the conversation may be harmful together

@@ -117,8 +117,7 @@ class LLMEvaluator(Evaluator):
         gradings = [self.ungraded("the model left it out")] * count
         for item in reversed(field_of(answer, "grades")):  # so that the first entry of an id is written last
             if isinstance(item, dict):
-                positions = read_numbers([item], count).positions  # that of its id; none if no passage has it
-                for position in positions:
+                for position in read_numbers([item], count).positions:  # one, or none for an unknown id
                     gradings[position] = self._read_grade(item)
         return gradings
 
