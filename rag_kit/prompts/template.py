@@ -136,8 +136,7 @@ class PromptTemplate(ChatPromptTemplate):
 
     def partial(self, **kwargs: Any) -> PromptTemplate:
         """Copy with some values filled in; InvalidInputError for a name that is no variable of this prompt."""
-        # as if all other values were there, so that only a name that is no variable is refused
-        self._check_values({**dict.fromkeys(self.input_variables, ""), **kwargs})
+        self._check_values({**dict.fromkeys(self.input_variables, ""), **kwargs})  # only wrong names fail
         left = [name for name in self.input_variables if name not in kwargs]
         return self._copy(input_variables=left, partial_variables={**self.partial_variables, **kwargs})
 

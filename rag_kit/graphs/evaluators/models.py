@@ -67,14 +67,15 @@ class LLMEvaluator(Evaluator):
         self.batch_size = check_count("batch_size", batch_size)
         self.max_chars = check_count("max_chars", max_chars)
         name = "grade_passage" if batch_size == 1 else "grade_passages"
-        self._prompts = {code: load_prompt(name, language=code, folder=prompts) for code in ("en", "zh")}
+        self._english = load_prompt(name, language="en", folder=prompts)
+        self._chinese = load_prompt(name, language="zh", folder=prompts)
         self.thresholds = thresholds or self.thresholds
 
     async def grade(
         self, question: str, passages: Sequence[Document], language: str, *, instructions: str | None = None
     ) -> list[Grading]:
         """Return a grading for each passage, in order; ``instructions`` replace those of the prompt file."""
-        prompt = self._prompts["zh" if language == "zh" else "en"]
+        prompt = self._chinese if language == "zh" else self._english
         prompt = prompt.with_instructions(instructions) if instructions and instructions.strip() else prompt
         batches = self._batches(passages)
         if cut_count := sum(len(passage.page_content) > self.max_chars for passage in passages):
