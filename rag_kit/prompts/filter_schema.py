@@ -88,7 +88,7 @@ class SelfQuery(Form):
             limit = int(limit)
         where = next((data[name] for name in _FILTER_KEYS if data.get(name)), None)
         if beside_filter := {name: data[name] for name in (*LOGIC, *NOT) if data.get(name)}:
-            where = {**beside_filter, "conditions": where}
+            where = {**beside_filter, "conditions": where}  # a group
         return {
             "query": query if isinstance(query, str) else "",
             "filter": where,

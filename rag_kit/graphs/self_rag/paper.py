@@ -202,7 +202,7 @@ def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _none_if_refused(error: Exception) -> None:
-    """Return None if the endpoint refuses log-probabilities, which are then left out; raise other failures."""
+    """Return None if the endpoint refuses log-probabilities, or its answer cannot be read; raise other failures."""
     if not isinstance(error, ModelError) or isinstance(error, _OUT_OF_REACH_ERRORS):
         raise error
     if not isinstance(error, ModelOutputError):

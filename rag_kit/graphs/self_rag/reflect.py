@@ -96,7 +96,7 @@ class Reflect(SelfRagNodes):
             follows = self._next_try(state, context)
         return {
             "generations": number,
-            "notes": [] if rejected else written.get("notes", []),  # as the first answer's
+            "notes": [] if rejected else written.get("notes", []),  # noted already
             "drafts": [*state["drafts"], draft],
             "trace": trace,
             "choices": {"generate": follows},

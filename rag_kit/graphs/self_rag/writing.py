@@ -166,7 +166,7 @@ class SegmentWriter(SelfRagNodes):
 async def _for_each_group(
     work: Callable[[Group], Logic[None]], groups: Sequence[Group]
 ) -> list[BaseException]:
-    """Do the work for all groups side by side; where it fails, the candidates say so. Return an error for each."""
+    """Do the work for all groups side by side; return an error for each candidate of the groups that failed."""
     steps = [branch(f"candidates of beam {group[0]['beam']}", partial(work, group)) for group in groups]
     fan = await run_side_by_side(steps)
     errors: list[BaseException] = []
