@@ -75,25 +75,26 @@ def same_value(stated: Value, said: Value) -> bool:
         (True, True, False)
     """
     dimensions = {stated.dimension, said.dimension}
-    if {stated.bound, said.bound} == {"min", "max"}:
+    if {stated.bound, said.bound} == {"min", "max"}:  # at least 5, at most 5
         return False
     if "date" in dimensions:
         return _same_date(stated, said)
     if stated.key or said.key:
         return stated.key == said.key
     if dimensions == {"clock"}:
-        minutes = abs(stated.amount - said.amount)
-        return minutes in (0, 24 * 60) or (minutes == 12 * 60 and (stated.open or said.open))
+        minutes_apart = abs(stated.amount - said.amount)  # 24:00 is 0:00, and "half past two" may be 14:30
+        return minutes_apart in (0, 24 * 60) or (minutes_apart == 12 * 60 and (stated.open or said.open))
     if dimensions == {"clock", ""}:  # 0540 may be no time
-        hours, minutes = divmod(max(stated, said, key=lambda value: value.dimension).amount, 60)
-        return 100 * hours + minutes == min(stated, said, key=lambda value: value.dimension).amount
-    if dimensions in ({"ordinal", "calendar days"}, {"ordinal", ""}):
+        clock, number = (stated, said) if stated.dimension else (said, stated)
+        hours, minutes = divmod(clock.amount, 60)
+        return 100 * hours + minutes == number.amount
+    if dimensions in ({"ordinal", "calendar days"}, {"ordinal", ""}):  # the 5th, 5日, No. 5
         return stated.amount == said.amount
     if not dimensions_agree(stated.dimension, said.dimension):
         return False
     if "pounds" in dimensions and len(dimensions) > 1:  # money or mass: the other one tells which
         return stated.amount == said.amount
-    if stated.about and _is_rounded(stated.amount, said.base / stated.factor):
+    if stated.about and _is_rounded(stated.amount, said.base / stated.factor):  # about 2 km, 1,980 m
         return True
     if not stated.dimension and stated.base.is_integer() and said.base.is_integer():
         return stated.base == said.base  # 202503180017 is not 202503180018
@@ -113,51 +114,50 @@ def _close(one: float, other: float) -> bool:
 def _same_date(stated: Value, said: Value) -> bool:
     """Tell whether a date has all parts of a stated one; a plain number may be a year."""
     if stated.dimension != said.dimension:
-        date, other = (stated, said) if stated.dimension == "date" else (said, stated)
-        return not other.dimension and date.key == f"{other.amount:.0f}"
-    parts, said_parts = ((*value.key.split("-"), "", "")[:3] for value in (stated, said))
-    if stated.dated and not said_parts[0]:
+        date, number = (stated, said) if stated.dimension == "date" else (said, stated)
+        return not number.dimension and date.key == f"{number.amount:.0f}"
+    parts, (year, month, day) = ((*value.key.split("-"), "", "")[:3] for value in (stated, said))
+    if stated.dated and not year:
         parts = ("", *parts[1:])
-    year, month, day = said_parts
-    readings = [said_parts, (year, day, month)] if stated.open != said.open else [said_parts]
+    # 03/04/2025 may be in March or April
+    readings = [(year, month, day), (year, day, month)] if stated.open != said.open else [(year, month, day)]
     return any(
-        all(not part or part == other for part, other in zip(parts, reading, strict=True))
-        for reading in readings
+        all(part in ("", other) for part, other in zip(parts, reading, strict=True)) for reading in readings
     )
 
 
 _MAX_BETWEEN = 7  # characters between two values that make one, or a range
-_RANGE = re.compile(r"\s?(?:-|~|to|until|and|bis|und|至|到|和)\s?")
+_RANGE = re.compile(r"\s?(?:-|~|to|until|and|bis|und|至|到|和)\s?")  # between its ends
 _AND = re.compile(r"\s?(?:and|und|和)\s?")
 # what follows a day of a range, as in "July 13 to 31, 2026"; "5 May to 20 people" is none
 _AFTER_DAY = re.compile(
     r"\s*(?:$|[,.;:)，。；）])|\s(?:the|and|or|in|at|on|for|of|is|are|was|were|will|inclusive|each|every)\b"
 )
-_JOINED = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")
+_BETWEEN_UNITS = re.compile(r"\s?(?:,?\s?and\s|零|又|und\s)?\s?")  # 1 h 30 min, 1 h and 30 min, 1小时零5分
 
 
 def join(text: str, first: Value, second: Value) -> list[Value]:
-    """Join two neighbours to one value ("1 h 30 min"), or give the first the unit of the second ("5 to 10 days")."""
+    """Join two neighbours to one value ("1 h 30 min"), or complete one by the other ("5 to 10 days", "5 to 7 May")."""
     between = text[first.end : second.start]
     if len(between) > _MAX_BETWEEN:
         return [first, second]
-    is_joined = not between or between.isalpha()
-    if is_joined and first.amount == 1 and second.per and first.unit == second.per:  # 一日3次, 一日服用三次
+    is_verb_or_nothing = not between or between.isalpha()  # 一日3次, 一日服用三次: both are 3次 a day
+    if is_verb_or_nothing and first.amount == 1 and second.per and first.unit == second.per:
         return [second]
-    if _RANGE.fullmatch(between) and (second.key or second.dimension or not _AND.fullmatch(between)):
-        first, second = _whole_dates(text, first, second)
-    lacks_unit = not first.dimension and second.dimension and second.unit and not first.key
-    if lacks_unit and _RANGE.fullmatch(between):
-        unit = {name: getattr(second, name) for name in ("dimension", "unit", "per", "factor")}
-        return [first._replace(**unit), second]
-    may_add_up = first.dimension == second.dimension and first.unit and not first.per
-    if may_add_up and 0 < second.base < first.factor and _JOINED.fullmatch(between):
+    if _RANGE.fullmatch(between):
+        if second.dimension or not _AND.fullmatch(between):  # after "and" a bare number is no day
+            first, second = _complete_dates(text, first, second)
+        if second.unit and not first.dimension:  # 5 to 10 days
+            unit = {name: getattr(second, name) for name in ("dimension", "unit", "per", "factor")}
+            return [first._replace(**unit), second]
+    is_part_of_unit = first.dimension == second.dimension and 0 < second.base < first.factor  # 30 min < 1 h
+    if is_part_of_unit and first.unit and not first.per and _BETWEEN_UNITS.fullmatch(between):
         amount = first.amount + second.amount * second.factor / first.factor
         return [first._replace(end=second.end, amount=amount, per=second.per)]
     return [first, second]
 
 
-def _whole_dates(text: str, first: Value, second: Value) -> tuple[Value, Value]:
+def _complete_dates(text: str, first: Value, second: Value) -> tuple[Value, Value]:
     """Give a day at one end of a range the month of the other, and a date the year: 13 to 31 July, 2月10日至12日.
 
     Example:
@@ -167,25 +167,26 @@ def _whole_dates(text: str, first: Value, second: Value) -> tuple[Value, Value]:
         >>> [value.normal for value in find_values("12 June to 4 September 2022")]
         ['date 2022-06-12', 'date 2022-09-04']
     """
-    if first.dimension == "date" and (second.unit or second.key or _AFTER_DAY.match(text, second.end)):
-        last = _other_end(first, second, is_last=True)
+    # 12日, a date, or a bare number behind which nothing is counted
+    may_be_date = second.unit or second.key or _AFTER_DAY.match(text, second.end)
+    if first.dimension == "date" and may_be_date:
+        last = _complete_end(second, first, is_last=True)
         if last is not second:
             return first, last
-    return (_other_end(second, first, is_last=False) if second.dimension == "date" else first), second
+    return (_complete_end(first, second, is_last=False) if second.dimension == "date" else first), second
 
 
-def _other_end(date: Value, end: Value, *, is_last: bool) -> Value:
-    """Return an end of a range with the year or month of the date at the other; as it is if it is not of the same."""
-    year, _, month_and_day = date.key.partition("-")
-    month, _, day = date.key.rpartition("-")
-    if end.dimension == "date" and year and month_and_day and end.key[:1] == "-":
-        is_later, dated = end.key[1:] > month_and_day, end._replace(key=year + end.key, dated=True)
-    elif (
-        "-" in month and end.dimension in ("", "ordinal", "calendar days") and end.amount < 32 and not end.per
-    ):
-        key = f"{month}-{end.amount:02.0f}"
-        dated = end._replace(dimension="date", key=key, amount=date.amount, unit="", factor=1.0)
+def _complete_end(end: Value, date: Value, *, is_last: bool) -> Value:
+    """Return an end of a range with the month or year of the date at the other end; else as it is."""
+    year, _, month_and_day = date.key.partition("-")  # "2022" and "09-04" of 2022-09-04
+    year_and_month, _, day = date.key.rpartition("-")  # "2022-09" and "04"; "-09" and "04" of no year
+    is_number = end.dimension in ("", "ordinal", "calendar days") and not end.per
+    if end.key[:1] == "-" and year and month_and_day:  # 12 June to 4 September 2022
+        is_later, completed = end.key[1:] > month_and_day, end._replace(key=year + end.key, dated=True)
+    elif is_number and end.amount < 32 and "-" in year_and_month:  # 13 to 31 July
+        key = f"{year_and_month}-{end.amount:02.0f}"
+        completed = end._replace(dimension="date", key=key, amount=date.amount, unit="", factor=1.0)
         is_later = end.amount > float(day)
     else:
         return end
-    return dated if is_later == is_last else end  # July 13 to 31, and not July 13 to 5
+    return completed if is_later == is_last else end  # July 13 to 31, and not July 13 to 5
