@@ -155,7 +155,7 @@ _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
 _INTEGER = re.compile(rf"\d+|[{_H}]+")
 
 
-def _date(text: str) -> Reading | None:
+def _read_date(text: str) -> Reading | None:
     """Read a date; its key is as 2025-02-26, 2025-02, 2025, -02-26 or -02.
 
     A date such as 03/04/2025 is open: its key has 3 for the day, and it may be the month.
@@ -165,9 +165,9 @@ def _date(text: str) -> Reading | None:
     numbers = [int(read_any(numeral)) for numeral in _INTEGER.findall(text)]
     year = month = day = 0
     is_open = False
-    if "y" in lowered[:2] or lowered.startswith("fis"):  # FY25, fiscal 2025
+    if lowered.startswith(("fy", "fis")):  # FY25, fiscal 2025
         year = numbers[0] if numbers[0] > 99 else 2000 + numbers[0]
-    elif named:
+    elif named:  # 3 March 2025
         month = named[0]
         year = next((number for number in numbers if number > 31), 0)
         day = next((number for number in numbers if number <= 31), 0)
@@ -178,7 +178,7 @@ def _date(text: str) -> Reading | None:
         is_open = day <= 12 and day != month and "." not in text
         if month > 12:
             day, month = month, day
-    else:
+    else:  # 2025-02-26, 2025年2月
         year, month, day = (*numbers, 0, 0)[:3]
     if month > 12 or day > 31 or 0 < year < 1000:
         return None
@@ -186,18 +186,18 @@ def _date(text: str) -> Reading | None:
     return Reading(float(year or month), key, is_open and month <= 12 and day <= 12)
 
 
-def _decade(text: str) -> Reading:
-    """Read a decade as its first year: 1980 for "1980s" and for 80年代."""
+def _read_decade(text: str) -> Reading:
+    """Read a decade as its first year: 1980 for "1980s", 80年代 and 二十世纪80年代."""
     century, _, decade = text.rpartition("世纪")
-    number = read_any(_INTEGER.findall(decade)[0])
+    year = read_any(_INTEGER.findall(decade)[0])
     if century and century != "上":
-        number += (read_any(century.strip()) - 1) * 100
-    if number <= 99:
-        number += 1900 if number > 20 or century else 2000
-    return Reading(number)
+        year += (read_any(century.strip()) - 1) * 100
+    if year <= 99:  # 80年代, 20年代, 上世纪20年代
+        year += 1900 if year > 20 or century else 2000
+    return Reading(year)
 
 
-def _rank(text: str) -> Reading:
+def _read_ordinal(text: str) -> Reading:
     """Read the number of an ordinal in figures or words."""
     for word in re.findall(r"[a-z]+", text.lower()):
         if word in _ORDINALS:
@@ -206,44 +206,43 @@ def _rank(text: str) -> Reading:
     return Reading(read_any(numeral[0]) if numeral else 0.0)
 
 
-def _clock(text: str) -> Reading:
+def _read_clock(text: str) -> Reading:
     """Read a time as minutes after midnight; it is open if it may be before or after noon, as "half past two"."""
     lowered = text.lower()
     if noon := _NOON.fullmatch(text):
         return Reading(0.0 if noon["midnight"] else 12 * 60.0)
-    if spoken := re.match(_SPOKEN, text):  # "quarter to nine": 45 minutes past eight
+    if len(text) == len("0540") and text.isdecimal():  # as on the railway, of 24 hours
+        return Reading(int(text[:2]) * 60.0 + int(text[2:]))
+    hour, minute = _hour_and_minute(text)
+    is_late = re.search(r"p\.?m|afternoon|evening|night|下午|傍晚|晚", lowered) is not None
+    is_early = re.search(r"a\.?m|morning|凌晨|早|上午", lowered) is not None
+    if is_late and hour < 12:
+        hour += 12
+    if is_early and hour == 12:
+        hour = 0
+    is_definite = is_late or is_early or "uhr" in lowered or "午" in text
+    return Reading(hour * 60 + minute, is_open=not is_definite and 1 <= hour <= 12)
+
+
+def _hour_and_minute(text: str) -> tuple[float, float]:
+    """Read the figures of a time: 8 and 45 for "quarter to nine", 8 and 15 for 8点一刻, 9 and 0 for "9 Uhr"."""
+    if spoken := re.match(_SPOKEN, text):
         minutes, side, word = re.split(r" (past|to) ", spoken[0].lower())
         hour, minute = read_any(word), float(_MINUTES[minutes])
-        if side == "to":
-            hour, minute = hour - 1 or 12, 60 - minute
-    elif len(text) == len("0540") and text.isdecimal():  # as on the railway, of 24 hours
-        return Reading(int(text[:2]) * 60.0 + int(text[2:]))
-    else:
-        # "9 Uhr" gives 9 and 0.0
-        hour, minute = (*(read_any(numeral) for numeral in _INTEGER.findall(text)), 0.0)[:2]
-        if "半" in text:
-            minute = 30
-        elif "刻" in text:
-            minute = 15
-    late = re.search(r"p\.?m|afternoon|evening|night|下午|傍晚|晚", lowered)
-    if late and hour < 12:
-        hour += 12
-    early = re.search(r"a\.?m|morning|凌晨|早|上午|uhr", lowered)
-    if early and hour == 12 and "uhr" not in lowered:
-        hour = 0
-    is_open = not late and not early and "午" not in text and 1 <= hour <= 12
-    return Reading(hour * 60 + minute, is_open=is_open)
+        return (hour - 1 or 12, 60 - minute) if side == "to" else (hour, minute)
+    hour, minute = (*(read_any(numeral) for numeral in _INTEGER.findall(text)), 0.0)[:2]
+    return hour, 30.0 if "半" in text else 15.0 if "刻" in text else minute
 
 
-def _share(text: str) -> Reading | None:
-    """Read a share such as 三分之二, 三成五, two thirds, half or 2/3."""
+def _read_share(text: str) -> Reading | None:
+    """Read a share such as 三分之二, 三成五, two thirds, half or 2/3; None for a share of nothing (零分之二)."""
     if "分之" in text:
         whole, part = (read_any(piece.strip()) for piece in text.split("分之"))  # 三分之二: 3 and 2
         return Reading(part / whole) if whole else None
-    if "成" in text:
-        tenths, _, hundredths = text.partition("成")
-        more = 5.0 if hundredths == "半" else read_any(hundredths) if hundredths else 0.0
-        return Reading(read_any(tenths) / 10 + more / 100)
+    if "成" in text:  # 三成, 三成半, 三成五
+        tenths, _, rest = text.partition("成")
+        hundredths = 5.0 if rest == "半" else read_any(rest) if rest else 0.0
+        return Reading(read_any(tenths) / 10 + hundredths / 100)
     if text.endswith("折"):  # 八五折 and 8.5折 are 85 %
         digits = "".join(str(int(read_any(digit))) for digit in text if digit.isdigit() or digit in _H)
         return Reading(float(f"0.{digits}"))
@@ -254,18 +253,18 @@ def _share(text: str) -> Reading | None:
     return Reading(read_fraction(words[0], words[1]) if len(words) > 1 else 0.5)
 
 
-def _id(text: str) -> Reading:
+def _read_id(text: str) -> Reading:
     """Read an identifier; its key lacks the joints, so that XR-20 is XR20."""
     return Reading(0.0, re.sub(r"[\W_]", "", text).upper())
 
 
-def _weekday(text: str) -> Reading:
+def _read_weekday(text: str) -> Reading:
     name = text[-1] if text[-1] in _DAYS else re.sub(r"(?:day|tag|woch)s?$", "", text.lower())
     return Reading(float(_DAYS[name]))
 
 
 #: Read a value of a form; None if it is none.
 READERS: dict[str, Callable[[str], Reading | None]] = {
-    "date": _date, "decade": _decade, "century": _rank, "quarter": _rank, "clock": _clock,
-    "weekday": _weekday, "id": _id, "share": _share, "ordinal": _rank,
+    "date": _read_date, "decade": _read_decade, "century": _read_ordinal, "quarter": _read_ordinal,
+    "clock": _read_clock, "weekday": _read_weekday, "id": _read_id, "share": _read_share, "ordinal": _read_ordinal,
 }  # fmt: skip

@@ -35,7 +35,7 @@ _COIN = re.compile(
     rf"(?P<coin>[A-Z]{{0,2}}[$€£¥]|[A-Z]{{3}}|{COINS_ZH})? ?(?P<sign>[-+负]|零下)?(?P<number>.+)", re.DOTALL
 )
 _SCALES = sorted(SCALES, key=len, reverse=True)
-_COUNTED = (
+_COUNTED = frozenset(
     "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州"
     "楼场集头匹艘架棵门道步句篇轮批组对双册瓶箱袋包盒张片粒盘卷株枚杯碗桶罐幅笔票项趟遍顿幢栋扇辈"
 )
@@ -70,16 +70,18 @@ _EACH_WITHIN, _BOUND_WITHIN, _ABOUT_WITHIN = 22, 24, 16
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
 _SIGNED = re.compile(r"(?<=[\u4e00-\u9fff])[-+]\d[\d,.]*\s?(?:[%‰℃°度元万亿]|[A-Za-z]{1,3}\b)")  # 增长率-3.5%
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
+# between the word of a bound and its value, as in 最高可申请5万元
+_TO_VALUE = r"(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$"
 _LOWER = re.compile(
     r"(?:\b(?:at least|(?:a )?minimum(?: of)?|over|above"
     r"|(?:more|greater|older|higher|larger|longer|later|taller|heavier|wider|deeper|thicker|faster) than"
-    r"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|(?<!期)(?<!圆)年?满|≥|>)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
+    rf"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|(?<!期)(?<!圆)年?满|≥|>){_TO_VALUE}",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
     r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|under"
     r"|(?:less|fewer|smaller|lower|younger|shorter|earlier|lighter|narrower|thinner|slower|cheaper) than"
-    r"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<)(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$",
+    rf"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<){_TO_VALUE}",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
@@ -130,23 +132,10 @@ def _single_values(text: str) -> Iterator[Value]:
         follows_word = text[start - 1 : start].strip("( ,:，：（~")
         if word[0] in "+-" and follows_word and (start == end or not _SIGNED.match(text, start)):
             start += 1
-        if start < end:
+        is_other_word = word[0].isalpha() and word.isascii() and not _may_begin(text, word, beginning.end())
+        if start < end or is_other_word:
             continue
-        if word[0].isalpha() and word.isascii() and not _may_begin(text, word, beginning.end()):
-            continue
-        if proportion := _read_proportion(text, start):
-            end = proportion.end
-            yield proportion
-            continue
-        match = FORMS.match(text, start)
-        if match and match.lastgroup == "date" and match[0].isdecimal():  # a year, but not in 2000 kg
-            end_of_figures = match.end()
-            following = text[end_of_figures : end_of_figures + 1]
-            if following in (*_COUNTED, *"千万亿") or unit_at(text, end_of_figures):
-                match = NUMBER.match(text, start)
-        if match is None:
-            continue
-        value = _read_number(text, match) if match.lastgroup == "number" else _read_unitless(text, match)
+        value = _read_proportion(text, start) or _read_form(text, start)
         if value is not None:
             end = value.end
             yield value
@@ -155,18 +144,19 @@ def _single_values(text: str) -> Iterator[Value]:
 def _read_proportion(text: str, start: int) -> Value | None:
     """Read a proportion or score such as 1:50; "1 to 50" and what may be a time of day are one only behind a word."""
     match = _PROPORTION.match(text, start)
-    # what has a unit is no proportion: 附件1：3份
-    if (
-        match is None
-        or unit_at(text, match.end())
-        or text[match.end() : match.end() + 1] in (*_COUNTED, *"千万亿")
-    ):
+    if match is None or _has_unit_behind(text, match.end()):  # 附件1：3份 is none
         return None
-    is_time = _TIME.fullmatch(match[0]) or match[2] == " to "
-    if is_time and not _BEFORE_PROPORTION.search(text, max(0, start - _PROPORTION_WITHIN), start):
+    may_be_other = _TIME.fullmatch(match[0]) or match[2] == " to "
+    if may_be_other and not _BEFORE_PROPORTION.search(text, max(0, start - _PROPORTION_WITHIN), start):
         return None
     first, last = read_any(match[1]), read_any(match[3])
     return Value(start, match.end(), first, "proportion", key=f"{first:g}:{last:g}", begin=start)
+
+
+def _has_unit_behind(text: str, end: int) -> bool:
+    """Tell whether a numeral that ends at a position has a unit, a scale or a word for what is counted behind it."""
+    following = text[end : end + 1]
+    return following in (*"千万亿", *_COUNTED) or unit_at(text, end) is not None
 
 
 def _may_begin(text: str, word: str, end: int) -> bool:
@@ -178,27 +168,39 @@ def _may_begin(text: str, word: str, end: int) -> bool:
         return word.isupper()
     if word in ("a", "A", "an", "An"):
         return AFTER_A.match(text, end) is not None
-    return word[0].isupper() and following.removeprefix("-").removeprefix("/")[:1].isdigit()
+    return word[0].isupper() and following.removeprefix("-").removeprefix("/")[:1].isdigit()  # XR-20
 
 
-def _read_unitless(text: str, match: re.Match[str]) -> Value | None:
-    """Read a date, time, ordinal, share or identifier; None if the match is none, as the date 2025-13."""
-    form, start, end = match.lastgroup or "", match.start(), match.end()
+def _read_form(text: str, start: int) -> Value | None:
+    """Read a number, date, time, ordinal, share or identifier; None if there is none, as in 2025-13."""
+    match = FORMS.match(text, start)
+    is_year = match is not None and match.lastgroup == "date" and match[0].isdecimal()
+    if match and is_year and _has_unit_behind(text, match.end()):  # 2000 kg
+        match = NUMBER.match(text, start)
+    if match is None:
+        return None
+    form, end = match.lastgroup or "", match.end()
+    if form == "number":
+        return _read_number(text, match)
     reading = READERS[form](match[0])
     if reading is None:
         return None
-    if form == "share":
-        if (of := _OF_A.match(text, end)) and (part := unit_at(text, of.end())):  # a quarter of a litre
-            symbol, dimension, factor = part.unit
-            return Value(start, part.end, reading.amount, dimension, symbol, factor=factor, begin=start)
-        units, end = _counting_units(text, start, end)
-        bound, begin = _bound(text, start, end)
-        about, begin = _about(text, begin, end)
-        share = Value(start, end, reading.amount, "ratio", bound=bound, begin=begin, about=about)
-        return counted_by(share, *units)
-    bound, begin = _bound(text, start, end) if form in ("date", "clock") else ("", start)
     amount, key, is_open = reading
+    if form == "share":
+        return _complete_share(text, start, end, amount)
+    bound, begin = _bound(text, start, end) if form in ("date", "clock") else ("", start)
     return Value(start, end, amount, form, bound=bound, key=key, open=is_open, begin=begin)
+
+
+def _complete_share(text: str, start: int, end: int, amount: float) -> Value:
+    """Return a share with what belongs to it: the unit of "a quarter of a litre", else its bound and "per" units."""
+    if (of := _OF_A.match(text, end)) and (part := unit_at(text, of.end())):
+        symbol, dimension, factor = part.unit
+        return Value(start, part.end, amount, dimension, symbol, factor=factor, begin=start)
+    units, end = _counting_units(text, start, end)
+    bound, begin = _bound(text, start, end)
+    about, begin = _about(text, begin, end)
+    return counted_by(Value(start, end, amount, "ratio", bound=bound, begin=begin, about=about), *units)
 
 
 def _read_number(text: str, match: re.Match[str]) -> Value | None:
@@ -213,44 +215,51 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
     if again and read_figures(again[1]) == amount:
         end = again.end()
     coin = unit_at(coin_name, 0) if coin_name else None
-    unit = unit_at(text, end)
-    if coin and unit and text.startswith("元", unit.end - 1):
-        unit = unit._replace(unit=coin.unit)  # 港币60元 are no yuan
-    elif coin and not (unit and dimensions_agree(coin.unit.dimension, unit.unit.dimension)):
-        unit = None
+    unit = _unit_behind(text, end, coin)
     if text.startswith("个半", end):  # 两个半小时, 三个半月
-        after = end + len("个半")
-        unit = unit_at(text, after) or unit_at(f"个{text[after : after + 4]}", 0)
-        unit = unit._replace(end=after + 1) if unit and text.startswith("月", after) else unit
+        unit = unit_at(text, end + len("个半"))
         amount += 0.5 if unit else 0.0
-    in_caption = _BEFORE_SCALE.search(text, max(0, start - 4), start) is not None
-    is_unit = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 is no number of 瓦时
-    is_scale = numeral in _ONLY_SCALES or (in_caption and numeral.lower() in _SCALES_OF_CAPTIONS)
-    if is_unit or is_scale or (not coin and unit is None and _counts_nothing(text, numeral, end)):
+    is_in_unit = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 is no number of 瓦时
+    counts_nothing = not coin and unit is None and _counts_nothing(text, numeral, end)
+    if is_in_unit or counts_nothing or _is_bare_scale(text, start, numeral):
         return None
-    measured = Unit("", "", 1.0)
+    measured = coin.unit if coin else Unit("", "", 1.0)
     if unit:
         measured, end = unit
-        part = _PART_AFTER.match(text, end) if measured.dimension in ("time", "months") else None
-        if part:  # "a year and a half", 一年半
-            amount, end = amount + _PARTS.get(part["part"] or "", 0.5), part.end()
-    elif coin:
-        measured = coin.unit
-    if sign and sign != "+":
-        amount = -amount
-    if unit and (rate := rate_of(measured)):
+    half = _PART_AFTER.match(text, end) if measured.dimension in ("time", "months") else None
+    if half:  # "a year and a half", "a year and a quarter", 一年半
+        amount, end = amount + _PARTS.get(half["part"] or "", 0.5), half.end()
+    if numeral != "两" and not measured.dimension and text[end : end + 1] in (*"期届号级",):  # 一期, 三号
+        measured = Unit("", "ordinal", 1.0)
+    return _complete_number(text, start, end, -amount if sign and sign != "+" else amount, measured)
+
+
+def _complete_number(text: str, start: int, end: int, amount: float, measured: Unit) -> Value:
+    """Return a number of a unit with its bound, "about" and the units that it is counted by: 5 EUR a month."""
+    if rate := rate_of(measured):
         measured, *units = rate  # mph: miles, by the hour
     else:
         units, end = _counting_units(text, start, end)
-    if not measured.dimension and numeral != "两" and text[end : end + 1] in (*"期届号级",):  # 一期, 三号
-        measured = Unit("", "ordinal", 1.0)
     bound, begin = _bound(text, start, end)
     about, _ = _about(text, begin, end)
-    value = Value(
-        start, end, amount, measured.dimension, measured.symbol, bound=bound, factor=measured.factor,
-        begin=begin, about=about,
-    )  # fmt: skip
+    symbol, dimension, factor = measured
+    value = Value(start, end, amount, dimension, symbol, bound=bound, factor=factor, begin=begin, about=about)
     return counted_by(value, *units)
+
+
+def _unit_behind(text: str, end: int, coin: FoundUnit | None) -> FoundUnit | None:
+    """Find the unit behind a number; behind one with a sign of money, as $5, only a unit of that money counts."""
+    unit = unit_at(text, end)
+    if coin and unit and text.startswith("元", unit.end - 1):
+        return unit._replace(unit=coin.unit)  # 港币60元 are no yuan
+    is_other = coin and unit and not dimensions_agree(coin.unit.dimension, unit.unit.dimension)
+    return None if is_other else unit
+
+
+def _is_bare_scale(text: str, start: int, numeral: str) -> bool:
+    """Tell whether a numeral is a scale without a number: 万, or "million" in a caption such as "in million EUR"."""
+    in_caption = _BEFORE_SCALE.search(text, max(0, start - 4), start) is not None
+    return numeral in _ONLY_SCALES or (in_caption and numeral.lower() in _SCALES_OF_CAPTIONS)
 
 
 def _read_amount(text: str) -> tuple[float, str]:
@@ -259,7 +268,7 @@ def _read_amount(text: str) -> tuple[float, str]:
     if lowered.startswith("half a") or text == "半":
         return 0.5, text
     if lowered.endswith(" and a half"):
-        return read_any(text[: -len(" and a half")]) + 0.5, "1.5"
+        return read_any(text[: -len(" and a half")]) + 0.5, "1.5"  # any numeral that is not as empty as "one"
     for scale in _SCALES:
         if lowered.rstrip(".").endswith(scale) and text[0].isdigit() and text[0].isascii():
             return read_any(text[: -len(scale)].strip()) * SCALES[scale], text
@@ -269,12 +278,12 @@ def _read_amount(text: str) -> tuple[float, str]:
 def _counts_nothing(text: str, numeral: str, end: int) -> bool:
     """Tell whether a numeral without a unit is a part of a word, or as empty as "one" and 一."""
     following = text[end : end + 1]
-    if numeral == "一" and following in (*"级期号层等类组",):
+    if numeral == "一" and following in (*"级期号层等类组",):  # 一期 is the first
         return False
     if numeral.lower() in ("one", "a", "an", "一", "半") or numeral in _NO_NUMBER:
         return True
     is_single_han = len(numeral) == 1 and not numeral.isascii()
-    return is_single_han and following not in (*_COUNTED,) and not _RANGE_ON.match(text, end)
+    return is_single_han and following not in _COUNTED and not _RANGE_ON.match(text, end)  # 三至五天
 
 
 def _counting_units(text: str, start: int, end: int) -> tuple[list[Unit], int]:
@@ -294,7 +303,7 @@ def _counting_units(text: str, start: int, end: int) -> tuple[list[Unit], int]:
     before: list[Unit] = []
     for each in _EACH.finditer(text, max(0, start - _EACH_WITHIN), start):
         unit = _counting_unit(text, each.end())
-        between = _AFTER_LATE if each["late"] else _AFTER_EACH
+        between = _AFTER_LATE if each["late"] else _AFTER_EACH  # between the unit and the value
         if unit and between.fullmatch(text, unit.end, start):
             before.append(unit.unit)
     return before[-_MAX_COUNTING:], end
@@ -310,13 +319,13 @@ def _bound(text: str, start: int, end: int) -> tuple[str, int]:
     """Return the bound of a value, "min" for "at least 5", "max" or "", and where its words begin, else `start`."""
     if (after := _AFTER.match(text, end)) and after.lastgroup:
         return after.lastgroup, start
-    first = max(0, start - _BOUND_WITHIN)
-    before = text[first:start]
+    offset = max(0, start - _BOUND_WITHIN)
+    before = text[offset:start]
     for bound, pattern, opposite in (("min", _LOWER, "max"), ("max", _UPPER, "min")):
         if match := pattern.search(before):
             if denied := _DENIED.search(before[: match.start()]):  # "not more than 5" is at most 5
-                return opposite, first + denied.start()
-            return bound, start if match["verb"] else first + match.start()  # the verb is a word of its own
+                return opposite, offset + denied.start()
+            return bound, start if match["verb"] else offset + match.start()  # the verb is a word of its own
     return "", start
 
 
