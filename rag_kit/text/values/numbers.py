@@ -47,7 +47,7 @@ def read_figures(text: str) -> float:
         >>> read_figures("1,286,000"), read_figures("1.250,50"), read_figures("12,5")
         (1286000.0, 1250.5, 12.5)
     """
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+|\d+,\d{1,2}", text):
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+|\d+,\d{1,2}", text):  # 1.250,50 or 12,5
         text = text.replace(".", "").replace(",", ".")
     return float(re.sub(r"[^\d.]", "", text))
 
@@ -73,7 +73,7 @@ def _numeral_value(numeral: str) -> int:
 def _add_up(values: list[int]) -> int:
     """Add up the values of numerals: those before the highest multiply it, those after it are added.
 
-    ``[2, 10, 3]`` (二十三) is 23.
+    二十三 is ``[2, 10, 3]``: 2 * 10 + 3.
     """
     highest = max(values, default=0)
     if highest < 10:

@@ -75,15 +75,21 @@ def read_measure(text: str) -> Measure | None:
                 return Measure(1.0, found.unit, by.unit if by else None)
         if is_money(found.unit.dimension) and (scale := _SCALE.fullmatch(behind)):  # EUR thousand
             return Measure(_scale_of(scale[1]), found.unit)
-    if scale := _SCALE.match(text):
-        unit = unit_at(text, scale.end())
-        # a single letter scales money alone: "m EUR", and no "m t"
-        may_scale = unit and (is_money(unit.unit.dimension) or not scale[1].isascii() or len(scale[1]) > 1)
-        if unit and may_scale and not text[unit.end :].strip("/ 件人月年"):
-            return Measure(_scale_of(scale[1]), unit.unit)
-        if not text[scale.end() :].strip(_COUNTED) and len(text) > 1:  # 万台
-            return Measure(_scale_of(scale[1]))
-    return None
+    return _read_scale(text)
+
+
+def _read_scale(text: str) -> Measure | None:
+    """Read a scale that may have a unit behind it: 万元, "m EUR", 万台; None if there is anything else."""
+    scale = _SCALE.match(text)
+    if scale is None:
+        return None
+    unit = unit_at(text, scale.end())
+    # a single letter scales money alone: "m EUR", and no "m t"
+    may_scale = unit and (is_money(unit.unit.dimension) or not scale[1].isascii() or len(scale[1]) > 1)
+    if unit and may_scale and not text[unit.end :].strip("/ 件人月年"):
+        return Measure(_scale_of(scale[1]), unit.unit)
+    counts_units = len(text) > 1 and not text[scale.end() :].strip(_COUNTED)  # 万台, but no single letter
+    return Measure(_scale_of(scale[1])) if counts_units else None
 
 
 def _scale_of(word: str) -> float:
@@ -125,20 +131,20 @@ def _rows_of_table(block: list[re.Match[str]], captions: Sequence[str]) -> Itera
     if _is_form(rows[0]):
         yield from _form_rows(lines, rows)
         return
-    rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
-    first = _first_data_row(rows, max(1, rule))
-    columns = _Columns(_headers(rows[:first], max(map(len, rows))), captions)
-    _fill_merged(rows[first:])
-    for line, row in zip(lines[first:], rows[first:], strict=True):
+    rows_above_rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
+    header_rows = _count_header_rows(rows, max(1, rows_above_rule))
+    columns = _Columns(_headers(rows[:header_rows], max(map(len, rows))), captions)
+    _fill_merged(rows[header_rows:])
+    for line, row in zip(lines[header_rows:], rows[header_rows:], strict=True):
         yield TableRow(line.start(), line.end(), columns.read_row(row))
 
 
-def _first_data_row(rows: list[list[str]], first: int) -> int:
-    """Return the number of the first row below the header, which may go on for a row or two below the rule."""
-    last = min(_MAX_HEADER_ROWS, len(rows) - 1)
-    while first < last and not _has_numbers(rows[first]) and _has_numbers(rows[first + 1]):
-        first += 1
-    return first
+def _count_header_rows(rows: list[list[str]], count: int) -> int:
+    """Count the rows of the header: `count` above the rule, and a row or two below it that names what has numbers."""
+    most = min(_MAX_HEADER_ROWS, len(rows) - 1)
+    while count < most and not _has_numbers(rows[count]) and _has_numbers(rows[count + 1]):
+        count += 1
+    return count
 
 
 def _fill_merged(rows: list[list[str]]) -> None:
@@ -156,9 +162,9 @@ class _Columns:
     def __init__(self, headers: list[str], captions: Sequence[str]) -> None:
         self._headers = headers
         self._measures = [_header_measure(header) for header in headers]
-        unit_columns = [column for column, header in enumerate(headers) if _UNIT_NAME.fullmatch(header)]
-        self._unit_column = unit_columns[0] if unit_columns else None
-        self._default = next(filter(None, map(_caption_measure, captions)), None)
+        unit_columns = (column for column, header in enumerate(headers) if _UNIT_NAME.fullmatch(header))
+        self._unit_column = next(unit_columns, None)  # the column headed "Unit", with a unit for each row
+        self._of_caption = next(filter(None, map(_caption_measure, captions)), None)
 
     def read_row(self, row: list[str]) -> tuple[TableCell, ...]:
         """Read the cells of a row; a number has the unit of its column, else of its row, else of the caption."""
@@ -170,14 +176,14 @@ class _Columns:
         for column, cell in enumerate(row):
             header, measure = self._headers[column], self._measures[column]
             if measure is None and column and not _IN_BRACKETS.search(header):
-                measure = row_measure or self._default
+                measure = row_measure or self._of_caption
             elif self._unit_column is not None and row_measure and _is_price(measure):
                 measure = measure._replace(per=measure.per or row_measure.unit)  # by the unit of the row
             values = tuple(_in_measure(value, measure) for value in find_values(cell))
             if len(values) == 1 and _is_price(measure) and _NEGATIVE.fullmatch(cell):
-                # a loss of 120 may be written so, and a balance of -120
+                # (120) may be a loss of 120 or a balance of -120: the cell says both
                 values = (values[0], values[0]._replace(amount=-values[0].amount))
-            if not column and cell.isdecimal() and _COUNTS_ROWS.fullmatch(header):
+            if column == 0 and cell.isdecimal() and _COUNTS_ROWS.fullmatch(header):
                 values = tuple(value._replace(dimension="ordinal") for value in values)
             cells.append(TableCell(cell, header, values))
         return tuple(cells)
@@ -230,20 +236,17 @@ def _headers(rows: list[list[str]], width: int) -> list[str]:
 
     Above the last row an empty cell has the text of the cell before it, which spans both.
     """
-    filled = []
-    for depth, row in enumerate(rows):
-        cells = row + [""] * (width - len(row))
-        if depth < len(rows) - 1:
-            for column in range(1, width):
-                cells[column] = cells[column] or cells[column - 1]
-        filled.append(cells)
-    return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*filled, strict=True)]
+    filled = [row + [""] * (width - len(row)) for row in rows]
+    for cells in filled[:-1]:
+        for column in range(1, width):
+            cells[column] = cells[column] or cells[column - 1]
+    return [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip(*filled, strict=True)]
 
 
 def _caption_measure(caption: str) -> Measure | None:
     """Return the scale and unit that a line above a table names, as in 单位：万元; None if there is none."""
-    named = (read_measure(match["unit"]) for match in _CAPTION.finditer(caption))
-    return next(filter(None, named), None) or _header_measure(caption)
+    measures = (read_measure(match["unit"]) for match in _CAPTION.finditer(caption))
+    return next(filter(None, measures), None) or _header_measure(caption)
 
 
 def _header_measure(header: str) -> Measure | None:
@@ -256,10 +259,10 @@ def _header_measure(header: str) -> Measure | None:
 
 def _in_measure(value: Value, measure: Measure | None) -> Value:
     """Return a plain number with the scale and unit of its column; other values as they are."""
-    is_plain = not value.dimension or (value.dimension == "date" and value.key.isdecimal())
+    has_no_unit = not value.dimension or (value.dimension == "date" and value.key.isdecimal())  # 2000
     if measure and measure.unit and is_money(value.dimension):  # ¥ beside JPY
-        is_plain = dimensions_agree(value.dimension, measure.unit.dimension)
-    if measure is None or not is_plain:
+        has_no_unit = dimensions_agree(value.dimension, measure.unit.dimension)
+    if measure is None or not has_no_unit:
         return value
     amount = value.amount * measure.scale
     if measure.unit is None:

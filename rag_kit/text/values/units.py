@@ -49,7 +49,9 @@ def _units() -> dict[str, Unit]:
             unit = Unit(names[0], dimension, float(factor))
             for name in names:
                 table[name] = unit
-                if name.isascii() and len(name) > 2 and name[-1] not in "s%$3":
+                if (
+                    name.isascii() and len(name) > 2 and name[-1] not in "s%$3"
+                ):  # hrs, US$, cm3 have no plural
                     table.setdefault(name.lower(), unit)
                     table.setdefault(name.lower() + "s", unit)
     return table
@@ -85,10 +87,11 @@ def unit_at(text: str, position: int) -> FoundUnit | None:
     name = match[0].replace("µ", "μ")
     for power, digit in _POWERS.items():
         name = name.replace(power, digit)
+    # a short name only as it is written: mW is not MW
     if unit := _units().get(name) or (_units().get(name.lower()) if len(name) > 2 else None):
         return FoundUnit(unit, match.end())
     first, blank, _ = match[0].partition(" ")
-    # "per cent" is one name, "metric t" is not
+    # "degrees celsius" is one name, of "degrees north" the first word is one
     unit = (_units().get(first) or _units().get(first.lower())) if blank else None
     return FoundUnit(unit, start + len(first)) if unit else None
 
@@ -101,8 +104,8 @@ def names_unit(word: str, dimension: str) -> bool:
         >>> names_unit("天数", days), names_unit("人数", days)
         (True, False)
     """
-    found = (unit_at(word, position) for position in range(len(word)))
-    return any(one is not None and one.unit.dimension == dimension for one in found)
+    units = (unit_at(word, position) for position in range(len(word)))
+    return any(found is not None and found.unit.dimension == dimension for found in units)
 
 
 def unit_named(name: str) -> Unit:
@@ -120,7 +123,7 @@ def dimensions_agree(one: str, other: str) -> bool:
     """Tell whether two dimensions are the same, or one may be the other, as "yen or yuan" may be "CNY"."""
     if one == other or other in _OPEN.get(one, ()) or one in _OPEN.get(other, ()):
         return True
-    parts, others = one.split("/"), other.split("/")
+    parts, others = one.split("/"), other.split("/")  # of "pounds/months" and "GBP/months"
     return len(parts) == len(others) > 1 and all(map(dimensions_agree, parts, others))
 
 
