@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from rag_kit.documents.identity import version_text
@@ -21,7 +22,7 @@ from rag_kit.text.evidence.questions import (
 )
 from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
-from rag_kit.text.sentences import sentences
+from rag_kit.text.sentences import Sentence, sentences
 
 MAX_SENTENCES = 400  # looked at together; what follows is left out, so that time is bounded
 _MAX_TITLE = 500
@@ -112,7 +113,7 @@ class SentenceCandidate:
     def worth(self, min_near: float = MIN_NEAR) -> float:
         """Return the score as a share of the highest possible one; 0 for a sentence with too little of the question."""
         features = self.features
-        on_topic = features.near >= max(min_near, 1e-9)
+        on_topic = features.near >= max(min_near, 1e-9)  # with a limit of 0, too, it must have some word
         signs = (features.cover, features.kind, features.edges, features.overlap)
         return max(0.0, self.score / _HIGHEST) if on_topic and any(signs) else 0.0
 
@@ -130,16 +131,16 @@ class _ReadSentence(NamedTuple):
 def collect(question: Question, passages: Sequence[PassageText]) -> list[SentenceCandidate]:
     """Score every sentence of the passages for the question, in reading order."""
     keys = question.keys
-    found = _read_sentences(question, passages)
-    weights = _rarity_weights(question, found)
+    read = _read_sentences(question, passages)
+    weights = _rarity_weights(question, read)
     marks = ["\n".join((passage.title, *passage.marks)) for passage in passages if question.spans]
     usual_times = [time_spans(text) for text in marks]
     last_times: dict[int, list[TimeSpan]] = {}
     candidates = []
-    for order, sentence in enumerate(found):
+    for order, sentence in enumerate(read):
         title = sentence.title
-        near = sentence.matched.union(title, _terms_beside(found, order), keys & set(terms(sentence.header)))
-        opens = order < _OPENING or found[order - _OPENING].passage_index != sentence.passage_index
+        near = sentence.matched.union(title, _terms_beside(read, order), keys & set(terms(sentence.header)))
+        opens = order < _OPENING or read[order - _OPENING].passage_index != sentence.passage_index
         time_fit = _fit_in_time(question, sentence, last_times, usual_times)
         features = Features(
             cover=_share(weights, sentence.matched),
@@ -170,19 +171,19 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
     return candidates
 
 
-def _rarity_weights(question: Question, found: Sequence[_ReadSentence]) -> dict[str, float]:
+def _rarity_weights(question: Question, read: Sequence[_ReadSentence]) -> dict[str, float]:
     """Weigh each term by its salience times its rarity among the sentences; the weights sum to 1."""
-    count = Counter(key for sentence in found for key in sentence.matched)
+    count = Counter(key for sentence in read for key in sentence.matched)
     # (N + 1) / (n + 0.5) as in BM25's idf; log1p leaves weight to a term that is in every sentence
-    rarity = {term.key: math.log1p((len(found) + 1) / (count[term.key] + 0.5)) for term in question.terms}
+    rarity = {term.key: math.log1p((len(read) + 1) / (count[term.key] + 0.5)) for term in question.terms}
     weights = {term.key: term.salience * rarity[term.key] for term in question.terms}
     total = sum(weights.values()) or 1.0
     return {key: weight / total for key, weight in weights.items()}
 
 
 def _share(weights: Mapping[str, float], keys: Iterable[str]) -> float:
-    """Add up the weights of some terms."""
-    return sum(weights[key] for key in keys)
+    """Add up the weights of some terms; their order, which sets do not keep, changes no bit of the sum."""
+    return math.fsum(weights[key] for key in keys)
 
 
 def choose(
@@ -214,17 +215,18 @@ def drop_distraction(picked: Sequence[SentenceCandidate]) -> list[SentenceCandid
     A score is a logarithm: with five less, a sentence holds the answer 150 times less often.
     """
 
-    def stays(candidate: SentenceCandidate) -> bool:
-        limit = _BEHIND if candidate.passage_index == picked[0].passage_index else _BEHIND_ELSEWHERE
-        is_near = picked[0].score - candidate.score < limit
-        same_language = detect_language(candidate.text) == detect_language(picked[0].text)
+    def may_add(candidate: SentenceCandidate) -> bool:
+        best = picked[0]
+        limit = _BEHIND if candidate.passage_index == best.passage_index else _BEHIND_ELSEWHERE
+        is_near = best.score - candidate.score < limit
+        same_language = detect_language(candidate.text) == detect_language(best.text)
         return is_near and same_language and bool(candidate.matched or candidate.features.kind)
 
-    kept = [*picked[:1], *filter(stays, picked[1:])]
-    return [one for one in kept if not any(_says_less(one, other) for other in kept)]
+    kept = [*picked[:1], *filter(may_add, picked[1:])]
+    return [one for one in kept if not any(_fits_worse(one, other) for other in kept)]
 
 
-def _says_less(row: SentenceCandidate, other: SentenceCandidate) -> bool:
+def _fits_worse(row: SentenceCandidate, other: SentenceCandidate) -> bool:
     """Tell whether another row of the same table fits the question better: it names more of it, or its time."""
     if not row.header or (row.passage_index, row.header) != (other.passage_index, other.header):
         return False
@@ -245,56 +247,76 @@ def is_question(text: str) -> bool:
 
 def _read_sentences(question: Question, passages: Sequence[PassageText]) -> list[_ReadSentence]:
     """Split passages into sentences; if the question names a clause, only the sentences of that clause are returned."""
-    found: list[_ReadSentence] = []
+    in_clause: list[_ReadSentence] = []
     stand_ins: list[_ReadSentence] = []  # the clause's heading, and sentences outside of clauses that name it
+    read = chain.from_iterable(_read_passage(question, n, passage) for n, passage in enumerate(passages))
+    for sentence, is_in_clause in islice(read, MAX_SENTENCES):
+        (in_clause if is_in_clause else stand_ins).append(sentence)
+    # a heading in the middle of a passage is an answer only where there is nothing else
+    return [one for one in in_clause if not _HEADING.match(one.text)] or in_clause or stand_ins
+
+
+def _read_passage(
+    question: Question, passage_index: int, passage: PassageText
+) -> Iterator[tuple[_ReadSentence, bool]]:
+    """Yield the sentences of a passage that are in a clause asked for (True), or may stand in for one (False).
+
+    If the question names no clause, all sentences but the headings are yielded with True.
+    """
     asked = question.clauses
     # the words for a clause that is asked for, as it may be written otherwise: 第9条, 第九条
     named = question.keys & set(terms(" ".join(match[0] for match in REFERENCE.finditer(question.text))))
-    for passage_index, passage in enumerate(passages):
-        headings = {0: passage.title}  # by level
-        clause = clause_begun(passage.heading)
-        for text, header, level in _lines(passage):
-            begun = clause_begun(text)
-            if begun and (not clause or begun.closes(clause) or begun.is_among(asked)):
-                clause = begun
-            if level:
-                headings = {one: line for one, line in headings.items() if one < level} | {level: text}
-                is_in_clause, stands_in = False, bool(begun and begun.is_among(asked))
-            else:
-                is_in_clause = not asked or bool(clause and clause.is_among(asked))
-                stands_in = not clause and not set(asked).isdisjoint(clauses_named(text))
-            if (is_in_clause or stands_in) and len(found) + len(stand_ins) < MAX_SENTENCES:
-                title = named | (question.keys & set(terms("\n".join(headings.values()))))
-                sentence = _ReadSentence(text, passage_index, question.keys & set(terms(text)), title, header)
-                (found if is_in_clause else stand_ins).append(sentence)
-    # a heading in the middle of a passage is an answer only where there is nothing else
-    return [sentence for sentence in found if not _HEADING.match(sentence.text)] or found or stand_ins
+    headings = {0: passage.title}  # by level
+    clause = clause_begun(passage.heading)  # the one that the next sentence is in
+    for text, table_header, level in _sentences_in_context(passage):
+        begun = clause_begun(text)
+        if begun and (not clause or begun.closes(clause) or begun.is_among(asked)):
+            clause = begun
+        if level:
+            headings = {upper: line for upper, line in headings.items() if upper < level} | {level: text}
+            is_in_clause, stands_in = False, bool(begun and begun.is_among(asked))
+        else:
+            is_in_clause = not asked or bool(clause and clause.is_among(asked))
+            stands_in = not clause and not set(asked).isdisjoint(clauses_named(text))
+        if is_in_clause or stands_in:
+            title = named | (question.keys & set(terms("\n".join(headings.values()))))
+            matched = question.keys & set(terms(text))
+            yield _ReadSentence(text, passage_index, matched, title, table_header), is_in_clause
 
 
-def _lines(passage: PassageText) -> Iterator[tuple[str, str, int]]:
+def _sentences_in_context(passage: PassageText) -> Iterator[tuple[str, str, int]]:
     """Yield each sentence of a passage outside of code, the header of its table, and its level as a heading, or 0."""
     titles = {line.strip() for line in passage.title.splitlines()}
     first_line, _, below = passage.text.partition("\n")
     body = _without_code(below if first_line.strip() in titles and below.strip() else passage.text)
-    spans = sentences(body)
-    texts = [span.text for span in spans if not _NO_SENTENCE.match(span.text)]
+    spans = [span for span in sentences(body) if not _NO_SENTENCE.match(span.text)]
+    for span, table_header in _with_table_headers(spans):
+        text = span.text
+        is_first_line = span is spans[0] and body[span.end :].lstrip(" ").startswith("\n")
+        if text in titles or (is_first_line and _FIRST_HEADING.fullmatch(text)):
+            level = 1
+        else:
+            level = _CLAUSE_LEVEL if HEADING.fullmatch(text) else len(text) - len(text.lstrip("#"))
+        # a single sentence is no heading, since there is nothing below it
+        yield text, table_header, level if len(spans) > 1 else 0
+
+
+def _with_table_headers(spans: Sequence[Sentence]) -> Iterator[tuple[Sentence, str]]:
+    """Yield sentences with the header of the table that each is a row of, or ""; headers and rules are left out."""
     header = ""
-    for index, text in enumerate(texts):
-        if _DELIMITER.fullmatch(text):
-            continue
-        if not text.startswith("|"):
+    texts = ["", *(span.text for span in spans), ""]
+    for before, span, after in zip(texts, spans, texts[2:], strict=False):
+        if not span.text.startswith("|"):
             header = ""
-        elif index + 1 < len(texts) and _DELIMITER.fullmatch(texts[index + 1]):
-            header = text
+        elif _DELIMITER.fullmatch(span.text):
             continue
-        elif header and _DELIMITER.fullmatch(texts[index - 1]) and _continues_header(header, text):
-            header = f"{header}\n{text}"
+        elif _DELIMITER.fullmatch(after):
+            header = span.text
             continue
-        is_first_line = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
-        is_title = text in titles or bool(is_first_line and _FIRST_HEADING.fullmatch(text))
-        level = _CLAUSE_LEVEL if HEADING.fullmatch(text) else len(text) - len(text.lstrip("#"))
-        level = 1 if is_title else level
-        yield text, header, level if len(texts) > 1 else 0
+        elif header and _DELIMITER.fullmatch(before) and _continues_header(header, span.text):
+            header = f"{header}\n{span.text}"
+            continue
+        yield span, header
 
 
 def _continues_header(header: str, row: str) -> bool:
@@ -306,21 +328,22 @@ def _continues_header(header: str, row: str) -> bool:
 def _without_code(text: str) -> str:
     """Remove fenced blocks of code from a text, also a block that began before the passage was cut out."""
     parts = _FENCE.split(text)
-    texts, languages = parts[::2], parts[1::2]
-    # texts and code alternate; a passage may begin in code: then the fences are odd, and the first names no language
-    is_end = len(languages) % 2 == 1 and not languages[0] and texts[0].rstrip()[-1:] not in tuple(".:。：")
-    return "\n".join(texts[is_end::2])
+    texts_and_code, languages = parts[::2], parts[1::2]  # text and code alternate
+    # a first fence that names no language may end a block: then the fences are odd, and code has no stop before it
+    has_stop = texts_and_code[0].rstrip()[-1:] in tuple(".:。：")
+    begins_in_code = len(languages) % 2 == 1 and not languages[0] and not has_stop
+    return "\n".join(texts_and_code[1::2] if begins_in_code else texts_and_code[::2])
 
 
-def _terms_beside(found: Sequence[_ReadSentence], order: int) -> frozenset[str]:
+def _terms_beside(read: Sequence[_ReadSentence], order: int) -> frozenset[str]:
     """Return the question's terms in the sentences before and after one, if they are of its passage.
 
     A question after it does not count, since it is about later sentences, nor do rows of a table for each other.
     """
-    before, sentence, after = found[max(order - 1, 0) : order], found[order], found[order + 1 : order + 2]
-    near = (*before, *(one for one in after if not is_question(one.text)))
-    near = tuple(one for one in near if not (one.header and sentence.header))
-    return frozenset().union(*(one.matched for one in near if one.passage_index == sentence.passage_index))
+    before, sentence, after = read[max(order - 1, 0) : order], read[order], read[order + 1 : order + 2]
+    beside = [*before, *(one for one in after if not is_question(one.text))]
+    beside = [one for one in beside if one.passage_index == sentence.passage_index]
+    return frozenset().union(*(one.matched for one in beside if not (one.header and sentence.header)))
 
 
 def _fit_in_time(
