@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
@@ -87,10 +87,11 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
     joined = PassageSource("\n".join(quotes), "\n".join(source.context for source in sources))
     stated = with_keys_of(joined, tokens(statement))
     quoted = [token for span in joined.spans for token in span.tokens]
+    # only the words of the quotes count, none of a passage around them
     reason, _ = compare_words(Pair(stated, quoted, PassageSource(""), Span(0, 0, []), [(stated, ())]))
     if reason != "covered" or not all(quotes):
         return verdicts
-    return [one._replace(reason=reason) if one.score >= _CONTRIBUTES else one for one in verdicts]
+    return [one._replace(reason="covered") if one.score >= _CONTRIBUTES else one for one in verdicts]
 
 
 def _judge_against(statement: str, source: PassageSource) -> Verdict:
@@ -117,12 +118,13 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
     if whole.reason in _OF_ORDER and all(place_values(part, source.places) == "all" for part in stated_parts):
         return whole._replace(reason="covered")  # each value is surely in its place
-    if whole.reason not in _OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
-        return whole
     stated = [token for part in stated_parts for token in part]
-    if place_values(stated, source.places) == "wrong":
-        return whole
-    if find_exchange(statement, stated, source):
+    if (
+        whole.reason not in _OF_QUOTE
+        or whole.score >= _MOST_OF_ONE_SENTENCE
+        or place_values(stated, source.places) == "wrong"
+        or find_exchange(statement, stated, source)
+    ):
         return whole
     elsewhere = [
         part
@@ -140,7 +142,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     if not source.spans or not letters.strip():
         return Verdict(0.0, "thin", 0, source.spans[0].end if source.spans else 0)
     lines = source.spans if statement.count("|") > 1 else ()
-    for line in lines:  # the header of a table is compared with no row
+    for line in lines:  # a line of a table, maybe its header, which is compared with no row
         if letters_of(source.text[line.start : line.end]) == letters:
             return Verdict(1.0, "verbatim", line.start, line.end)
     stated = with_keys_of(source, tokens(statement))
@@ -148,10 +150,9 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     start, end = quoted_spans[0].start, quoted_spans[-1].end
     # the sentence only asks what the statement claims
     asks = _leaves_open(source.plain(best.start, best.end)) and not _leaves_open(statement)
-    before = _before(source.text[start:end], statement)
-    is_verbatim = (
-        holds(letters_of(source.text[start:end]), letters) and not asks and not _ends_denying(before)
-    )
+    before = _text_before(source.text[start:end], statement)
+    has_letters = holds(letters_of(source.text[start:end]), letters)
+    is_verbatim = has_letters and not asks and not _ends_denying(before)
     # 陪产假为15天 does not say 产假为15天: the statement begins inside of a word
     if is_verbatim and not _TWO_HAN.fullmatch(before[-1:] + statement.strip()[:1]):
         return Verdict(1.0, "verbatim", start, end)
@@ -159,20 +160,14 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         return Verdict(0.0, "language", start, end)
     parts = [with_keys_of(source, part) for part in clauses(statement)]
     quoted = [token for span in quoted_spans for token in (*span.tokens, *span.caption)]
-    matched = [(part, best.best_clause(part)) for part in parts]
-    pair = Pair(stated, quoted, source, best, matched)
+    pair = Pair(stated, quoted, source, best, [(part, best.best_clause(part)) for part in parts])
     reason, score = compare_words(pair)
     placement: Placement = "open"
     exchanged = ""
     if reason in ("covered", "paraphrase"):
         placement = place_values(stated, source.places)
         quote = source.plain(start, end) if reason == "covered" else ""
-        exchanged = find_exchange(statement, stated, source, best.parts, quote)
-        cells = best.said_by_cells()[1:]
-        if not exchanged and (drops_denial_of_header(stated, cells) or is_of_another_column(stated, cells)):
-            exchanged = "moved"
-        if not exchanged and placement == "wrong" and not says_change(statement, source):
-            exchanged = "number"
+        exchanged = _reason_of_exchange(statement, pair, quote, placement)
     if exchanged:
         reason = exchanged
     elif is_verbatim:
@@ -184,24 +179,26 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     return Verdict(score, reason, start, end)
 
 
+def _reason_of_exchange(statement: str, pair: Pair, quote: str, placement: Placement) -> str:
+    """Return why a statement in words of its passage confuses names, columns of a row or values, or ""."""
+    if reason := find_exchange(statement, pair.stated, pair.source, pair.best.parts, quote):
+        return reason
+    cells = pair.best.said_by_cells()[1:]  # without the caption
+    if drops_denial_of_header(pair.stated, cells) or is_of_another_column(pair.stated, cells):
+        return "moved"
+    return "number" if placement == "wrong" and not says_change(statement, pair.source) else ""
+
+
 def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str:
     """Return the reason for a verdict after a comparison with the best sentence, word by word in their order.
 
     If all words of the statement are covered but one was changed, the reason is that change. If too few are in the
     order of the sentence, the statement is no changed copy of it, and the reason is "paraphrase".
     """
-    sentence, clause = pair.best.tokens, pair.clause
+    sentence = pair.best.tokens
     referred, passage_words = _split_referred(pair)
     if reason == "covered":
-        # values that surely are in their places were not moved
-        harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
-        for part in (sentence, pair.best.best_part(pair.stated), clause or sentence):
-            change = find_change(part, pair.stated, passage_words, referred)
-            if change == "order":  # whole clauses may have changed places
-                change = find_change(part, _in_order_of_sentence(pair), passage_words, referred)
-            if change and change not in harmless:
-                reason = change
-                break
+        reason = _reason_of_change(pair, placement, passage_words, referred) or "covered"
     compared = [token for token in pair.stated if token.key not in referred - content_keys(sentence)]
     if reason == "number":
         quoted_words = content_keys(pair.quoted)
@@ -219,13 +216,27 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     return "moved" if reason == "moved value" else reason
 
 
+def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str], referred: Set[str]) -> str:
+    """Return the change of a statement against its sentence, the best part of that, or its best clause, or ""."""
+    # values that surely are in their places were not moved
+    harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
+    sentence = pair.best.tokens
+    for text in (sentence, pair.best.best_part(pair.stated), pair.clause or sentence):
+        change = find_change(text, pair.stated, passage_words, referred)
+        if change == "order":  # whole clauses may have changed places
+            change = find_change(text, _in_order_of_sentence(pair), passage_words, referred)
+        if change and change not in harmless:
+            return change
+    return ""
+
+
 def _in_order_of_sentence(pair: Pair) -> Sequence[Token]:
     """Return the statement with its clauses in the order in which the sentence has them, if each has one of its own."""
-    places = [pair.best.clauses.index(clause) for _, clause in pair.clauses if clause in pair.best.clauses]
-    if len(set(places)) < len(pair.clauses) or len(places) < 2:
+    numbers = [pair.best.clauses.index(clause) for _, clause in pair.clauses if clause in pair.best.clauses]
+    if len(set(numbers)) < len(pair.clauses) or len(numbers) < 2:
         return pair.stated
-    ordered = sorted(zip(places, pair.clauses, strict=True), key=lambda one: one[0])
-    return [token for _, (part, _) in ordered for token in part]
+    part_of_number = {number: part for number, (part, _) in zip(numbers, pair.clauses, strict=True)}
+    return [token for _, part in sorted(part_of_number.items()) for token in part]
 
 
 def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:
@@ -257,7 +268,7 @@ def _leaves_open(sentence: str) -> bool:
     return _OPEN_QUESTION.search(sentence) is not None
 
 
-def _before(text: str, statement: str) -> str:
+def _text_before(text: str, statement: str) -> str:
     """Return what a text has before a statement that it has word for word, on the same line; "" if it has it not."""
     before, found, _ = fold(text).partition(fold(statement).strip().rstrip("。."))
     return before.rpartition("\n")[2][-_NEAR:] if found else ""
@@ -267,7 +278,7 @@ def _ends_denying(before: str) -> bool:
     """Tell whether a text ends with a negation, which denies what follows.
 
     Example:
-        >>> _ends_denying("Do not "), _ends_denying("员工不得"), _ends_denying("It is not so. ")
+        >>> _ends_denying("Do not "), _ends_denying("员工不得"), _ends_denying("It is not only ")
         (True, True, False)
     """
     words = tokens(before)
