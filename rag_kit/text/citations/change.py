@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from itertools import pairwise, permutations
 
-from rag_kit.text.citations.tokens import Token, are_equal, are_opposites, has_alike, is_negation
+from rag_kit.text.citations.tokens import Token, are_opposites, has_alike, has_form_or_synonym, is_negation
 
 # share of a statement's words that a sentence has in their order, from which it is that one changed
 MIN_CLOSE = 0.6
@@ -132,12 +132,8 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
 def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:
     """Return the content words of `part` that have no form in `other`, as "grow" has in "grew"; names all stay."""
     keys = {token.key for token in other if token.content and not token.name}
-    return [
-        token
-        for token in part
-        if token.content
-        and (token.name or not (has_alike(token.key, keys) or any(are_equal(token.key, key) for key in keys)))
-    ]
+    words = (token for token in part if token.content)
+    return [token for token in words if token.name or not has_form_or_synonym(token.key, keys)]
 
 
 def _reason_of_replacement(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from itertools import dropwhile, islice, pairwise, product
+from itertools import chain, dropwhile, islice, pairwise, product
 
 from rag_kit.text.citations.placing import CellTokens, kind_of, says
 from rag_kit.text.citations.source import PassageSource, Span
@@ -18,6 +18,7 @@ from rag_kit.text.citations.tokens import (
     are_opposites,
     content_keys,
     has_alike,
+    has_form_or_synonym,
     is_negation,
 )
 from rag_kit.text.language import word_set
@@ -56,7 +57,7 @@ class Pair:
     source: PassageSource
     best: Span  # the best one of the quote
     # each clause of the statement, with the best clause of the sentence for it
-    clauses: Sequence[tuple[Sequence[Token], Sequence[Token]]] = ()
+    clauses: Sequence[tuple[Sequence[Token], Sequence[Token]]]
 
     @property
     def clause(self) -> Sequence[Token]:
@@ -103,7 +104,9 @@ def compare_words(pair: Pair) -> tuple[str, float]:
     if not score:
         is_specific = len(content) > _FEW or any(token.name or token.value for token in content)
         return ("thin" if is_specific else "paraphrase"), score
-    opening = set() if pair.source.rows else set[str]().union(*(span.keys for span in pair.source.spans[:1]))
+    # a table has no opening sentence, nor has the joint quote of several passages
+    has_opening = bool(pair.source.spans) and not pair.source.rows
+    opening = pair.source.spans[0].keys if has_opening else set()
     unknown = [token for token in missing if token.value or token.key not in opening]
     if reason := _reason_of_unknown(unknown, pair) or _opposite_or_negation(pair):
         return reason, score
@@ -115,23 +118,19 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
 
     Values and names count only in the same form, and so do words of another row of a table: they name another thing.
     """
-    context = pair.source.context_tokens
     keys = content_keys(pair.quoted) | pair.source.context_keys
-    others = pair.source.row_keys - pair.source.context_keys
+    keys_of_other_rows = pair.source.row_keys - keys
     words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
-    words += [token.key for token in context if not token.value]
-
-    says_one = bool(_counted_once(pair.stated) & _counted_once(pair.quoted))
+    words += [token.key for token in pair.source.context_tokens if not token.value]
+    counts_same_once = bool(_counted_once(pair.stated) & _counted_once(pair.quoted))
 
     def is_missing(token: Token) -> bool:
-        if token.value and token.key == "1" and says_one:  # 1名 for 一名
+        if token.value and token.key == "1" and counts_same_once:  # 1名 for 一名
             return False
         if token.key in keys or (pair.source.rows and _is_compound_of(token.key, keys, words)):
             return False
-        is_exact = bool(token.value or token.name) or _is_or_contains(token.key, others - keys)
-        return is_exact or not (
-            has_alike(token.key, words) or any(are_equal(token.key, word) for word in words)
-        )
+        must_be_same = token.value or token.name or _is_or_contains(token.key, keys_of_other_rows)
+        return bool(must_be_same) or not has_form_or_synonym(token.key, words)
 
     return [token for token in content if is_missing(token)]
 
@@ -159,15 +158,15 @@ def _is_compound_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
     """Return why words that a quote lacks make a statement unsupported ("number", "name", "changed"), or ""."""
     source = pair.source
-    quoted = [token.value for token in pair.quoted if token.value] if source.rows else []
-    amounts = {value.amount for value in quoted if not value.dimension}
+    quoted_values = [token.value for token in pair.quoted if token.value] if source.rows else []
+    plain_amounts = {value.amount for value in quoted_values if not value.dimension}
+    quoted_kinds = {kind_of(value) for value in quoted_values}
     measured = (token.value for token in unknown if token.value and token.value.unit)
-    kinds = {kind_of(value) for value in quoted}
-    if any(value.amount in amounts and kind_of(value) not in kinds for value in measured):
+    if any(value.amount in plain_amounts and kind_of(value) not in quoted_kinds for value in measured):
         return "paraphrase"  # the row has the number without a unit, and no other that is measured so
     dimensions = {token.value.dimension for token in unknown if token.value}
-    said = {place.value.dimension for place in source.places} if dimensions else set()
-    if any(dimension not in _WEAK or dimension in said for dimension in dimensions):
+    said_dimensions = {place.value.dimension for place in source.places} if dimensions else set()
+    if any(dimension not in _WEAK or dimension in said_dimensions for dimension in dimensions):
         return "number"
     if names := {token.key for token in unknown if token.name}:
         # the text around a table may be of the row
@@ -181,32 +180,17 @@ def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
 
 def _opposite_or_negation(pair: Pair) -> str:
     """Return the reason why a statement contradicts its quote by an opposite, "all" or a negation, or ""."""
-    said, stated = {token.key for token in pair.quoted}, {token.key for token in pair.stated}
-    new = [key for key in stated - said if not any(are_equal(key, other) for other in said)]
-    denied = {word for words in _denied(pair.stated) for word in words}
-    denied_there = {word for words in _denied(pair.quoted) for word in words}
-    of_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
-    of_best = {token.key for token in pair.best.tokens}
-    # what a neighbour of the best sentence may or must is another thing
-    gone = {key for key in said - stated if key not in MODALS or key in of_best}
-    for word, lost in product(new, gone):
-        # "not allowed" is "prohibited", and "may be at most 5" is "must not exceed 5"
-        is_bound = lost in of_bounds or word in of_bounds
-        is_said_otherwise = is_bound or (word in denied) != (lost in denied_there)
-        if are_opposites(word, lost) and not is_said_otherwise:
-            return "opposite"
+    if _has_opposite(pair):
+        return "opposite"
     if _widens(pair) or _includes_exception(pair):
         return "changed"
     cells = pair.best.said_by_cells()
     duties = [duty for clause in pair.best.clauses for duty in _cut_at_modals(clause)]
     for part, clause in pair.clauses:
+        if _changes_duty(part, duties):
+            return "opposite"
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
-        own = keys - MODALS
-        nearest = max(duties, key=lambda duty: len(own & content_keys(duty)), default=())
-        is_of_nearest = 2 * len(own & content_keys(nearest)) >= len(own)
-        if is_of_nearest and (_changes_modal(part, nearest) or _says_all_for_some(part, nearest)):
-            return "opposite"
         texts: list[Sequence[Token]] = [cell.text for cell in cells]
         texts = texts or [clause if is_of_clause else pair.quoted]
         for quoted in _said_in_row(part, cells) or texts:
@@ -215,6 +199,31 @@ def _opposite_or_negation(pair: Pair) -> str:
         if _count_negations(part) > sum(map(_count_negations, texts)):
             return "paraphrase"  # words do not tell
     return ""
+
+
+def _has_opposite(pair: Pair) -> bool:
+    """Tell whether a statement has the opposite of a word of its quote in place of that: "rose" for "fell"."""
+    said, stated = {token.key for token in pair.quoted}, {token.key for token in pair.stated}
+    new = [key for key in stated - said if not any(are_equal(key, other) for other in said)]
+    # what a neighbour of the best sentence may or must is another thing
+    of_best = {token.key for token in pair.best.tokens}
+    gone = {key for key in said - stated if key not in MODALS or key in of_best}
+    denied, denied_in_quote = (set(chain(*_denied(text))) for text in (pair.stated, pair.quoted))
+    of_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
+    return any(
+        are_opposites(word, lost)
+        and (word in denied) == (lost in denied_in_quote)  # "not allowed" is "prohibited"
+        and not of_bounds & {word, lost}  # "may be at most 5" is "must not exceed 5"
+        for word, lost in product(new, gone)
+    )
+
+
+def _changes_duty(part: Sequence[Token], duties: Sequence[Sequence[Token]]) -> bool:
+    """Tell whether a part of a statement has "must" where the nearest duty has "may", or "all" where it has "some"."""
+    own = content_keys(part) - MODALS
+    nearest = max(duties, key=lambda duty: len(own & content_keys(duty)), default=())
+    is_of_nearest = 2 * len(own & content_keys(nearest)) >= len(own)
+    return is_of_nearest and (_changes_modal(part, nearest) or _says_all_for_some(part, nearest))
 
 
 def _count_negations(text: Sequence[Token]) -> int:
@@ -298,31 +307,32 @@ def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], in_cel
 
     "paraphrase" if words do not tell: a word such as "exempt" denies as well.
     """
-    in_stated, in_quoted = list(_denied(stated)), list(_denied(quoted))
-    for text, denied, other, denied_by_other in (
-        (stated, in_stated, quoted, in_quoted),
-        (quoted, in_quoted, stated, in_stated),
-    ):
-        keys, denied_there = content_keys(other), [word for words in denied_by_other for word in words]
-        count = Counter(token.key for token in text)
-        denied_count = Counter(words[0] for words in denied)
-        for words in denied:
-            is_always_denied = count[words[0]] == denied_count[words[0]]
-            # a cell names the thing alone, without its verb
-            is_said = any(_has_form(one, keys) for one in words) if in_cell else has_alike(words[0], keys)
-            is_denied_there = any(has_alike(word, denied_there) for word in words)
-            if is_always_denied and is_said and not is_denied_there:
-                # "exempt from" is "do not have to"
-                sides = {token.key for token in text}, {token.key for token in other}
-                is_open = (sides[0] | sides[1]) & _DENYING or (sides[0] ^ sides[1]) & _EXCEPTING
-                return "paraphrase" if is_open else "negation"
-    return ""
+    if not _denies_alone(stated, quoted, in_cell) and not _denies_alone(quoted, stated, in_cell):
+        return ""
+    keys, quoted_keys = ({token.key for token in text} for text in (stated, quoted))
+    # "exempt from" is "do not have to"
+    is_open = (keys | quoted_keys) & _DENYING or (keys ^ quoted_keys) & _EXCEPTING
+    return "paraphrase" if is_open else "negation"
+
+
+def _denies_alone(text: Sequence[Token], other: Sequence[Token], in_cell: bool) -> bool:
+    """Tell whether a text denies a word wherever it has it, and another text has that word and does not deny it."""
+    denied = list(_denied(text))
+    keys, denied_in_other = content_keys(other), list(chain(*_denied(other)))
+    count, denied_count = Counter(token.key for token in text), Counter(words[0] for words in denied)
+    for words in denied:
+        is_always_denied = count[words[0]] == denied_count[words[0]]
+        # a cell names the thing alone, without its verb
+        is_said = any(_has_form(word, keys) for word in words) if in_cell else has_alike(words[0], keys)
+        if is_always_denied and is_said and not any(has_alike(word, denied_in_other) for word in words):
+            return True
+    return False
 
 
 def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
     """Yield the words that each negation denies: the first two content words after it, or the last one before it."""
-    for position, (token, after_it) in enumerate(pairwise([*text, Token("")])):
-        if is_negation(token.key) or (token.key == "fail" and after_it.key == "to"):
+    for position, (token, next_token) in enumerate(pairwise([*text, Token("")])):
+        if is_negation(token.key) or (token.key == "fail" and next_token.key == "to"):
             following = text[position + 1 : position + 1 + _DENIED_WITHIN]
             after = [word.key for word in following if word.content][:_MAX_DENIED]
             before = [word.key for word in text[:position] if word.content][-1:]

@@ -255,3 +255,8 @@ def are_alike(a: str, b: str) -> bool:
 def has_alike(key: str, others: Iterable[str]) -> bool:
     """Tell whether any of the other words is a form of a word; see `are_alike`."""
     return any(are_alike(key, other) for other in others)
+
+
+def has_form_or_synonym(key: str, others: Iterable[str]) -> bool:
+    """Tell whether any of the other words is a form of a word, or means the same; see `are_equal`."""
+    return any(are_alike(key, other) or are_equal(key, other) for other in others)

@@ -6,17 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
-from rag_kit.text.values.forms import (
-    AFTER_A,
-    CODES,
-    COINS_ZH,
-    FORMS,
-    LETTERED,
-    NUMBER,
-    READERS,
-    STARTS,
-    TRIGGERS,
-)
+from rag_kit.text.values import forms
 from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
 from rag_kit.text.values.units import FoundUnit, Unit, dimensions_agree, rate_of, unit_at, unit_named
 from rag_kit.text.values.value import TIMES, Value, counted_by, join
@@ -32,7 +22,8 @@ def level(text: str) -> str:
 
 
 _COIN = re.compile(
-    rf"(?P<coin>[A-Z]{{0,2}}[$€£¥]|[A-Z]{{3}}|{COINS_ZH})? ?(?P<sign>[-+负]|零下)?(?P<number>.+)", re.DOTALL
+    rf"(?P<coin>[A-Z]{{0,2}}[$€£¥]|[A-Z]{{3}}|{forms.COINS_ZH})? ?(?P<sign>[-+负]|零下)?(?P<number>.+)",
+    re.DOTALL,
 )
 _SCALES = sorted(SCALES, key=len, reverse=True)
 _COUNTED = frozenset(
@@ -126,7 +117,7 @@ def find_values(text: str) -> list[Value]:
 def _single_values(text: str) -> Iterator[Value]:
     """Yield the values of a text one by one; "1 h 30 min" gives two, which are joined later."""
     end = 0  # of the value before
-    for beginning in STARTS.finditer(text):
+    for beginning in forms.STARTS.finditer(text):
         start, word = beginning.start(), beginning[0]
         # a hyphen after a word, as in "page-3", is no sign; one of 增长率-3.5% is
         follows_word = text[start - 1 : start].strip("( ,:，：（~")
@@ -161,28 +152,28 @@ def _has_unit_behind(text: str, end: int) -> bool:
 
 def _may_begin(text: str, word: str, end: int) -> bool:
     """Tell whether a word that ends at a position may begin a value: a number, a time or an identifier."""
-    if word.lower() in TRIGGERS or word in CODES:
+    if word.lower() in forms.TRIGGERS or word in forms.CODES:
         return True
     following = text[end : end + 2]
-    if len(word) == 1 and re.match(f" ?{LETTERED}", following):  # B区
+    if len(word) == 1 and re.match(f" ?{forms.LETTERED}", following):  # B区
         return word.isupper()
     if word in ("a", "A", "an", "An"):
-        return AFTER_A.match(text, end) is not None
+        return forms.AFTER_A.match(text, end) is not None
     return word[0].isupper() and following.removeprefix("-").removeprefix("/")[:1].isdigit()  # XR-20
 
 
 def _read_form(text: str, start: int) -> Value | None:
     """Read a number, date, time, ordinal, share or identifier; None if there is none, as in 2025-13."""
-    match = FORMS.match(text, start)
+    match = forms.FORMS.match(text, start)
     is_year = match is not None and match.lastgroup == "date" and match[0].isdecimal()
     if match and is_year and _has_unit_behind(text, match.end()):  # 2000 kg
-        match = NUMBER.match(text, start)
+        match = forms.NUMBER.match(text, start)
     if match is None:
         return None
     form, end = match.lastgroup or "", match.end()
     if form == "number":
         return _read_number(text, match)
-    reading = READERS[form](match[0])
+    reading = forms.READERS[form](match[0])
     if reading is None:
         return None
     amount, key, is_open = reading
