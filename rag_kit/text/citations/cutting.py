@@ -46,20 +46,21 @@ def assertions(statement: str) -> list[str]:
         >>> assertions("如果下雨，比赛改期，门票仍然有效。")
         ['如果下雨，比赛改期', '门票仍然有效。']
     """
-    found: list[str] = []
-    # where the assertion begins, the one before it, and the piece that it ends with
-    start = before = piece_start = 0
+    spans: list[tuple[int, int]] = []
+    start = piece_start = 0  # of the assertion, and of the piece that it may end with
+    is_whole = False
     for cut in [*_ASSERTION.finditer(statement), None]:
         end = cut.start() if cut else len(statement)
         is_dependent = _DEPENDENT.match(statement[piece_start:end])
         is_whole = not is_dependent and len(content_words(statement[start:end])) >= _MIN_WORDS
         piece_start = cut.end() if cut else end
-        if is_whole or (cut is None and not found):
-            found.append(statement[start:end])
-            start, before = piece_start, start
-        elif cut is None:
-            found[-1] = statement[before:]
-    return found
+        if is_whole:
+            spans.append((start, end))
+            start = piece_start
+    if not is_whole:  # the last piece
+        last_start, _ = spans.pop() if spans else (0, 0)
+        spans.append((last_start, len(statement)))
+    return [statement[start:end] for start, end in spans]
 
 
 def clauses(text: str) -> list[Clause]:
@@ -75,15 +76,18 @@ def clauses(text: str) -> list[Clause]:
     for label in _LABEL.finditer(text):
         ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
     ends = {end for end in ends if not any(first <= end < last for first, last in value_spans)}
-    joints = [match.start() for match in _AND.finditer(text)]
-    cuts = sorted([*((end, False) for end in ends), *((joint, True) for joint in joints)])
-    parts: list[tuple[bool, Clause]] = [(False, [])]  # whether "and" begins it, and its tokens
+    # each cut with whether "and" begins the part behind it
+    cuts = sorted(
+        [*((end, False) for end in ends), *((match.start(), True) for match in _AND.finditer(text))]
+    )
+    part: Clause = []
+    parts = [(False, part)]
     for start, token in placed:
         while cuts and cuts[0][0] <= start:
-            _, begins_with_and = cuts.pop(0)
-            parts.append((begins_with_and, []))
+            part = []
+            parts.append((cuts.pop(0)[1], part))
         if token.key not in _JOINTS:
-            parts[-1][1].append(token)
+            part.append(token)
     return _join_parts(parts)
 
 
@@ -104,14 +108,12 @@ def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
     before: Clause = [Token("")]
     for begins_with_and, part in parts:
         is_after_comma, before = not before, part  # between a comma and the "and" behind it is nothing
-        if begins_with_and and is_after_comma and joined and has_own_subject(part):
-            joined.append(part)
-            continue
-        has_value = any(token.value for token in part)
-        is_own_clause = has_value and bool(joined) and any(token.value for token in joined[-1])
-        if is_own_clause and part[0].value:  # "and 4:15 p.m." is one more value of the clause before
-            is_own_clause = False
-        if begins_with_and and joined and not is_own_clause:
+        if not begins_with_and or not joined or (is_after_comma and has_own_subject(part)):
+            is_own_clause = True
+        else:
+            both_have_value = all(any(token.value for token in clause) for clause in (joined[-1], part))
+            is_own_clause = both_have_value and not part[0].value  # but "and 4:15 p.m." is one more value
+        if not is_own_clause:
             joined[-1] += [Token("and"), *part]
         elif part:
             joined.append(part)

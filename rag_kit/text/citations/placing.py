@@ -67,11 +67,10 @@ def _others_in_turn(clause: Clause) -> dict[str, set[str]]:
     values = [key for key, kind in kinds if kind == kinds[-1][1]]
     start = clause[: next(n for n, token in enumerate(clause) if token.key in values)] if values else []
     names = [token.key for token in start if token.name or token.value]
-    if len(names) != len(values):  # then what is right before and behind the "and"
+    if len(names) != len(values):  # things without names: the words before the "and", and the one behind it
         joint = next((number for number, token in enumerate(start) if token.key in JOINING), 0)
-        before, after = (
-            [token.key for token in part if token.content] for part in (start[:joint], start[joint:])
-        )
+        before = [token.key for token in start[:joint] if token.content]
+        after = [token.key for token in start[joint:] if token.content]
         names = [*before[1 - len(values) :], *after[:1]]
     if len(names) != len(values):
         return {}
@@ -83,14 +82,14 @@ def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
 
     Beside a value that itself names the row, such as a weekday in the first column, is the whole row.
     """
-    words_of = [content_keys([*cell.header, *cell.text]) for cell in cells]
-    has_day_first = bool(cells) and _is_day(cells[0].text)
+    keys_of_cells = [content_keys([*cell.header, *cell.text]) for cell in cells]
+    day_cell = cells[0] if cells and _is_day(cells[0].text) else None
     names: set[str] = set()  # words of cells that hold no measure, with their headers
-    for number, cell in enumerate(cells):
-        if not any(map(_measures, cell.text)) or (number == 0 and has_day_first):
-            names |= words_of[number]
-    for number, cell in enumerate(cells):
-        words = names.union(*words_of) if number == 0 and has_day_first else names | words_of[number]
+    for cell, keys in zip(cells, keys_of_cells, strict=True):
+        if cell is day_cell or not any(map(_is_measure, cell.text)):
+            names |= keys
+    for cell, keys in zip(cells, keys_of_cells, strict=True):
+        words = names.union(*keys_of_cells) if cell is day_cell else names | keys
         for token in cell.text:
             if token.value:
                 yield ValuePlace(token.value, frozenset(words - {token.key}))
@@ -114,21 +113,22 @@ def is_of_another_column(stated: Sequence[Token], cells: Sequence[CellTokens]) -
     words = content_keys(stated)
     headers = [content_keys(cell.header) for cell in cells]
     shared = {word for header in headers for word in header if sum(word in other for other in headers) > 1}
-    for cell, header in zip(cells, headers, strict=True):
+    own_headers = [header - shared for header in headers]
+    for cell, header in zip(cells, own_headers, strict=True):
         text = content_keys(cell.text)
-        if cell.answers or not text or text & words or not (header - shared and header - shared <= words):
+        if cell.answers or not text or text & words or not header or not header <= words:
             continue
         # the statement says this header and not this text: whose text does it say, of the same sort?
-        for other, other_header in zip(cells[1:], headers[1:], strict=True):
+        for other, other_header in zip(cells[1:], own_headers[1:], strict=True):
             other_text = content_keys(other.text)
-            is_named = any(has_alike(word, words) for word in other_header - shared)
-            is_same_sort = any(map(_measures, cell.text)) == any(map(_measures, other.text))
+            is_named = any(has_alike(word, words) for word in other_header)
+            is_same_sort = any(map(_is_measure, cell.text)) == any(map(_is_measure, other.text))
             if other_text and other_text <= words and is_same_sort and not is_named:
                 return True
     return False
 
 
-def _measures(token: Token) -> bool:
+def _is_measure(token: Token) -> bool:
     """Tell whether a token is a value that is measured or counted, not an identifier."""
     return token.value is not None and token.value.dimension != "id"
 
@@ -189,14 +189,16 @@ def _fit_of_value(
     if value is None or value.dimension == "id":
         return "alone"
     same = [place for place in places if says(place.value, value)]
+    if not same:
+        return "alone"
     # if some have the same bound, only these count
     same = [place for place in same if place.value.bound == value.bound] or same
+    # a number without a unit, such as 45 persons, may be any value, and its rivals are such numbers, too
+    kinds = {kind_of(same[0].value), kind_of(value)}
     rivals = [
         place
         for place in places
-        if same
-        # a number without a unit, such as 45 persons, may be any value, and its rivals are such numbers, too
-        and kind_of(place.value) in {kind_of(same[0].value), kind_of(value)}
+        if kind_of(place.value) in kinds
         and (place.value.key[:1] == "-") == (value.key[:1] == "-")  # a day of no year is no rival of a year
         and not any(says(place.value, one) for one in stated_values)
     ]
@@ -206,11 +208,11 @@ def _fit_of_value(
     best = max(same, key=lambda place: _shared_counts(beside, place))
     if any(_is_nearer(beside, rival, best) for rival in rivals):
         return "wrong"
-    is_first = all(
+    is_nearest = all(
         _shared_counts(beside, best) > _shared_counts(beside, rival) or _is_more_exact(beside, best, rival)
         for rival in rivals
     )
-    return "sure" if is_first else "unsure"
+    return "sure" if is_nearest else "unsure"
 
 
 def kind_of(value: Value) -> str:
@@ -223,16 +225,16 @@ def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
 
     A rival that comes later in the passage needs a word of the statement that goes with it alone.
     """
-    near_rival = rival.clause
-    if rival.section != best.section:
-        near_rival = rival.clause | rival.earlier_in_part
     counts, best_counts = _shared_counts(words, rival), _shared_counts(words, best)
     if counts == best_counts:
         return _is_more_exact(words, rival, best)
     # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
     is_beside = rival.clause <= words or len(words & rival.clause) >= len(words & best.clause)
-    alone = words & (near_rival - (best.clause | best.earlier))
-    return is_beside and counts > best_counts and (bool(alone) or rival.order < best.order)
+    near_rival = rival.clause
+    if rival.section != best.section:
+        near_rival |= rival.earlier_in_part
+    goes_with_rival_alone = not words.isdisjoint(near_rival - best.clause - best.earlier)
+    return is_beside and counts > best_counts and (goes_with_rival_alone or rival.order < best.order)
 
 
 def _is_more_exact(words: Set[str], one: ValuePlace, other: ValuePlace) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby
 
 from rag_kit.text.citations.cutting import Clause, clauses
 from rag_kit.text.citations.placing import CellTokens, ValuePlace, row_places, sentence_places
@@ -163,21 +163,20 @@ class PassageSource:
     def _add_captions(self, spans: Sequence[Span]) -> None:
         """Give each row what is above its table."""
         title: Sequence[Token] = ()
-        # the sentences since the last table; whether one is a title
-        lines: list[tuple[Sequence[Token], bool]] = []
-        above: list[Token] | None = None  # what is above the present table
-        for span in spans:
-            if span.row:
-                if above is None:
-                    titles = [line for line, is_title in lines[:-1] if is_title]
-                    above = list(chain(title, *titles, *(line for line, _ in lines[-1:])))
-                    title = title or (lines[0][0] if len(lines) > 1 and lines[0][1] else ())
-                span.caption = above
+        lines: list[Span] = []  # the sentences between two tables
+        for are_rows, group in groupby(spans, key=lambda span: bool(span.row)):
+            if not are_rows:
+                lines = [span for span in group if span.tokens]  # the header of a table has none
                 continue
-            if above is not None:
-                above, lines = None, []
-            if span.tokens:  # a header has none
-                lines.append((span.tokens, not _ENDS_SENTENCE.search(self.text[span.start : span.end])))
+            titles = [line.tokens for line in lines[:-1] if self._is_title(line)]
+            caption = list(chain(title, *titles, *(line.tokens for line in lines[-1:])))
+            if not title and len(lines) > 1 and self._is_title(lines[0]):
+                title = lines[0].tokens
+            for row in group:
+                row.caption = caption
+
+    def _is_title(self, span: Span) -> bool:
+        return not _ENDS_SENTENCE.search(self.text[span.start : span.end])
 
     @cached_property
     def rows(self) -> list[Span]:
@@ -249,9 +248,9 @@ class PassageSource:
             if place.value.key.startswith("-"):
                 dated = (place.value._replace(key=f"{year}{place.value.key}") for year in years)
                 bare |= {value.normal: place.value.normal for value in dated}
-        for value, clause, *_ in self.places:
-            for period in filter(None, map(_period_of, clause)):
-                bare[counted_by(value, unit_named(period)).normal] = value.normal
+        for place in self.places:
+            for period in filter(None, map(_period_of, place.clause)):
+                bare[counted_by(place.value, unit_named(period)).normal] = place.value.normal
         return bare
 
     def best_spans(self, stated: Sequence[Token]) -> tuple[Span, list[Span]]:
