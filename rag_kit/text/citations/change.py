@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from difflib import SequenceMatcher
 from itertools import pairwise, permutations
+from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import Token, are_opposites, has_alike, has_form_or_synonym, is_negation
 
@@ -36,38 +37,58 @@ def find_change(
     )
     cited, stated = _cut_alike(cited, stated), _cut_alike(stated, cited)
     cited_keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
-    blocks = SequenceMatcher(None, cited_keys, stated_keys, autojunk=False).get_opcodes()
     surplus = Counter(cited_keys)  # how many times more the sentence has a word than the statement
     surplus.subtract(stated_keys)
-    # the number of equal words in each block (0 in a changed one), with a 0 before the first block and after the last
-    same = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
-    changed = [block for block in blocks if block[0] != "equal"]
-    with_new_words = sum(any(token.content for token in stated[start:end]) for *_, start, end in changed)
+    changes = list(_changes(cited, stated))
+    with_new_words = sum(any(token.content for token in change.new) for change in changes)
     share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
     is_extended = False  # by words that the passage has nowhere
-    for number, (tag, old_start, old_end, new_start, new_end) in enumerate(blocks):
-        before, after = same[number], same[number + 2]
-        # the words beside a changed block show that old and new words are in the same place
-        is_at_end = old_end == len(cited) and new_end == len(stated) and share >= _NEARLY_ALL
-        is_enclosed = len(changed) == 1 or (before and (after or is_at_end)) or before + after >= _MIN_CONTEXT
-        if tag == "equal" or not is_enclosed:
+    for old, new, before, after, is_first, is_last in changes:
+        # the words beside it show that old and new words are in the same place
+        is_between = before > 0 and (after > 0 or (is_last and share >= _NEARLY_ALL))
+        if not (is_between or len(changes) == 1 or before + after >= _MIN_CONTEXT):
             continue
-        old, new = cited[old_start:old_end], stated[new_start:new_end]
+        if before and after and not old:
+            is_extended |= _is_added(new, passage | titles | {*cited_keys})
         old_words, new_words = _without_forms(old, new), _without_forms(new, old)
-        is_extended |= bool(before and after and not old) and _is_added(new, passage | titles | {*cited_keys})
         if not old_words or not new_words:
             continue
-        in_place = (before and after) or (old_start == new_start == 0 and after >= _MIN_CONTEXT)
-        one_for_one = bool(in_place) and max(len(old_words), len(new_words)) <= _MAX_THING
-        alone = bool(in_place) and with_new_words == 1
+        in_place = (before > 0 and after > 0) or (is_first and after >= _MIN_CONTEXT)
+        one_for_one = in_place and max(len(old_words), len(new_words)) <= _MAX_THING
+        alone = in_place and with_new_words == 1
         reason = _reason_of_replacement(old_words, new_words, surplus, passage, one_for_one, alone)
         if reason:
             return reason
-    is_shortened = all(tag in ("equal", "delete") for tag, *_ in blocks)  # all words are in their order
+    is_shortened = not any(change.new for change in changes)  # all words are in their order
     may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
     if may_be_turned and _have_changed_places(cited, stated):
         return "order"
     return "other" if is_extended else ""
+
+
+class _Change(NamedTuple):
+    """Words of a sentence and those that a statement has in their place; either may be none."""
+
+    old: Sequence[Token]
+    new: Sequence[Token]
+    before: int  # how many equal words are right before them, and how many behind them
+    after: int
+    is_first: bool  # both texts begin with them
+    is_last: bool
+
+
+def _changes(cited: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Change]:
+    """Align a sentence and a statement, and yield the changes between their equal words."""
+    keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
+    blocks = SequenceMatcher(None, keys, stated_keys, autojunk=False).get_opcodes()
+    equal = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
+    for before, (tag, old_start, old_end, new_start, new_end), after in zip(
+        equal, blocks, equal[2:], strict=False
+    ):
+        if tag != "equal":
+            old, new = cited[old_start:old_end], stated[new_start:new_end]
+            is_first, is_last = old_start == new_start == 0, (old_end, new_end) == (len(cited), len(stated))
+            yield _Change(old, new, before, after, is_first, is_last)
 
 
 def _cut_alike(text: Sequence[Token], other: Sequence[Token]) -> list[Token]:
@@ -103,15 +124,15 @@ def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
     old, new = _neighbours(cited), _neighbours(stated)
     values = {token.key for token in stated if token.value}
     names = {token.key for token in stated if token.name}
-    strict = {word for word in new if word in values or names.intersection(word.split())}
+    values_and_names = {word for word in new if word in values or names.intersection(word.split())}
     for a, b in permutations(old.keys() & new.keys(), 2):
-        if b in old[a] and a not in strict:
+        if b in old[a] and a not in values_and_names:
             continue  # members of an enumeration, a word and its attribute
         if old[a] == new[a] and old[b] == new[b]:
             continue  # neither has moved, but a word that occurs twice is beside them
         has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
-        (left, _), (old_left, _) = new[b], old[a]
-        if has_neighbour_of_b and left and left == old_left:
+        (left_of_b, _), (old_left_of_a, _) = new[b], old[a]
+        if has_neighbour_of_b and left_of_b and left_of_b == old_left_of_a:
             return True
     return False
 
@@ -130,7 +151,7 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
 
 
 def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:
-    """Return the content words of `part` that have no form in `other`, as "grow" has in "grew"; names all stay."""
+    """Return the content words of `part` without those that have a form in `other`, as "grow" in "grew"; names stay."""
     keys = {token.key for token in other if token.content and not token.name}
     words = (token for token in part if token.content)
     return [token for token in words if token.name or not has_form_or_synonym(token.key, keys)]
@@ -156,7 +177,7 @@ def _reason_of_replacement(
     if has_name and any(token.name for token in brought):
         return "name"
     if all(surplus[token.key] <= 0 for token in things or old):
-        return ""  # the statement says it elsewhere
+        return ""  # the statement has the old words in another place
     if any(are_opposites(a.key, b.key) for a in new for b in old):
         return "opposite"
     if things and any(token.key in passage for token in brought):
