@@ -200,6 +200,5 @@ def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[s
 
 
 def _is_name(text: str) -> bool:
-    return (
-        len(text) <= _MAX_NAME_CHARS and len(text.split()) <= _MAX_NAME_WORDS and any(map(str.isalnum, text))
-    )
+    is_short = len(text) <= _MAX_NAME_CHARS and len(text.split()) <= _MAX_NAME_WORDS
+    return is_short and any(map(str.isalnum, text))

@@ -182,9 +182,7 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
                 yield statement
 
 
-def _read_statement(
-    question: Question, text: str, index: int, passage: PassageText
-) -> VersionStatement | None:
+def _read_statement(question: Question, text: str, n: int, passage: PassageText) -> VersionStatement | None:
     """Read a sentence as a statement to compare; None if it is a question or states no value.
 
     Times and identifiers are no values, except that times are if the question asks for one.
@@ -207,7 +205,7 @@ def _read_statement(
         version = read_version([text])
     return VersionStatement(
         text=text,
-        passage_index=index,
+        passage_index=n,
         number=passage.number,
         title=passage.title.partition("\n")[0],
         version=version,

@@ -19,9 +19,7 @@ _HEDGES = frozenset(["约", "大约", "大概", "近", "将近"])  # a value kno
 VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
-def find_change(
-    cited: Sequence[Token], stated: Sequence[Token], passage: Set[str], titles: Set[str] = frozenset()
-) -> str:
+def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str], titles: Set[str]) -> str:
     """Return the reason why a statement that has the words of a sentence still says something else, or "".
 
     The content words and negations of both are aligned. Between equal words, another number, name or thing, an
@@ -82,9 +80,8 @@ def _changes(cited: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Chang
     keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
     blocks = SequenceMatcher(None, keys, stated_keys, autojunk=False).get_opcodes()
     equal = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
-    for before, (tag, old_start, old_end, new_start, new_end), after in zip(
-        equal, blocks, equal[2:], strict=False
-    ):
+    for before, block, after in zip(equal, blocks, equal[2:], strict=False):
+        tag, old_start, old_end, new_start, new_end = block
         if tag != "equal":
             old, new = cited[old_start:old_end], stated[new_start:new_end]
             is_first, is_last = old_start == new_start == 0, (old_end, new_end) == (len(cited), len(stated))

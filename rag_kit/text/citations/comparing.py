@@ -236,19 +236,17 @@ def _said_in_row(part: Sequence[Token], cells: Sequence[CellTokens]) -> list[Seq
     Where these say no more than yes or no, what other cells deny counts, too.
     """
     keys = content_keys(part)
-    about = [
-        cell for cell in cells if cell.header and all(_has_form(token.key, keys) for token in cell.header)
-    ]
+    about = [cell for cell in cells if cell.header and all(_has_form(word.key, keys) for word in cell.header)]
     texts: list[Sequence[Token]] = [cell.text for cell in about]
     if about and all(cell.answers for cell in about):
         texts += [cell.text for cell in cells if not cell.answers and _count_negations(cell.text)]
     return texts
 
 
-def _has_form(word: str, others: Iterable[str]) -> bool:
+def _has_form(word: str, others: Set[str]) -> bool:
     """Tell whether a word is among others or has a form among them; 退票 is no form of the single character 票."""
-    return any(
-        word == other or (min(len(word), len(other)) > 1 and are_alike(word, other)) for other in others
+    return word in others or any(
+        min(len(word), len(other)) > 1 and are_alike(word, other) for other in others
     )
 
 
@@ -285,9 +283,8 @@ def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
 
 def _cut_at_modals(clause: Sequence[Token]) -> list[Sequence[Token]]:
     """Cut a clause where "and" joins a further modal verb: "must be cooled | and may be stored"."""
-    cuts = [
-        n for n, (one, after) in enumerate(pairwise(clause)) if one.key in JOINING and after.key in MODALS
-    ]
+    pairs = enumerate(pairwise(clause))
+    cuts = [n for n, (token, following) in pairs if token.key in JOINING and following.key in MODALS]
     return [clause[start:end] for start, end in pairwise([0, *cuts, len(clause)])]
 
 

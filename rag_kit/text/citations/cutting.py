@@ -77,9 +77,7 @@ def clauses(text: str) -> list[Clause]:
         ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
     ends = {end for end in ends if not any(first <= end < last for first, last in value_spans)}
     # each cut with whether "and" begins the part behind it
-    cuts = sorted(
-        [*((end, False) for end in ends), *((match.start(), True) for match in _AND.finditer(text))]
-    )
+    cuts = sorted([*((end, False) for end in ends), *((cut.start(), True) for cut in _AND.finditer(text))])
     part: Clause = []
     parts = [(False, part)]
     for start, token in placed:

@@ -8,6 +8,7 @@ aside says that something is lacking, and little else is stated.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -263,13 +264,10 @@ def is_declined(answer: str) -> bool:
     source_named = declined = False
     chars = other_chars = 0
     for clause, rules in _clauses(answer):
-        source_named = source_named or re.search(rules.source, clause) is not None
         chars += len(clause)
-        is_unsaid = not is_cited and re.search(rules.unsaid, clause) is not None
-        is_absent = re.search(rules.absent, clause) or (
-            source_named and re.search(rules.absent_later, clause)
-        )
-        if is_absent or is_unsaid:
+        source_named = source_named or re.search(rules.source, clause) is not None
+        says_lack = re.search(rules.absent, clause) or (not is_cited and re.search(rules.unsaid, clause))
+        if says_lack or (source_named and re.search(rules.absent_later, clause)):
             declined = True
         elif re.search(rules.concludes, clause):
             return False
@@ -285,18 +283,15 @@ def _declines_in_other_language(answer: str) -> bool:
     spans = sentences(answer)
     if not spans or len(spans) > _MAX_SENTENCES_OTHER or _MARK.search(answer):
         return False
-    for sentence in (spans[0].text.casefold(), spans[-1].text.casefold()):
-        if any(all(re.search(group, sentence) for group in groups) for groups in _language_patterns()):
-            return True
-    return False
+    ends = {spans[0].text.casefold(), spans[-1].text.casefold()}
+    return any(all(re.search(group, end) for group in groups) for end in ends for groups in _word_groups())
 
 
 @cache
-def _language_patterns() -> list[list[str]]:
-    """Return, for each language, a pattern for each group of its words, one of which must be in a decline."""
-    lines = _OTHER_LANGUAGES.strip().splitlines()
-    groups = ([group.strip().split("|") for group in line.split(" / ")] for line in lines)
-    return [["|".join(map(_word_pattern, words)) for words in of_language] for of_language in groups]
+def _word_groups() -> list[list[str]]:
+    """Return, for each language, three patterns that are all in a decline: words for answer, for not, for documents."""
+    lines = [line.split(" / ") for line in _OTHER_LANGUAGES.splitlines()]
+    return [["|".join(map(_word_pattern, words.strip().split("|"))) for words in line] for line in lines]
 
 
 def _word_pattern(word: str) -> str:
@@ -306,13 +301,10 @@ def _word_pattern(word: str) -> str:
     return rf"\b{word}" if len(word) >= _MIN_STEM else rf"\b{word}\b"
 
 
-def _clauses(answer: str) -> list[tuple[str, _Rules]]:
+def _clauses(answer: str) -> Iterator[tuple[str, _Rules]]:
     """Cut an answer into folded clauses, each with the rules of its language."""
-    clauses: list[tuple[str, _Rules]] = []
     for sentence in sentences(answer):
         text = _ACCORDING_TO.sub("", fold(sentence.text).strip(_EDGES))
         rules = _ZH if _HAN.search(text) else _EN
-        for part in re.split(rules.clause, text):
-            if clause := part.strip(" ，,。.!！"):
-                clauses.append((clause, rules))
-    return clauses
+        clauses = (part.strip(" ，,。.!！") for part in re.split(rules.clause, text))
+        yield from ((clause, rules) for clause in clauses if clause)

@@ -49,9 +49,7 @@ def sentence_places(parts: list[list[Clause]], number: int) -> Iterator[ValuePla
             for token in clause:
                 if token.value:
                     beside = words - {token.key} - others.get(token.key, set())
-                    yield ValuePlace(
-                        token.value, beside, earlier, earlier_in_part, section=(number, part_number)
-                    )
+                    yield ValuePlace(token.value, beside, earlier, earlier_in_part, (number, part_number))
             earlier |= words
             earlier_in_part |= words
 

@@ -241,9 +241,7 @@ class PassageSource:
         A "monthly rent of 900 EUR" is 900 EUR by month; under a title with the year 2024, 2月10日 is of that year.
         """
         bare: dict[str, str] = {}
-        years = [
-            token.value.key for token in self.context_tokens if token.value and token.value.key.isdecimal()
-        ]
+        years = [word.value.key for word in self.context_tokens if word.value and word.value.key.isdecimal()]
         for place in self.places:
             if place.value.key.startswith("-"):
                 dated = (place.value._replace(key=f"{year}{place.value.key}") for year in years)

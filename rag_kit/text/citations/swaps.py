@@ -148,8 +148,7 @@ def says_change(statement: str, passage: PassageSource) -> bool:
         return False
     said = _sides_of_change(passage.plain())
     are_said = all(
-        any(side == said_side and says(said_value, value) for said_side, said_value in said)
-        for side, value in stated
+        any(side == said_side and says(one, value) for said_side, one in said) for side, value in stated
     )
     kinds = {kind_of(value) for _, value in stated}
     return are_said and len(stated) == sum(kind_of(value) in kinds for value in find_values(statement))
@@ -234,9 +233,8 @@ def _are_sides_turned(statement: str, sentence: str) -> bool:
     for stated, said in product(stated_relations, said_relations):
         comparatives = stated.comparative, said.comparative
         if all(comparatives) and stated.comparative not in said_comparatives and are_opposites(*comparatives):
-            said = _Relation(
-                said.right, stated.comparative, said.left
-            )  # A is shorter than B: B is longer than A
+            # A is shorter than B: B is longer than A
+            said = _Relation(said.right, stated.comparative, said.left)
         to_left, to_right = (stated.left & said.right) - said.left, (stated.right & said.left) - said.right
         # a comparison may name its left side sentences before: "and was therefore faster than the kettle"
         is_crossed = to_right or (stated.comparative and not stated.right & said.right)
@@ -264,9 +262,7 @@ def _relations(text: str) -> list[_Relation]:
 
 def _are_roles_swapped(statement: str, sentence: str) -> bool:
     """Tell whether two names change roles: "from B to A" for "from A to B", or "B beat A" for "A beat B"."""
-    texts = [
-        [token for token in tokens(text) if token.key not in _ARTICLES] for text in (statement, sentence)
-    ]
+    texts = [[one for one in tokens(text) if one.key not in _ARTICLES] for text in (statement, sentence)]
     if _have_agents_turned(*texts) or _is_list_turned(*texts):
         return True
     names = {token.key for text in texts for token in text if token.name}

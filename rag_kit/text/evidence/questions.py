@@ -124,9 +124,9 @@ class Clause(NamedTuple):
 
     def is_among(self, asked: tuple[Clause, ...]) -> bool:
         """Tell whether it is one of the `asked` clauses; "3.2" and "Article 3" may be written without their unit."""
-        wanted = {one for one in asked if one.number == self.number}
-        return self in wanted or any(
-            not self.unit and ("." in one.number or one.unit.isascii()) for one in wanted
+        same = {one for one in asked if one.number == self.number}
+        return self in same or any(
+            not self.unit and ("." in one.number or one.unit.isascii()) for one in same
         )
 
     def closes(self, other: Clause) -> bool:

@@ -186,15 +186,13 @@ def _share(weights: Mapping[str, float], keys: Iterable[str]) -> float:
     return math.fsum(weights[key] for key in keys)
 
 
-def choose(
-    question: Question, candidates: list[SentenceCandidate], count: int = 2
-) -> list[SentenceCandidate]:
+def choose(question: Question, scored: list[SentenceCandidate], count: int = 2) -> list[SentenceCandidate]:
     """Choose the best `count` distinct sentences, at most two of a passage, best first; ties keep reading order.
 
     After the first, a sentence gains by the terms of the question that it adds to those chosen.
     """
     distinct: dict[str, SentenceCandidate] = {}
-    for candidate in sorted(candidates, key=lambda candidate: -candidate.score):
+    for candidate in sorted(scored, key=lambda candidate: -candidate.score):
         distinct.setdefault(_NOT_WORD.sub("", candidate.text.casefold()), candidate)
     left = list(distinct.values())
     chosen: list[SentenceCandidate] = []

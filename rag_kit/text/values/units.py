@@ -49,9 +49,8 @@ def _units() -> dict[str, Unit]:
             unit = Unit(names[0], dimension, float(factor))
             for name in names:
                 table[name] = unit
-                if (
-                    name.isascii() and len(name) > 2 and name[-1] not in "s%$3"
-                ):  # hrs, US$, cm3 have no plural
+                # hrs, US$ and cm3 have no plural
+                if name.isascii() and len(name) > 2 and name[-1] not in "s%$3":
                     table.setdefault(name.lower(), unit)
                     table.setdefault(name.lower() + "s", unit)
     return table
