@@ -77,8 +77,8 @@ class Disagreement:
         """The statement of the newest version; None where nothing says which that is."""
         for name in ("stage", "date", "number"):
             ranks = [getattr(statement.version, name) for statement in self.statements]
-            is_known = not any(rank in (None, "", ()) for rank in ranks)
-            if is_known and len(set(ranks)) > 1:
+            are_known = not any(rank in (None, "", ()) for rank in ranks)
+            if are_known and len(set(ranks)) > 1:
                 ranked = zip(self.statements, ranks, strict=True)
                 newest = [statement for statement, rank in ranked if rank == max(ranks)]
                 return newest[0] if len({statement.shown for statement in newest}) == 1 else None
@@ -154,12 +154,9 @@ def settle_versions(
         rivals = [one for one in settled if (one.passage_index, one.text) in stated]
         if not rivals or disagreement.is_series:
             continue
-        stays = rivals[0]
         newest = None if question.spans else disagreement.newest
-        for candidate in candidates:
-            if newest and (candidate.passage_index, candidate.text) == (newest.passage_index, newest.text):
-                stays = candidate
-                break
+        place = (newest.passage_index, newest.text) if newest else None
+        stays = next((one for one in candidates if (one.passage_index, one.text) == place), rivals[0])
         settled[settled.index(rivals[0])] = stays
         settled = [one for one in settled if one is stays or one not in rivals]
     return list(dict.fromkeys(settled))
@@ -172,14 +169,15 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
     """
     texts = ((n, span.text) for n, passage in enumerate(passages) for span in sentences(passage.text))
     analysed = [(n, text, question.keys & set(terms(text))) for n, text in islice(texts, MAX_SENTENCES)]
-    titles = [question.keys & set(terms(passage.title)) for passage in passages]
-    is_about_all = not weight_of(question, set().union(*(keys for *_, keys in analysed)).difference(*titles))
-    for passage_index, text, in_sentence in analysed:
-        passage, in_title = passages[passage_index], titles[passage_index]
-        if (in_sentence or is_about_all) and weight_of(question, in_sentence | in_title) >= _RELEVANT:
-            statement = _read_statement(question, text, passage_index, passage)
-            if statement is not None:
-                yield statement
+    in_titles = [question.keys & set(terms(passage.title)) for passage in passages]
+    in_texts_alone = frozenset[str]().union(*(matched for *_, matched in analysed)).difference(*in_titles)
+    is_about_documents = not weight_of(question, in_texts_alone)
+    for n, text, matched in analysed:
+        may_answer = (matched or is_about_documents) and weight_of(
+            question, matched | in_titles[n]
+        ) >= _RELEVANT
+        if may_answer and (statement := _read_statement(question, text, n, passages[n])):
+            yield statement
 
 
 def _read_statement(question: Question, text: str, n: int, passage: PassageText) -> VersionStatement | None:
@@ -192,12 +190,12 @@ def _read_statement(question: Question, text: str, n: int, passage: PassageText)
     body = without_mark(text)
     body_tokens = tokens(body)
     values = [token.value for token in body_tokens if token.value]
-    asked = {value.normal for value in find_values(question.text)}
     times = [value for value in values if value.dimension in _TIMES]
     measures = [value for value in values if value.dimension not in _NO_MEASURE]
     if question.kind == "when":
         measures, times = times, []
-    measures = [value for value in measures if value.normal not in asked]
+    in_question = {value.normal for value in find_values(question.text)}
+    measures = [value for value in measures if value.normal not in in_question]
     if not measures:
         return None
     version = read_version(passage.marks)
@@ -229,8 +227,7 @@ def _without_version(title: str) -> str:
 
 def disagree(one: VersionStatement, other: VersionStatement, question: Question) -> bool:
     """Tell whether two sentences say the same about the same thing, except for one value."""
-    shared_names = question.keys | one.subject | other.subject
-    if (one.names ^ other.names) - shared_names:
+    if (one.names ^ other.names) - question.keys - one.subject - other.subject:
         return False
     if not _alike(one.words, other.words, question) and not _alike(one.things, other.things, question):
         return False
@@ -240,8 +237,8 @@ def disagree(one: VersionStatement, other: VersionStatement, question: Question)
         return False
     if _neighbours(one, one.words - other.words) & _neighbours(other, other.words - one.words):
         return False  # "of students" against "of adults": another word between the same neighbours
-    dimensions, others = (sorted(value.dimension for value in each.values) for each in (one, other))
-    return dimensions == others and _count_common(one.values, other.values) == len(one.values) - 1
+    dimensions, other_dimensions = (sorted(value.dimension for value in each.values) for each in (one, other))
+    return dimensions == other_dimensions and _count_common(one.values, other.values) == len(one.values) - 1
 
 
 def _neighbours(statement: VersionStatement, words: frozenset[str]) -> set[tuple[str, str]]:

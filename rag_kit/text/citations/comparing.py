@@ -72,12 +72,12 @@ def with_keys_of(source: PassageSource, stated: Sequence[Token]) -> list[Token]:
 
 def _key_in(source: PassageSource, token: Token) -> str:
     """Return the key that a passage has for a value; the value's own key if it has none."""
-    if token.value and token.key not in source.all_keys and token.key not in source.values:
-        for key, value in source.values.items():
-            if says(value, token.value):
-                return key
-        return source.completed.get(token.key) or _key_of_bare(source, token.value) or token.key
-    return token.key
+    if not token.value or token.key in source.all_keys or token.key in source.values:
+        return token.key
+    for key, value in source.values.items():
+        if says(value, token.value):
+            return key
+    return source.completed.get(token.key) or _key_of_bare(source, token.value) or token.key
 
 
 def _key_of_bare(source: PassageSource, value: Value) -> str:
@@ -138,9 +138,8 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
 def _counted_once(text: Sequence[Token]) -> set[str]:
     """Return what a text counts as one: "child" for "one child", "a child" and "1 child", 名 for 一名 and 1名."""
     pairs = pairwise(token.key for token in text)
-    return {counted for count, counted in pairs if count in _ONE} | {
-        token.key[1:] for token in text if token.key[0] == "一" and len(token.key) > 1
-    }
+    in_word = {token.key[1:] for token in text if token.key[0] == "一" and len(token.key) > 1}
+    return in_word.union(counted for count, counted in pairs if count in _ONE)
 
 
 def _is_or_contains(word: str, others: Set[str]) -> bool:
