@@ -140,7 +140,7 @@ class _Terms(dict[str, tuple[str, ...]]):
 class StoredAnalyzer:
     """Base of dataclasses that turn a text into terms: their fields are settings that can be stored."""
 
-    _fixed: ClassVar[dict[str, Any]] = {"version": TERMS_VERSION}  # settings that are no fields
+    _constants: ClassVar[dict[str, Any]] = {"version": TERMS_VERSION}  # settings that are no fields
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a query, without question words unless nothing else is left.
@@ -158,11 +158,9 @@ class StoredAnalyzer:
             >>> Analyzer("en").settings()
             {'version': 2, 'language': 'en', 'stem': True, 'stop_words': True, 'typos': True}
         """
-        settings = dict(self._fixed)
-        for name in _field_names(type(self)):
-            value = getattr(self, name)
-            settings[name] = list(value) if isinstance(value, tuple) else value
-        return settings
+        values = {name: getattr(self, name) for name in _field_names(type(self))}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {**self._constants, **plain}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -178,11 +176,11 @@ class StoredAnalyzer:
         names = _field_names(cls)
         if (
             not isinstance(settings, Mapping)
-            or not settings.keys() <= {*cls._fixed, *names}
-            or not cls._fixed.items() <= settings.items()
+            or not settings.keys() <= {*cls._constants, *names}
+            or not cls._constants.items() <= settings.items()
         ):
             raise InvalidInputError(
-                f"analyzer settings {settings!r} are not those of version {cls._fixed['version']}; "
+                f"analyzer settings {settings!r} are not those of version {cls._constants['version']}; "
                 "build the index again, or use the rag_kit that wrote it."
             )
         return cls(**{name: settings[name] for name in names if name in settings})

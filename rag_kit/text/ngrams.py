@@ -30,7 +30,7 @@ class CharacterNgrams(StoredAnalyzer):
         [' th', 'the', 'he ', ' ca', 'cat', 'at ', '北京', '京大', '大学']
     """
 
-    _fixed: ClassVar = {"version": TERMS_VERSION, "kind": "characters"}
+    _constants: ClassVar = {"version": TERMS_VERSION, "kind": "characters"}
     sizes: Iterable[int] = (3, 4)  # lengths of the n-grams of spaced scripts, 2 to 8
     close_sizes: Iterable[int] = (1, 2)  # of scripts without spaces, 1 to 8
 

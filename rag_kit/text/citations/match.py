@@ -118,13 +118,10 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
     if whole.reason in _OF_ORDER and all(place_values(part, source.places) == "all" for part in stated_parts):
         return whole._replace(reason="covered")  # each value is surely in its place
+    if whole.reason not in _OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
+        return whole
     stated = [token for part in stated_parts for token in part]
-    if (
-        whole.reason not in _OF_QUOTE
-        or whole.score >= _MOST_OF_ONE_SENTENCE
-        or place_values(stated, source.places) == "wrong"
-        or find_exchange(statement, stated, source)
-    ):
+    if place_values(stated, source.places) == "wrong" or find_exchange(statement, stated, source):
         return whole
     elsewhere = [
         part

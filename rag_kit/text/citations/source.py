@@ -304,7 +304,7 @@ def letters_of(text: str) -> str:
 
 
 def holds(passage: str, statement: str) -> bool:
-    """Tell whether a passage has a statement word for word, both as `letters_of` gives them.
+    """Tell whether a passage has a statement word for word, both as `letters_of` gives them, and not blank.
 
     A place where the statement begins or ends inside a number does not count.
 
@@ -312,13 +312,14 @@ def holds(passage: str, statement: str) -> bool:
         >>> holds(letters_of("在十四世纪"), letters_of("四世纪")), holds(letters_of("3-day trip"), letters_of("3 day"))
         (False, True)
     """
-    if not statement.strip():
-        return False
     start = passage.find(statement)
     while start >= 0:
         end = start + len(statement)
-        edges = (passage[start - 1 : start] + statement[0], statement[-1] + passage[end : end + 1])
-        if not any(_WITHIN_NUMBER.fullmatch(edge) for edge in edges):
+        first_pair, last_pair = (
+            passage[start - 1 : start] + statement[0],
+            statement[-1] + passage[end : end + 1],
+        )
+        if not _WITHIN_NUMBER.fullmatch(first_pair) and not _WITHIN_NUMBER.fullmatch(last_pair):
             return True
         start = passage.find(statement, start + 1)
     return False

@@ -49,25 +49,28 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
         return []
     kept = list(passages)
     # each name is a tuple of the forms that a text may have
-    identifiers = {(_letters_and_digits(name),) for name in _IDENTIFIER.findall(question.text)}
+    identifiers: set[tuple[str, ...]] = {
+        (_letters_and_digits(name),) for name in _IDENTIFIER.findall(question.text)
+    }
     for names, normalise in ((identifiers, _letters_and_digits), (_persons(fold(asked.text)), fold)):
-        plain = {number: normalise(text) for number, text in texts.items()} if names else {}
-        found = {
-            number: {forms for forms in names if any(form in text for form in forms)}
-            for number, text in plain.items()
-        }
-        if names - set().union(*found.values()):
-            return []
-        kept = [passage for passage in kept if not names or found[passage.number]]
+        if names:
+            found = {number: _names_in(normalise(text), names) for number, text in texts.items()}
+            if names - set().union(*found.values()):
+                return []
+            kept = [passage for passage in kept if found[passage.number]]
     if question.spans:
         times = [(_document(one), time_spans(texts[one.number])) for one in passages]
-        fitting = {name for name, named in times if fit_in_time(question.spans, named).overlap}
+        fitting = {document for document, spans in times if fit_in_time(question.spans, spans).overlap}
         kept = [passage for passage in kept if _document(passage) in fitting]
     if question.clauses:
         marks = {passage.number: "\n".join(passage.marks or (passage.title,)) for passage in kept}
-        titles = {number: len(question.keys & set(terms(text))) for number, text in marks.items()}
-        kept = [passage for passage in kept if titles[passage.number] == max(titles.values())]
+        shared = {number: len(question.keys & set(terms(text))) for number, text in marks.items()}
+        kept = [passage for passage in kept if shared[passage.number] == max(shared.values())]
     return kept
+
+
+def _names_in(text: str, names: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
+    return {forms for forms in names if any(form in text for form in forms)}
 
 
 def attribute_asked(question: Question) -> set[str]:
@@ -112,6 +115,7 @@ def _is_known(name: str, words: set[str]) -> bool:
     if name in words or name.removesuffix("s") in words or not name.isascii():
         return True
     pairs = (sorted((name, word), key=len) for word in words)
+    # "german" and "germany": at least four letters, and at most three more
     if any(len(short) >= max(4, len(long) - 3) and long.startswith(short) for short, long in pairs):
         return True
     return len(name) >= _MIN_MISSPELLED and bool(get_close_matches(name, words, 1, _MISSPELLED))

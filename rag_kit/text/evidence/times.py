@@ -51,15 +51,15 @@ def time_spans(text: str) -> list[TimeSpan]:
     if not _YEAR.search(plain):
         return []
     values = find_values(text)
-    found = {value: _span(plain, value) for value in values} | _quarters(plain, values)
-    named = [(value, span) for value, span in found.items() if span]
+    span_of = {value: _span(plain, value) for value in values} | _quarters(plain, values)
+    named = [(value, span) for value, span in span_of.items() if span]
     spans: list[TimeSpan] = []
     while named:
         value, span = named.pop(0)
         before = plain[max(0, value.start - _WORDS_BEFORE) : value.start]
         between = plain[value.end : named[0][0].start] if named else ""
         is_pair = between.strip().lower() == "and" and _PAIR.search(before)  # between 1990 and 1994
-        if named and (is_pair or _TO.fullmatch(between)):
+        if named and (is_pair or _TO.fullmatch(between)):  # 1990 to 1994
             _, last = named.pop(0)
             spans += [TimeSpan(span.start, last.end)] if last.end > span.start else [span, last]
         elif _ON.match(plain, value.end) or _SINCE.search(before):
