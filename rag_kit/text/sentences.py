@@ -95,7 +95,6 @@ def _cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Cut white space off the ends of a span."""
     inner = text[start:end].strip()
     start += text[start:end].find(inner)
     return start, start + len(inner)

@@ -267,5 +267,4 @@ def _alike(words: frozenset[str], others: frozenset[str], question: Question) ->
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Jaccard index of two sets of words."""
     return len(one & other) / (len(one | other) or 1)

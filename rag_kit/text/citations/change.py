@@ -40,22 +40,22 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
     changes = list(_changes(cited, stated))
     with_new_words = sum(any(token.content for token in change.new) for change in changes)
     share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
-    is_extended = False  # by words that the passage has nowhere
+    known = passage | titles | {*cited_keys}
+    is_extended = False  # by two or more things that the passage has nowhere
     for old, new, before, after, is_first, is_last in changes:
         # the words beside it show that old and new words are in the same place
         is_between = before > 0 and (after > 0 or (is_last and share >= _NEARLY_ALL))
         if not (is_between or len(changes) == 1 or before + after >= _MIN_CONTEXT):
             continue
         if before and after and not old:
-            is_extended |= _is_added(new, passage | titles | {*cited_keys})
+            things = [token.key for token in new if token.thing and not token.value]
+            is_extended |= sum(not has_alike(thing, known) for thing in things) > 1
         old_words, new_words = _without_forms(old, new), _without_forms(new, old)
         if not old_words or not new_words:
             continue
         in_place = (before > 0 and after > 0) or (is_first and after >= _MIN_CONTEXT)
-        one_for_one = in_place and max(len(old_words), len(new_words)) <= _MAX_THING
-        alone = in_place and with_new_words == 1
-        reason = _reason_of_replacement(old_words, new_words, surplus, passage, one_for_one, alone)
-        if reason:
+        is_only = in_place and with_new_words == 1
+        if reason := _reason_of_replacement(old_words, new_words, surplus, passage, in_place, is_only):
             return reason
     is_shortened = not any(change.new for change in changes)  # all words are in their order
     may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
@@ -107,12 +107,6 @@ def _cut_alike(text: Sequence[Token], other: Sequence[Token]) -> list[Token]:
     return cut
 
 
-def _is_added(new: Sequence[Token], passage: Set[str]) -> bool:
-    """Tell whether the new tokens name two or more things that the passage has nowhere."""
-    added = [token for token in new if token.thing and not token.value and not has_alike(token.key, passage)]
-    return len(added) > 1
-
-
 def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
     """Tell whether two words a and b of a sentence changed places in a statement.
 
@@ -159,13 +153,13 @@ def _reason_of_replacement(
     new: list[Token],
     surplus: Counter[str],
     passage: Set[str],
-    one_for_one: bool,
-    alone: bool,
+    in_place: bool,
+    is_only: bool,
 ) -> str:
     """Return the reason why the words `new` of a statement mean something else than `old` of the sentence, or "".
 
     `surplus` counts how many times more the sentence has a word than the statement, `passage` has the content words of
-    the whole passage; `one_for_one`: one name or thing is replaced by one other; `alone`: and nothing else is new.
+    the whole passage; `in_place`: the new words are where the old ones were; `is_only`: and nothing else is new.
     """
     # words that the statement has more often than the sentence: brought from elsewhere, or repeated
     brought = [token for token in new if surplus[token.key] < 0]
@@ -179,7 +173,8 @@ def _reason_of_replacement(
         return "opposite"
     if things and any(token.key in passage for token in brought):
         return "changed"
-    if things and one_for_one and not brought:
+    is_one_for_one = in_place and max(len(old), len(new)) <= _MAX_THING
+    if things and is_one_for_one and not brought:
         return "moved value" if all(token.value for token in new) else "moved"
     old_keys = {token.key for token in old}
     has_own_wording = any(
@@ -189,5 +184,5 @@ def _reason_of_replacement(
         and not has_alike(token.key, old_keys)
         for token in new
     )
-    is_other_thing = bool(things) or (alone and any(token.thing for token in new))
+    is_other_thing = bool(things) or (is_only and any(token.thing for token in new))
     return "other" if has_own_wording and is_other_thing else ""

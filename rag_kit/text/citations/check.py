@@ -159,15 +159,14 @@ def _check_statement(
     judged: Mapping[str, JudgedSupport],
 ) -> Iterator[Citation]:
     """Check a statement against each passage that it cites: one citation a number, in order."""
-    numbers = [number for number in statement.numbers if 1 <= number <= len(sources)]
-    cited = [sources[number - 1] for number in numbers]
-    verdicts = dict(zip(numbers, judge(statement.text, cited), strict=True))
+    cited = {number: sources[number - 1] for number in statement.numbers if 1 <= number <= len(sources)}
+    verdicts = dict(zip(cited, judge(statement.text, list(cited.values())), strict=True))
     label = judged.get(statement.text)
     for number in statement.numbers:
         if number in verdicts:
             score, reason, start, end = verdicts[number]
             status: CitationStatus = label or verdicts[number].status
-            quote, score = sources[number - 1].original[start:end], round(score, 3)
+            quote, score = cited[number].original[start:end], round(score, 3)
             yield Citation(number, statement.text, quote, start, end, status, score, reasons[label or reason])
         else:
             missing = reasons["missing_passage"]

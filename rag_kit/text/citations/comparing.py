@@ -288,7 +288,6 @@ def _cut_at_modals(clause: Sequence[Token]) -> list[Sequence[Token]]:
 
 
 def _says_all_for_some(part: Sequence[Token], clause: Sequence[Token]) -> bool:
-    """Tell whether a part has "all" where its clause has "some"."""
     stated, said = ({token.key for token in text} for text in (part, clause))
     return bool(stated & _OF_ALL) and not said & _OF_ALL and bool(said & _OF_SOME) and not stated & _OF_SOME
 

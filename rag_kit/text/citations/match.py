@@ -51,6 +51,7 @@ _STUDY = (
     r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
     r"|identify|clarify|establish)"
 )
+# in a sentence that claims nothing, as the aim of a study: "We sought to determine whether tea is safe."
 _OPEN_QUESTION = re.compile(
     rf"\b(?:{_STUDY}|(?:evaluat|examin|investigat|unknown|unclear|uncertain|question|know|ask)\w*)\b.{{0,60}}\bwhether\b"
     rf"|^(?:in order )?to {_STUDY}\b|\b(?:sought|aim(?:s|ed)?|wish(?:ed)?) to\b|hypothesi[sz]e"
@@ -146,10 +147,12 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     best, quoted_spans = source.best_spans(stated)
     start, end = quoted_spans[0].start, quoted_spans[-1].end
     # the sentence only asks what the statement claims
-    asks = _leaves_open(source.plain(best.start, best.end)) and not _leaves_open(statement)
+    asks = bool(_OPEN_QUESTION.search(source.plain(best.start, best.end))) and not _OPEN_QUESTION.search(
+        statement
+    )
     before = _text_before(source.text[start:end], statement)
-    has_letters = holds(letters_of(source.text[start:end]), letters)
-    is_verbatim = has_letters and not asks and not _ends_denying(before)
+    is_denied = any(is_negation(token.key) for token in tokens(before)[-1:])  # behind "Do not", 员工不得
+    is_verbatim = holds(letters_of(source.text[start:end]), letters) and not asks and not is_denied
     # 陪产假为15天 does not say 产假为15天: the statement begins inside of a word
     if is_verbatim and not _TWO_HAN.fullmatch(before[-1:] + statement.strip()[:1]):
         return Verdict(1.0, "verbatim", start, end)
@@ -255,31 +258,10 @@ def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:
     return referred, others
 
 
-def _leaves_open(sentence: str) -> bool:
-    """Tell whether a sentence only states a question, as the aim of a study does: it claims nothing.
-
-    Example:
-        >>> _leaves_open("We sought to determine whether tea is safe."), _leaves_open("Tea is safe.")
-        (True, False)
-    """
-    return _OPEN_QUESTION.search(sentence) is not None
-
-
 def _text_before(text: str, statement: str) -> str:
     """Return what a text has before a statement that it has word for word, on the same line; "" if it has it not."""
     before, found, _ = fold(text).partition(fold(statement).strip().rstrip("。."))
     return before.rpartition("\n")[2][-_NEAR:] if found else ""
-
-
-def _ends_denying(before: str) -> bool:
-    """Tell whether a text ends with a negation, which denies what follows.
-
-    Example:
-        >>> _ends_denying("Do not "), _ends_denying("员工不得"), _ends_denying("It is not only ")
-        (True, True, False)
-    """
-    words = tokens(before)
-    return bool(words) and is_negation(words[-1].key)
 
 
 def _closeness(

@@ -166,9 +166,12 @@ def _sides_of_change(text: str) -> list[tuple[str, Value]]:
         if verb:
             sides.append(("by" if is_difference else "to", value))
         is_of_kind = before is not None and kind_of(before) == kind_of(value)
-        # the fee of 5 EUR was raised to 7 EUR; the fee went from 5 EUR to 7 EUR
-        if before and is_of_kind and ((verb and not is_difference) or _is_from_to(text, before, value)):
-            sides += [("from", before), ("to", value)]
+        if before and is_of_kind:
+            has_from = _FROM.search(text, max(0, before.begin - _FROM_WITHIN), before.begin)
+            is_from_to = has_from and _TO.fullmatch(text, before.end, value.begin)
+            # the fee of 5 EUR was raised to 7 EUR; the fee went from 5 EUR to 7 EUR
+            if is_from_to or (verb and not is_difference):
+                sides += [("from", before), ("to", value)]
         before = value
     return sides
 
@@ -179,12 +182,6 @@ def _sides_of_columns(passage: PassageSource) -> Iterator[tuple[str, Value]]:
         for side, pattern in (("from", _OLD), ("to", _NEW)):
             if pattern.search(cell.header):
                 yield from ((side, value) for value in cell.values)
-
-
-def _is_from_to(text: str, start: Value, end: Value) -> bool:
-    """Tell whether a text says "from" before one value, and "to" between it and the next one."""
-    is_begun = _FROM.search(text, max(0, start.begin - _FROM_WITHIN), start.begin)
-    return is_begun is not None and _TO.fullmatch(text, start.end, end.begin) is not None
 
 
 def _has_other_sign(statement: str, passage: PassageSource) -> bool:

@@ -55,10 +55,8 @@ class PassageText:
 
 def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> PassageText:
     """Make a `PassageText` of a passage's metadata; its title has the headings on a second line."""
-    title, headings = (
-        value[:_MAX_TITLE] if isinstance(value, str) else ""
-        for value in (metadata.get("title"), metadata.get("heading"))
-    )
+    values = (metadata.get(name) for name in ("title", "heading"))
+    title, headings = (value[:_MAX_TITLE] if isinstance(value, str) else "" for value in values)
     file = str(metadata.get("file") or metadata.get("source") or "").rpartition("/")[2]
     marks = version_text(metadata), title, file[:_MAX_TITLE].replace("_", " ")
     return PassageText(number, text, f"{title}\n{headings}".strip(), headings.rpartition(" > ")[2], marks)
@@ -254,10 +252,8 @@ def _read_sentences(question: Question, passages: Sequence[PassageText]) -> list
     return [one for one in in_clause if not _HEADING.match(one.text)] or in_clause or stand_ins
 
 
-def _read_passage(
-    question: Question, passage_index: int, passage: PassageText
-) -> Iterator[tuple[_ReadSentence, bool]]:
-    """Yield the sentences of a passage that are in a clause asked for (True), or may stand in for one (False).
+def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[tuple[_ReadSentence, bool]]:
+    """Yield the sentences of passage `n` that are in a clause asked for (True), or may stand in for one (False).
 
     If the question names no clause, all sentences but the headings are yielded with True.
     """
@@ -279,7 +275,7 @@ def _read_passage(
         if is_in_clause or stands_in:
             title = named | (question.keys & set(terms("\n".join(headings.values()))))
             matched = question.keys & set(terms(text))
-            yield _ReadSentence(text, passage_index, matched, title, table_header), is_in_clause
+            yield _ReadSentence(text, n, matched, title, table_header), is_in_clause
 
 
 def _sentences_in_context(passage: PassageText) -> Iterator[tuple[str, str, int]]:

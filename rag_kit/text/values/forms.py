@@ -198,7 +198,6 @@ def _read_decade(text: str) -> Reading:
 
 
 def _read_ordinal(text: str) -> Reading:
-    """Read the number of an ordinal in figures or words."""
     for word in re.findall(r"[a-z]+", text.lower()):
         if word in _ORDINALS:
             return Reading(_ORDINALS[word])

@@ -212,7 +212,9 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         amount += 0.5 if unit else 0.0
     is_in_unit = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 is no number of 瓦时
     counts_nothing = not coin and unit is None and _counts_nothing(text, numeral, end)
-    if is_in_unit or counts_nothing or _is_bare_scale(text, start, numeral):
+    in_caption = _BEFORE_SCALE.search(text, max(0, start - 4), start) is not None
+    is_bare_scale = numeral in _ONLY_SCALES or (in_caption and numeral.lower() in _SCALES_OF_CAPTIONS)
+    if is_in_unit or counts_nothing or is_bare_scale:
         return None
     measured = coin.unit if coin else Unit("", "", 1.0)
     if unit:
@@ -245,12 +247,6 @@ def _unit_behind(text: str, end: int, coin: FoundUnit | None) -> FoundUnit | Non
         return unit._replace(unit=coin.unit)  # 港币60元 are no yuan
     is_other = coin and unit and not dimensions_agree(coin.unit.dimension, unit.unit.dimension)
     return None if is_other else unit
-
-
-def _is_bare_scale(text: str, start: int, numeral: str) -> bool:
-    """Tell whether a numeral is a scale without a number: 万, or "million" in a caption such as "in million EUR"."""
-    in_caption = _BEFORE_SCALE.search(text, max(0, start - 4), start) is not None
-    return numeral in _ONLY_SCALES or (in_caption and numeral.lower() in _SCALES_OF_CAPTIONS)
 
 
 def _read_amount(text: str) -> tuple[float, str]:

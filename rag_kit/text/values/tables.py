@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple, TypeGuard
 
 from rag_kit.text.values.numbers import SCALES
@@ -198,12 +198,8 @@ def _is_form(row: list[str]) -> bool:
     labels, texts = row[::2], row[1::2]
     if len(labels) != len(texts) or any(map(find_values, labels)):
         return False
-    for text in texts:
-        if _ENTITY.fullmatch(text):
-            return True
-        if any(value.dimension not in _IN_HEADERS for value in find_values(text)):
-            return True
-    return False
+    values = chain.from_iterable(map(find_values, texts))
+    return any(map(_ENTITY.fullmatch, texts)) or any(value.dimension not in _IN_HEADERS for value in values)
 
 
 def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[TableRow]:
@@ -211,13 +207,8 @@ def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[Ta
 
     To each row the cells without values of all other rows are added: they name its subject, such as a company.
     """
-    cells = [
-        [
-            TableCell(text, label, tuple(find_values(text)))
-            for label, text in zip(row[::2], row[1::2], strict=False)
-        ]
-        for row in rows
-    ]
+    pairs = [zip(row[::2], row[1::2], strict=False) for row in rows]
+    cells = [[TableCell(text, label, tuple(find_values(text))) for label, text in row] for row in pairs]
     names = [cell for row in cells for cell in row if not cell.values]
     for line, row in zip(lines, cells, strict=True):
         yield TableRow(line.start(), line.end(), (*row, *(cell for cell in names if cell not in row)))
