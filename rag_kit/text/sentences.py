@@ -45,11 +45,8 @@ def sentences(text: str, *, max_chars: int = 1000) -> list[Sentence]:
     if max_chars < 20:
         raise InvalidInputError(f"max_chars={max_chars} is too small; use 20 or more.")
     spans = (span for block in _blocks(text) for span in _cut_block(text, *block))
-    return [
-        Sentence(text[start:end], start, end)
-        for span in spans
-        for start, end in _cut_long(text, *span, max_chars)
-    ]
+    pieces = (piece for span in spans for piece in _cut_long(text, *span, max_chars))
+    return [Sentence(text[start:end], start, end) for start, end in pieces]
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:

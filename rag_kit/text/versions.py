@@ -255,13 +255,11 @@ def _count_common(some: Sequence[Value], others: Sequence[Value]) -> int:
 
 
 def _alike(words: frozenset[str], others: frozenset[str], question: Question) -> bool:
-    """Tell whether two sentences have mostly the same words, or one has all words of the other.
-
-    If the shorter one has a single word, that must be most of the question.
-    """
+    """Tell whether two sentences have mostly the same words, or one has all words of the other."""
     if _jaccard(words, others) >= _ALIKE:
         return True
     shared = words & others
+    # a single word must be most of the question
     asked = weight_of(question, question.keys & set(terms(" ".join(shared))))
     return len(shared) == min(len(words), len(others)) and (len(shared) >= _MIN_SHARED or asked >= _RELEVANT)
 

@@ -40,28 +40,19 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
     changes = list(_changes(cited, stated))
     with_new_words = sum(any(token.content for token in change.new) for change in changes)
     share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
-    known = passage | titles | {*cited_keys}
-    is_extended = False  # by two or more things that the passage has nowhere
-    for old, new, before, after, is_first, is_last in changes:
-        # the words beside it show that old and new words are in the same place
-        is_between = before > 0 and (after > 0 or (is_last and share >= _NEARLY_ALL))
-        if not (is_between or len(changes) == 1 or before + after >= _MIN_CONTEXT):
-            continue
-        if before and after and not old:
-            things = [token.key for token in new if token.thing and not token.value]
-            is_extended |= sum(not has_alike(thing, known) for thing in things) > 1
-        old_words, new_words = _without_forms(old, new), _without_forms(new, old)
-        if not old_words or not new_words:
-            continue
-        in_place = (before > 0 and after > 0) or (is_first and after >= _MIN_CONTEXT)
+    compared = [change for change in changes if len(changes) == 1 or change.is_enclosed(share)]
+    for change in compared:
+        old, new = _without_forms(change.old, change.new), _without_forms(change.new, change.old)
+        in_place = change.is_between or (change.is_first and change.after >= _MIN_CONTEXT)
         is_only = in_place and with_new_words == 1
-        if reason := _reason_of_replacement(old_words, new_words, surplus, passage, in_place, is_only):
+        if reason := _reason_of_replacement(old, new, surplus, passage, in_place, is_only):
             return reason
     is_shortened = not any(change.new for change in changes)  # all words are in their order
     may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
     if may_be_turned and _have_changed_places(cited, stated):
         return "order"
-    return "other" if is_extended else ""
+    known = passage | titles | {*cited_keys}
+    return "other" if any(change.adds_things(known) for change in compared) else ""
 
 
 class _Change(NamedTuple):
@@ -73,6 +64,21 @@ class _Change(NamedTuple):
     after: int
     is_first: bool  # both texts begin with them
     is_last: bool
+
+    @property
+    def is_between(self) -> bool:
+        """Whether equal words are on both sides."""
+        return self.before > 0 and self.after > 0
+
+    def is_enclosed(self, share: float) -> bool:
+        """Tell whether equal words, a `share` of all, show that old and new words are in the same place."""
+        is_at_end = self.before > 0 and self.is_last and share >= _NEARLY_ALL
+        return self.is_between or is_at_end or self.before + self.after >= _MIN_CONTEXT
+
+    def adds_things(self, known: Set[str]) -> bool:
+        """Tell whether a statement adds two or more things that are not `known`, and replaces nothing."""
+        things = [token.key for token in self.new if token.thing and not token.value]
+        return self.is_between and not self.old and sum(not has_alike(thing, known) for thing in things) > 1
 
 
 def _changes(cited: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Change]:
@@ -89,18 +95,16 @@ def _changes(cited: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Chang
 
 
 def _cut_alike(text: Sequence[Token], other: Sequence[Token]) -> list[Token]:
-    """Cut Chinese words where another text has a part of them as a word: 国际航班 beside 国内 and 航班.
-
-    The dictionary has some compounds whole and others not.
-    """
+    """Cut Chinese words where another text has a part of them as a word: 国际航班 beside 国内 and 航班."""
+    # the dictionary has some compounds whole and others not
     keys = {token.key for token in other if token.content and not token.value and token.key > "\u2fff"}
     cut: list[Token] = []
     for token in text:
-        rest = token.key
-        if token.content and not token.value and len(rest) > 2 and rest > "\u2fff" and rest not in keys:
-            parts = {key for key in keys if rest.startswith(key) or rest.endswith(key)}
+        word = token.key
+        if token.content and not token.value and len(word) > 2 and word > "\u2fff" and word not in keys:
+            parts = {key for key in keys if word.startswith(key) or word.endswith(key)}
             if part := max(parts, key=len, default=""):
-                pieces = (part, rest[len(part) :]) if rest.startswith(part) else (rest[: -len(part)], part)
+                pieces = (part, word[len(part) :]) if word.startswith(part) else (word[: -len(part)], part)
                 cut += [token._replace(key=piece) for piece in pieces]
                 continue
         cut.append(token)
@@ -161,6 +165,8 @@ def _reason_of_replacement(
     `surplus` counts how many times more the sentence has a word than the statement, `passage` has the content words of
     the whole passage; `in_place`: the new words are where the old ones were; `is_only`: and nothing else is new.
     """
+    if not old or not new:
+        return ""
     # words that the statement has more often than the sentence: brought from elsewhere, or repeated
     brought = [token for token in new if surplus[token.key] < 0]
     things = [token for token in old if token.thing]

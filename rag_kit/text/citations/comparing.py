@@ -81,12 +81,10 @@ def _key_in(source: PassageSource, token: Token) -> str:
 
 
 def _key_of_bare(source: PassageSource, value: Value) -> str:
-    """Return the key of a table's plain number that is a value without its unit, or "".
-
-    The column's header must name the unit, as 年假天数 (days of leave) names days.
-    """
+    """Return the key of a table's plain number that is a value without its unit, or ""."""
     for place in source.places if source.rows else ():
         is_bare = place.value.amount == value.amount and not place.value.dimension
+        # the column's header must name the unit, as 年假天数 (days of leave) names days
         if is_bare and any(names_unit(word, value.dimension) for word in place.clause):
             return place.value.normal
     return ""
@@ -114,10 +112,7 @@ def compare_words(pair: Pair) -> tuple[str, float]:
 
 
 def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
-    """Return the content words of a statement that neither quote nor titles have, in the same or another form.
-
-    Values and names count only in the same form, and so do words of another row of a table: they name another thing.
-    """
+    """Return the content words of a statement that neither quote nor titles have, in the same or another form."""
     keys = content_keys(pair.quoted) | pair.source.context_keys
     keys_of_other_rows = pair.source.row_keys - keys
     words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
@@ -129,6 +124,7 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
             return False
         if token.key in keys or (pair.source.rows and _is_compound_of(token.key, keys, words)):
             return False
+        # in another form it would be another thing, as would a word of another row of a table
         must_be_same = token.value or token.name or _is_or_contains(token.key, keys_of_other_rows)
         return bool(must_be_same) or not has_form_or_synonym(token.key, words)
 
@@ -230,14 +226,11 @@ def _count_negations(text: Sequence[Token]) -> int:
 
 
 def _said_in_row(part: Sequence[Token], cells: Sequence[CellTokens]) -> list[Sequence[Token]]:
-    """Return the texts of a row that a part of a statement is compared with: of the cells whose headers it names.
-
-    Where these say no more than yes or no, what other cells deny counts, too.
-    """
+    """Return the texts of a row that a part of a statement is compared with: of the cells whose headers it names."""
     keys = content_keys(part)
-    about = [cell for cell in cells if cell.header and all(_has_form(word.key, keys) for word in cell.header)]
-    texts: list[Sequence[Token]] = [cell.text for cell in about]
-    if about and all(cell.answers for cell in about):
+    named = [cell for cell in cells if cell.header and all(_has_form(word.key, keys) for word in cell.header)]
+    texts: list[Sequence[Token]] = [cell.text for cell in named]
+    if named and all(cell.answers for cell in named):  # by yes or no: what other cells deny counts, too
         texts += [cell.text for cell in cells if not cell.answers and _count_negations(cell.text)]
     return texts
 

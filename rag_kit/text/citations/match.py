@@ -135,7 +135,7 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
 
 
 def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
-    """Judge a statement by the best quote of one passage."""
+    """Judge a statement by the best quote of one passage: first word for word, then by its words and their places."""
     letters = letters_of(statement)
     if not source.spans or not letters.strip():
         return Verdict(0.0, "thin", 0, source.spans[0].end if source.spans else 0)
@@ -147,9 +147,8 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     best, quoted_spans = source.best_spans(stated)
     start, end = quoted_spans[0].start, quoted_spans[-1].end
     # the sentence only asks what the statement claims
-    asks = bool(_OPEN_QUESTION.search(source.plain(best.start, best.end))) and not _OPEN_QUESTION.search(
-        statement
-    )
+    sentence = source.plain(best.start, best.end)
+    asks = bool(_OPEN_QUESTION.search(sentence)) and not _OPEN_QUESTION.search(statement)
     before = _text_before(source.text[start:end], statement)
     is_denied = any(is_negation(token.key) for token in tokens(before)[-1:])  # behind "Do not", 员工不得
     is_verbatim = holds(letters_of(source.text[start:end]), letters) and not asks and not is_denied
@@ -161,22 +160,25 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     parts = [with_keys_of(source, part) for part in clauses(statement)]
     quoted = [token for span in quoted_spans for token in (*span.tokens, *span.caption)]
     pair = Pair(stated, quoted, source, best, [(part, best.best_clause(part)) for part in parts])
+    reason, score = _compare(statement, pair, source.plain(start, end), is_verbatim)
+    if asks and not best.row and reason in _NEEDS_CLAIM:
+        reason = "paraphrase"
+    return Verdict(score, reason, start, end)
+
+
+def _compare(statement: str, pair: Pair, quote: str, is_verbatim: bool) -> tuple[str, float]:
+    """Return the reason for a verdict, and the share of the statement's content words that the quote has."""
     reason, score = compare_words(pair)
     placement: Placement = "open"
     exchanged = ""
     if reason in ("covered", "paraphrase"):
-        placement = place_values(stated, source.places)
-        quote = source.plain(start, end) if reason == "covered" else ""
-        exchanged = _reason_of_exchange(statement, pair, quote, placement)
-    if exchanged:
-        reason = exchanged
-    elif is_verbatim:
-        reason, score = "verbatim", 1.0
-    if not best.row and reason != "verbatim" and exchanged != "name":
-        reason = _compare_with_sentence(pair, reason, placement)
-        if asks and reason in _NEEDS_CLAIM:
-            reason = "paraphrase"
-    return Verdict(score, reason, start, end)
+        placement = place_values(pair.stated, pair.source.places)
+        exchanged = _reason_of_exchange(statement, pair, quote if reason == "covered" else "", placement)
+    if is_verbatim and not exchanged:
+        return "verbatim", 1.0
+    if not pair.best.row and exchanged != "name":
+        return _compare_with_sentence(pair, exchanged or reason, placement), score
+    return exchanged or reason, score
 
 
 def _reason_of_exchange(statement: str, pair: Pair, quote: str, placement: Placement) -> str:

@@ -55,10 +55,7 @@ def sentence_places(parts: list[list[Clause]], number: int) -> Iterator[ValuePla
 
 
 def _others_in_turn(clause: Clause) -> dict[str, set[str]]:
-    """Map each value of a clause with "respectively" to what the other values are of, which is named before them.
-
-    In 甲和乙的人口分别为30万和50万, the first value is not that of 乙.
-    """
+    """Map each value of a clause with "respectively" to the names of the others: 3万 to 乙 in 甲和乙分别为3万和5万."""
     if not any(token.key in IN_TURN for token in clause):
         return {}
     kinds = [(token.key, kind_of(token.value)) for token in clause if token.value]

@@ -49,16 +49,16 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
         return []
     kept = list(passages)
     # each name is a tuple of the forms that a text may have
-    identifiers: set[tuple[str, ...]] = {
+    codes: set[tuple[str, ...]] = {
         (_letters_and_digits(name),) for name in _IDENTIFIER.findall(question.text)
     }
-    for names, normalise in ((identifiers, _letters_and_digits), (_persons(fold(asked.text)), fold)):
+    for names, normalise in ((codes, _letters_and_digits), (_persons(fold(asked.text)), fold)):
         if names:
             found = {number: _names_in(normalise(text), names) for number, text in texts.items()}
             if names - set().union(*found.values()):
                 return []
             kept = [passage for passage in kept if found[passage.number]]
-    if question.spans:
+    if question.spans:  # a time may be named anywhere in the document
         times = [(_document(one), time_spans(texts[one.number])) for one in passages]
         fitting = {document for document, spans in times if fit_in_time(question.spans, spans).overlap}
         kept = [passage for passage in kept if _document(passage) in fitting]

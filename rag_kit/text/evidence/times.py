@@ -140,12 +140,9 @@ def _overlap(question: TimeSpan, span: TimeSpan) -> float:
 
 
 def _recency(question: TimeSpan, span: TimeSpan) -> float:
-    """Score how closely a span's start precedes the question's: less for each year, half if it ended before that.
-
-    One that starts within the question's span scores 1, a later one 0.
-    """
+    """Score how closely a span's start precedes the question's: less for each year, half if it ended before that."""
     years = question.start - span.start
-    if years <= 0:
-        return float(span.start < question.end)
+    if years <= 0:  # it starts within the question's span, or later
+        return 1.0 if span.start < question.end else 0.0
     goes_on = span.end > question.start - 1
     return (1.0 if goes_on else 0.5) / (1 + years / 4)

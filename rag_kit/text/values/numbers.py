@@ -71,10 +71,7 @@ def _numeral_value(numeral: str) -> int:
 
 
 def _add_up(values: list[int]) -> int:
-    """Add up the values of numerals: those before the highest multiply it, those after it are added.
-
-    二十三 is ``[2, 10, 3]``: 2 * 10 + 3.
-    """
+    """Add up the values of numerals, the highest multiplied by those before it: [2, 10, 3] (二十三) is 2 * 10 + 3."""
     highest = max(values, default=0)
     if highest < 10:
         return values[-1] if values else 0

@@ -223,12 +223,9 @@ def _has_numbers(row: list[str]) -> bool:
 
 
 def _headers(rows: list[list[str]], width: int) -> list[str]:
-    """Return the header of each column: the texts of its header rows, each once.
-
-    Above the last row an empty cell has the text of the cell before it, which spans both.
-    """
+    """Return the header of each column: the texts of its header rows, each once."""
     filled = [row + [""] * (width - len(row)) for row in rows]
-    for cells in filled[:-1]:
+    for cells in filled[:-1]:  # above the last row, the cell before an empty one spans both
         for column in range(1, width):
             cells[column] = cells[column] or cells[column - 1]
     return [" ".join(dict.fromkeys(filter(None, texts))) for texts in zip(*filled, strict=True)]
