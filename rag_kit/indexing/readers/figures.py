@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import pypdfium2.raw as raw
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.indexing.readers.ocr import on_paper, picture_text
+from rag_kit.indexing.readers.ocr import picture_text, to_rgb
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out, open_regular
 from rag_kit.indexing.readers.pdf_lines import Line
 
@@ -92,7 +92,7 @@ class Figures:
             return None
         if image.width * image.height > _MAX_PIXELS:
             raise Unreadable(f"it has {image.width} by {image.height} pixels, more than {_MAX_PIXELS}")
-        large = on_paper(image)
+        large = to_rgb(image)
         small = large.copy()
         small.thumbnail((_MAX_SIDE, _MAX_SIDE))
         digest = hashlib.sha256(b"%d " % small.width + small.tobytes()).digest()

@@ -47,7 +47,7 @@ class Reading(NamedTuple):
     turn: int  # degrees against the clock by which the given picture was turned
     scale: float  # pixels of ``picture`` to one of the given picture
 
-    def given(self, x: float, y: float) -> tuple[float, float]:
+    def to_given(self, x: float, y: float) -> tuple[float, float]:
         """Convert a point of ``picture`` to the pixels of the given picture: turn it back, and undo the scale."""
         height, width = self.picture.shape[:2]
         turned_back = {0: (x, y), 90: (height - y, x), 180: (width - x, height - y), 270: (y, width - x)}
@@ -86,27 +86,40 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
 
 def picture_text(image: Any) -> str:
     """Recognise the text in a picture (of Pillow) as markdown, with tables and columns as on a PDF page."""
-    reading = recognise(on_paper(image))
+    reading = recognise(to_rgb(image))
     points = 842 / long_side(reading.picture)  # of a pixel, if the picture is as long as a page of A4
     sheet = read_sheet(reading.boxes, reading.picture, points)
     sheet.lines = with_tables(sheet.lines, sheet.rules)
     return Layout([sheet.lines]).page_text(sheet.lines)
 
 
-def on_paper(image: Any) -> Any:
-    """Return a picture in RGB as viewers show it: turned as its camera says, transparent parts white."""
+def to_rgb(image: Any) -> Any:
+    """Return a picture in RGB: turned as its camera says, transparent parts white, 16 bits a pixel made 8."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(image)
+    if upright.mode.startswith(("I", "F")):
+        upright = _to_8_bits(upright)
     if upright.has_transparency_data:
         upright = upright.convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright)
-    if upright.mode.startswith("I;"):
-        upright = upright.convert("I")
-    if upright.mode.startswith(("I", "F")):  # 16 bits a pixel, which Pillow would cut off at 255
-        darkest, lightest = cast("tuple[float, float]", upright.getextrema())
-        upright = upright.point(lambda value: (value - darkest) * (255 / ((lightest - darkest) or 1)))
     return upright.convert("RGB")
+
+
+def _to_8_bits(image: Any) -> Any:
+    """Return a grey picture with its darkest pixel as 0 and its lightest as 255; Pillow would cut it off at 255."""
+    if image.mode.startswith("I;"):
+        image = image.convert("I")  # `point` takes no order of bytes, as in "I;16B"
+    darkest, lightest = cast("tuple[float, float]", image.getextrema())
+
+    def stretch(value: Any) -> Any:
+        return (value - darkest) * (255 / ((lightest - darkest) or 1))
+
+    grey = image.point(stretch).convert("L")
+    transparent = grey.info.pop("transparency", None)  # the one value of pixels that are transparent
+    if transparent is not None and darkest <= transparent <= lightest:
+        grey.info["transparency"] = int(stretch(transparent))
+    return grey
 
 
 def recognise_page(page: Any) -> Sheet | None:
@@ -152,10 +165,8 @@ def recognise(image: Any) -> Reading:
         picture = np.ascontiguousarray(np.rot90(picture, turn // 90))
         lines, corners = _find_lines(engine, picture)
     answer = engine.recognize_txt(lines)
-    boxes = []
-    for text, score, box in zip(answer.txts, answer.scores, corners, strict=True):
-        if text.strip() and score >= _MIN_SCORE:
-            boxes.append(Box(text, box))
+    found = zip(answer.txts, answer.scores, corners, strict=True)
+    boxes = [Box(text, box) for text, score, box in found if text.strip() and score >= _MIN_SCORE]
     return Reading(boxes, picture, turn, scale)
 
 
@@ -193,7 +204,7 @@ def _cuts(picture: Picture, *, wide: bool) -> list[int]:
 
     green = picture[:, :, 1]  # as good as grey
     neighbours = (green[1:], green[:-1]) if wide else (green[:, 1:], green[:, :-1])
-    changes = cv2.absdiff(*neighbours).sum(axis=0 if wide else 1, dtype=np.int64)
+    changes = cv2.absdiff(*neighbours).sum(axis=0 if wide else 1, dtype=np.int64)  # few between lines of text
     cuts = [0]
     while len(changes) - cuts[-1] > _FIND_SIDE:
         first = cuts[-1] + _FIND_SIDE - _SEEK

@@ -18,7 +18,7 @@ from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, read
 from rag_kit.indexing.readers import ocr
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.ocr import on_paper
+from rag_kit.indexing.readers.ocr import to_rgb
 
 FONTS = {
     "eng": ("DejaVuSans.ttf", 0),
@@ -109,7 +109,19 @@ def test_pictures_of_16_bits_are_made_lighter_or_darker(mode):
     image = pytest.importorskip("PIL.Image").new(mode, (3, 1), 1_000)
     image.putpixel((0, 0), 0)
     image.putpixel((1, 0), 4_000)
-    assert [on_paper(image).getpixel((x, 0)) for x in range(3)] == [(n, n, n) for n in (0, 255, 63)]
+    assert [to_rgb(image).getpixel((x, 0)) for x in range(3)] == [(n, n, n) for n in (0, 255, 63)]
+
+
+@pytest.mark.parametrize(
+    ("transparent", "expected"), [(4_000, (0, 255, 63)), (0, (255, 255, 63)), (9_000, (0, 255, 63))]
+)
+def test_a_transparent_value_of_16_bits_becomes_white(transparent, expected):
+    """The others keep what 8 bits hold of them."""
+    image = pytest.importorskip("PIL.Image").new("I;16", (3, 1), 1_000)
+    image.putpixel((0, 0), 0)
+    image.putpixel((1, 0), 4_000)
+    image.info["transparency"] = transparent
+    assert [to_rgb(image).getpixel((x, 0)) for x in range(3)] == [(n, n, n) for n in expected]
 
 
 @pytest.mark.parametrize("wide", [False, True])
