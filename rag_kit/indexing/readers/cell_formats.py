@@ -58,7 +58,7 @@ class _Section(NamedTuple):
     tokens: tuple[_Token, ...]
     comparison: str  # a key of `_COMPARE`; empty for all numbers
     limit: float
-    signed: bool  # whether it shows a minus
+    shows_minus: bool  # before a negative number
 
 
 def shown(value: object, code: str) -> str:
@@ -97,17 +97,17 @@ def _sections(code: str) -> list[_Section]:
     """Split a format into its sections; one without a condition gets Excel's: above, below or equal to zero."""
     parts = _split_tokens(code)
     count = len(parts) - (len(parts) > 1 and _TEXT in parts[-1])  # the last one may be for texts
-    usual = {1: ["", ""], 2: [">=", "", ""]}.get(count, [">", "<", "", ""])
+    usual = {1: ["", ""], 2: [">=", "", ""]}.get(count, [">", "<", "", ""])  # of one more, for texts
     sections: list[_Section] = []
-    signed, limit = True, -1.0
     for tokens, comparison in zip(parts, usual, strict=False):
-        # a section behind one with the limit zero is for negative numbers: it shows no minus but what is written in it
-        signed, limit = (signed and limit != 0) or _differs_by_colour(tokens, parts[0]), 0.0
+        # behind a section with the limit zero, negative numbers show no minus but what is written in their section
+        shows_minus = all(section.shows_minus and section.limit != 0 for section in sections[-1:])
+        shows_minus, limit = shows_minus or _differs_by_colour(tokens, parts[0]), 0.0
         for token in tokens:
             if token.kind == "bracket" and (condition := _CONDITION.fullmatch(token.text)):
-                signed, comparison, limit = True, condition[1], float(condition[2])
+                shows_minus, comparison, limit = True, condition[1], float(condition[2])
                 break
-        sections.append(_Section(_named_tokens(tokens), comparison, limit, signed))
+        sections.append(_Section(_named_tokens(tokens), comparison, limit, shows_minus))
     return sections
 
 
@@ -148,10 +148,10 @@ def _join(tokens: Sequence[_Token], value: str = "") -> str:
 
 def _number_text(value: float, sections: Sequence[_Section]) -> str:
     """Write a number by the first section whose condition it fits."""
-    for tokens, comparison, limit, signed in sections[:3]:
+    for tokens, comparison, limit, shows_minus in sections[:3]:
         if comparison and not _COMPARE[comparison](value, limit):
             continue
-        minus = "-" if value < 0 and signed else ""
+        minus = "-" if value < 0 and shows_minus else ""
         if _has_clock(tokens):  # a day as charts keep it, or a duration
             return minus + _moment_text(_DAY_ZERO + datetime.timedelta(days=abs(value)), tokens)
         if all(token.kind != "place" for token in tokens):
@@ -208,10 +208,10 @@ def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> 
             text = _join([token]) + text
             continue
         free_places -= 1
-        own, digits = (digits[-1:], digits[:-1]) if free_places else (digits, "")
-        if not own and token.text == "0":  # without a digit, 0 shows a zero, # and ? nothing
-            own = "0"
-        for digit in reversed(own):
+        own_digits, digits = (digits[-1:], digits[:-1]) if free_places else (digits, "")
+        if not own_digits and token.text == "0":  # without a digit, 0 shows a zero, # and ? nothing
+            own_digits = "0"
+        for digit in reversed(own_digits):
             comma = "," if grouped and written and written % 3 == 0 else ""
             text = digit + comma + text
             written += 1
@@ -298,7 +298,7 @@ def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
         moment += datetime.timedelta(microseconds=500_000)  # without parts of a second, it is rounded
     text, has_half = "", any(token.kind == "half" for token in tokens)
     for kind, piece in tokens:
-        if kind == "elapsed":
+        if kind == "elapsed":  # [h]:mm shows 30:00 for a day and six hours
             seconds = (moment - _DAY_ZERO).total_seconds()
             text += str(int(seconds // _SECONDS[piece[0]])).zfill(len(piece))
         elif kind == "date":

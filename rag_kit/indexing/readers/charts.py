@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 from rag_kit.indexing.readers.cell_formats import shown
 from rag_kit.indexing.readers.package import A
@@ -11,8 +11,13 @@ from rag_kit.indexing.readers.tables import markdown_table
 
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
-#: The labels of points by index, and of each series (its number and name) the values by index.
-_Table: TypeAlias = tuple[dict[int, str], dict[tuple[int, str], dict[int, str]]]
+
+
+class _Table(NamedTuple):
+    """Series of a plot that have the same labels."""
+
+    labels: dict[int, str]  # of the points, by index
+    columns: dict[tuple[int, str], dict[int, str]]  # series (its number and name) -> its values by index
 
 
 def chart_texts(space: Any) -> Iterator[str]:
@@ -32,17 +37,19 @@ def _tables(all_series: Iterable[Any]) -> list[_Table]:
     """Gather the series of a plot into tables of those with the same labels; in a scatter plot, they may differ."""
     tables: list[_Table] = []
     for number, series in enumerate(all_series):
-        own = _cached(series, "cat", "xVal")
+        labels = _cached(series, "cat", "xVal")
         # a table whose labels are some of the series' own, or have them all
-        fitting = (t for t in tables if own.items() <= t[0].items() or t[0].items() <= own.items())
-        labels, columns = next(fitting, ({}, {}))
-        if not columns:  # there is none: a new one
-            tables.append((labels, columns))
-        labels.update(own)
+        own = labels.items()
+        fitting = (t for t in tables if own <= t.labels.items() or t.labels.items() <= own)
+        table = next(fitting, None)
+        if table is None:
+            table = _Table({}, {})
+            tables.append(table)
+        table.labels.update(labels)
         name = " ".join(node.text or "" for node in series.iterfind(f"{C}tx//{C}v"))
-        columns[number, name] = _cached(series, "val", "yVal")
+        table.columns[number, name] = _cached(series, "val", "yVal")
         if sizes := _cached(series, "bubbleSize"):
-            columns[number, f"{name} (size)"] = sizes
+            table.columns[number, f"{name} (size)"] = sizes
     return tables
 
 
@@ -60,8 +67,8 @@ def _cached(series: Any, *names: str) -> dict[int, str]:
         for level in list(part.iter(f"{C}lvl")) or [part]
     ]
     for level in upper:
-        for n, text in lowest.items():
-            first = max((start for start in level if start <= n), default=-1)  # its text holds for it
+        for n, text in lowest.items():  # an upper text, such as a year, is for all points up to the next one
+            first = max((start for start in level if start <= n), default=-1)
             lowest[n] = f"{level.get(first, '')} {text}".strip()
     return lowest
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import product
+from itertools import chain, product
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.parts import Unreadable
@@ -34,9 +34,10 @@ _ALIASES = {  # declared name -> the larger encoding that its files are really i
 }
 _TWO_CHARACTERS = re.compile(rb"[\x80-\xff]{4}")  # two East Asian ones, beside each other
 _EAST_ASIAN = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp")
+_EAST_ASIAN_ANSWERS = (*_EAST_ASIAN[:-1], "euc_jis_2004")  # as chardet names them
 #: What chardet may answer; of the code pages of DOS, Macintosh and mainframes those that files are still in.
-_GUESSED = (
-    *("gb18030", "big5hkscs", "cp949", "cp932", "euc_jis_2004", "cp866", "koi8-r", "koi8-u", "cp874"),
+_ANSWERS = (
+    *(*_EAST_ASIAN_ANSWERS, "cp866", "koi8-r", "koi8-u", "cp874"),
     *(f"cp125{n}" for n in range(8)),
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15"),
 )
@@ -47,10 +48,10 @@ _SHIFTS = {  # the codecs of ASCII bytes that are tried where such bytes are fou
     re.compile(rb"\+[A-Za-z0-9+/]{3}"): ("utf-7",),
 }
 _LOW = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # bytes that other encodings of texts do not have
-_SHORT = 16  # bytes, of which any text may be usual by chance
+_SHORT = 16  # bytes; the characters of a shorter text may be usual by chance
 _USUAL = 0.9  # of the characters of a text in UTF-16 without a mark, and of those written in ASCII bytes
 _WHOLE_FOR_DAMAGED = 4  # well-formed sequences for each damaged one in UTF-8; long GB18030 and Thai have 1.5
-_FEW = 2
+_FEW_DAMAGED = 2  # sequences
 _MIN_SCORE = 0.55  # of an East Asian text
 _CLEAR_SCORE = 1.0  # of one, even where chardet takes it for another
 _SAMPLE = 200_000  # characters that are scored
@@ -58,7 +59,7 @@ _CHARACTERS_PER_DAMAGE = 50
 _DAMAGE = re.compile("\ufffd+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
-_ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; kana too
+_FREQUENT_ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; kana too
     "gb18030": ["b0d7 a1fe"],
     "big5hkscs": ["a4c6 407e", "a4c6 a1fe"],
     "cp949": ["b0c8 a1fe"],
@@ -71,7 +72,7 @@ def _common_characters(encoding: str) -> frozenset[str]:
     """Return the characters of everyday use in an East Asian encoding: the frequent half of its table, punctuation."""
     common = set("，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　")
     table = "euc_jp" if encoding == "cp932" else encoding  # the same characters under other bytes
-    for row in _ROWS[table]:
+    for row in _FREQUENT_ROWS[table]:
         first_lead, last_lead, first_trail, last_trail = bytes.fromhex(row)
         for pair in product(range(first_lead, last_lead + 1), range(first_trail, last_trail + 1)):
             common.update(bytes(pair).decode(table, "ignore"))
@@ -137,23 +138,25 @@ def _detect(data: bytes, declared: str) -> str:
     if wide:
         write_note(f"encoding guessed: {wide}")
         return wide
-    # the bytes of a few Chinese characters may be Greek or the like in UTF-8
-    if (
-        declared_works
-        and declared in _EAST_ASIAN
-        and not damaged
-        and max(data.decode(), default="") < "\u0800"
-        and _TWO_CHARACTERS.search(data)
-        and _score_encoding(data.decode(declared, "ignore")[:_SAMPLE], declared) >= 1
-    ):
+    if declared_works and declared in _EAST_ASIAN and not damaged and _is_only_by_chance_utf8(data, declared):
         return declared
     if whole >= _WHOLE_FOR_DAMAGED * damaged:
         return "utf-8"
     if declared_works:
         return declared
-    guess = _guess(data, nearly_utf8=whole >= damaged and damaged <= _FEW)
+    guess = _guess(data, nearly_utf8=whole >= damaged and damaged <= _FEW_DAMAGED)
     write_note(f"encoding guessed: {guess}")
     return guess
+
+
+def _is_only_by_chance_utf8(data: bytes, east_asian: str) -> bool:
+    """Tell whether sound UTF-8 is really in an East Asian encoding: a few Chinese characters may read as Greek."""
+    is_alphabetic = max(data.decode(), default="") < "\u0800"  # Latin, Greek, Cyrillic, Hebrew or Arabic
+    return (
+        is_alphabetic
+        and _TWO_CHARACTERS.search(data) is not None
+        and _score_encoding(data.decode(east_asian, "ignore")[:_SAMPLE], east_asian) >= 1
+    )
 
 
 def _wide_or_shifted(data: bytes, *, is_sound: bool) -> str:
@@ -165,18 +168,19 @@ def _wide_or_shifted(data: bytes, *, is_sound: bool) -> str:
         best = max(shares, key=shares.__getitem__)
         if len(data) > _SHORT and shares[best] >= _USUAL:
             return best
-    for mark, codec_names in _SHIFTS.items():
-        for name in codec_names if data.isascii() and mark.search(data) else ():
-            with suppress(UnicodeDecodeError):
-                beyond_ascii = [character for character in data.decode(name) if character > "\x7f"]
-                if len(set(beyond_ascii)) > _FEW and _usual_share(beyond_ascii) >= _USUAL:
-                    return name
+    shifts = _SHIFTS.items() if data.isascii() else ()
+    for name in chain.from_iterable(names for mark, names in shifts if mark.search(data)):
+        with suppress(UnicodeDecodeError):
+            beyond_ascii = [character for character in data.decode(name) if character > "\x7f"]
+            are_many = len(set(beyond_ascii)) > 2  # one or two may be there by chance
+            if are_many and _usual_share(beyond_ascii) >= _USUAL:
+                return name
     return ""
 
 
 def _usual_share(text: Sequence[str]) -> float:
     """Return the share of a text's characters that are ASCII, of alphabets up to Thai, or common in East Asia."""
-    common = frozenset[str]().union(*map(_common_characters, _ROWS))
+    common = frozenset[str]().union(*map(_common_characters, _FREQUENT_ROWS))
     usual = sum(" " <= c < "\x7f" or "\xa0" < c < "\u0e80" or c in common or c.isspace() for c in text)
     return usual / max(1, len(text))
 
@@ -192,8 +196,8 @@ def _guess(data: bytes, *, nearly_utf8: bool) -> str:
 
     if len(data) > _SAMPLE:  # chardet looks at the beginning, which may be all ASCII
         data = b"\n".join(line for line in data.split(b"\n") if not line.isascii())
-    answer = chardet.detect(data, compat_names=False, include_encodings=_GUESSED)["encoding"] or "cp1252"
-    if east_asian and answer in _GUESSED[: len(_EAST_ASIAN)]:
+    answer = chardet.detect(data, compat_names=False, include_encodings=_ANSWERS)["encoding"] or "cp1252"
+    if east_asian and answer in _EAST_ASIAN_ANSWERS:
         return east_asian
     return "utf-8" if nearly_utf8 else answer
 

@@ -17,7 +17,7 @@ from rag_kit.indexing.readers.tables import split_runs
 Picture: TypeAlias = Any  # an array of rows, columns and colours
 _TYPE = 0.8  # size of type by the height of its box
 _DESCENT = 0.2  # of a box: its lowest part, below the baseline
-_SAME_SIZE = (0.75, 1.35)  # of a page's usual type; boxes are no more exact
+_LEAST_SAME, _MOST_SAME = 0.75, 1.35  # of a page's usual size of type; boxes are no more exact
 _ROW = 0.5  # sizes of type; lines that begin no further below each other are beside each other
 _PROSE = 12  # sizes of type; lines of a column are longer, cells of a table shorter
 _GUTTER = 3  # rows that a gap between columns goes through at least
@@ -67,7 +67,8 @@ def ordered_boxes(boxes: Sequence[Box], picture: Picture) -> list[Box]:
     """Sort boxes in reading order."""
     if not boxes:
         return []
-    _, lines = _level_lines(boxes, picture, 1.0)  # of one word each, which joined lines still have
+    _, lines = _level_lines(boxes, picture, points=1.0)  # each of one word
+    # lines are joined, but each keeps its word, the same object, which leads back to its box; two words may be equal
     box_of_word = {id(line.words[0]): box for line, box in zip(lines, boxes, strict=True)}
     words = [word for line in _in_reading_order(_join_pieces(lines)) for word in line.words]
     return [box_of_word[id(word)] for word in words]
@@ -119,7 +120,7 @@ def _as_line(box: Box, angle: float, points: float, page_height: float, usual_si
     left, right = sorted(((x0 + x3) / 2 * points, (x1 + x2) / 2 * points))
     top, foot = sorted(((y0 + y1) / 2 * points, (y2 + y3) / 2 * points))  # down from the top of the page
     size = (foot - top) * _TYPE
-    if _SAME_SIZE[0] * usual_size < size < _SAME_SIZE[1] * usual_size:
+    if _LEAST_SAME * usual_size < size < _MOST_SAME * usual_size:
         size = usual_size
     size = round(size * 2) / 2 or 0.5  # in half points
     bottom = page_height - foot + _DESCENT * (foot - top)
@@ -138,7 +139,7 @@ def _join_pieces(lines: Sequence[Line]) -> list[Line]:
                 is_chinese = text[-1:] >= "\u2e80" or piece.text[:1] >= "\u2e80"
                 text += piece.text if is_chinese else f" {piece.text}"
             words = [word for piece in pieces for word in piece.words]
-            text = _CUT_WORD.sub(HYPHEN, text)
+            text = _CUT_WORD.sub(HYPHEN, text)  # as PDFium marks a hyphen at a line's end
             joined.append(replace(pieces[0], text=text, right=pieces[-1].right, words=words))
     return joined
 
@@ -192,6 +193,7 @@ def _find_gutter(lines: Sequence[Line]) -> float | None:
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
+    """Tell whether a column has lines enough, most of which are longer than the cells of a table."""
     widths = sorted((line.right - line.left) / line.size for line in lines)
     return len(widths) >= _GUTTER and widths[len(widths) // 2] >= _PROSE
 
@@ -219,12 +221,9 @@ def _find_rules(picture: Picture, angle: float, type_height: float, points: floa
         for left, top, length, thickness, _ in stats[1:].tolist():  # the first component is the background
             if thickness > max(12, 0.5 * type_height):  # too thick for a rule
                 continue
-            at, start, end = (
-                (top + thickness // 2) * points,
-                (left + 4) * points,
-                (left + length - 4) * points,
-            )
+            at = (top + thickness // 2) * points
+            start, end = (left + 4) * points, (left + length - 4) * points
             if upright:
-                yield Rule(True, at, page_height - end, page_height - start)
+                yield Rule(upright, at, page_height - end, page_height - start)
             else:
-                yield Rule(False, page_height - at, start, end)
+                yield Rule(upright, page_height - at, start, end)

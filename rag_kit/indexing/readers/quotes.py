@@ -33,10 +33,9 @@ def find_quote(data: bytes, context: Context) -> Iterator[Part]:
     place, is_whole = None, False
     with closing(open_pdf(data)) as document:
         context.check(len(document), "pages", "max_pages")
-        numbers = [n for n in range(1, len(document) + 1) if context.page in (0, n)]
-        for number in numbers if quote else ():
-            if is_whole:
-                break
+        for number in range(1, len(document) + 1):
+            if not quote or is_whole or context.page not in (0, number):
+                continue
             with leave_out(f"page {number}"), closing(document[number - 1]) as page:
                 boxes, is_whole = _find_on_page(page, quote, ocr=context.ocr and place is None)
                 if boxes and (is_whole or not place):
@@ -56,14 +55,17 @@ def _letters(text: str) -> tuple[str, list[int]]:
 
 
 def _find_letters(text: str, quote: str) -> tuple[list[int], bool]:
-    """Return the offsets of a quote's letters in a text ([] if it lacks them), and whether they are whole words."""
+    """Find a quote, given as `_letters` reduces it: the first place of whole words, else the first inside a word.
+
+    Returns the offsets of its letters in the text ([] if it is not there), and whether they are whole words.
+    """
     letters, offsets = _letters(text)
-    start = first = letters.find(quote)
+    first = start = letters.find(quote)
     while start >= 0:
         end = start + len(quote)
-        is_after_letter = start > 0 and _are_in_one_word(text, offsets[start - 1], offsets[start])
-        is_before_letter = end < len(offsets) and _are_in_one_word(text, offsets[end - 1], offsets[end])
-        if not is_after_letter and not is_before_letter:
+        starts_inside_word = start > 0 and _are_in_one_word(text, offsets[start - 1], offsets[start])
+        ends_inside_word = end < len(offsets) and _are_in_one_word(text, offsets[end - 1], offsets[end])
+        if not starts_inside_word and not ends_inside_word:
             return offsets[start:end], True
         start = letters.find(quote, start + 1)
     return offsets[first : first + len(quote)] if first >= 0 else [], False
@@ -71,10 +73,13 @@ def _find_letters(text: str, quote: str) -> tuple[list[int], bool]:
 
 def _are_in_one_word(text: str, left: int, right: int) -> bool:
     """Tell whether neighbouring letters, at two offsets, are in one word or number; Chinese ones never are."""
-    between = "".join(sign for sign in text[left + 1 : right] if not unicodedata.combining(sign))
+    between = "".join(
+        sign for sign in text[left + 1 : right] if not unicodedata.combining(sign)
+    )  # no accents
     if between:
         return bool(_IN_NUMBER.fullmatch(between)) and text[left].isdigit() and text[right].isdigit()
-    return left == right or not (_is_wide(text[left]) or _is_wide(text[right]))
+    is_one_sign = left == right  # such as a ligature, of which both are letters
+    return is_one_sign or not (_is_wide(text[left]) or _is_wide(text[right]))
 
 
 def _is_wide(character: str) -> bool:
@@ -111,7 +116,7 @@ def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
     rectangles = []
     for line, columns in columns_of.items():
         corners = _corners(boxes[line], min(columns), max(columns) + 1)
-        xs, ys = zip(*(to_page(*reading.given(x, y)) for x, y in corners), strict=True)
+        xs, ys = zip(*(to_page(*reading.to_given(x, y)) for x, y in corners), strict=True)
         rectangles.append((min(xs), min(ys), max(xs), max(ys)))
     return rectangles, is_whole
 
