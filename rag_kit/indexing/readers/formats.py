@@ -139,16 +139,17 @@ def check_pattern(pattern: Any) -> str:
     return f"*{lower}" if lower.startswith(".") else lower
 
 
-def all_readers(more: Mapping[str, UserReader]) -> dict[str, UserReader]:
+def all_readers(own: Mapping[str, UserReader]) -> dict[str, UserReader]:
     """Return the readers of `register_reader` by pattern, then a caller's own, which win."""
-    return {pattern: reader for pattern, reader in _READERS.items() if pattern not in more} | dict(more)
+    return {pattern: reader for pattern, reader in _READERS.items() if pattern not in own} | dict(own)
 
 
-def reader_for(path: Path, more: Mapping[str, UserReader]) -> UserReader | None:
+def reader_for(path: Path, own: Mapping[str, UserReader]) -> UserReader | None:
     """Return the user's reader of a file, registered or a caller's own: the last whose pattern fits; None without."""
-    name, whole = path.name.lower(), path.as_posix().lower()
-    for pattern, reader in reversed(all_readers(more).items()):
-        if fnmatchcase(whole, f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern):
+    for pattern, reader in reversed(all_readers(own).items()):
+        with_folder = "/" in pattern
+        name, glob = (path.as_posix(), f"*/{pattern}") if with_folder else (path.name, pattern)
+        if fnmatchcase(name.lower(), glob):
             return reader
     return None
 

@@ -72,12 +72,12 @@ def limit_memory(max_bytes: int) -> None:
     import resource
 
     caps = ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 2**20))
-    for which, value in caps:
-        _, hard = resource.getrlimit(which)  # a limit that only root may raise
+    for limit, value in caps:
+        _, hard = resource.getrlimit(limit)  # what only root may raise it beyond
         try:
-            resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+            resource.setrlimit(limit, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
         except (ValueError, OSError):  # macOS does not take RLIMIT_AS
-            print(f"reader: limit {which} could not be set", file=sys.stderr)
+            print(f"reader: limit {limit} could not be set", file=sys.stderr)
 
 
 def follow_parent() -> None:

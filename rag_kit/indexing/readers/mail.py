@@ -25,13 +25,13 @@ _HEADERS = ("From", "To", "Cc", "Date")
 _CHARSET = re.compile(r"(?<==\?)[\w.:-]+(?=(?:\*[\w-]*)?\?[bqBQ]\?)")
 # styles, and what another version says in a form that is read
 _OTHER_TEXTS = frozenset(f"text/{name}" for name in ("css", "enriched", "rtf", "watch-html", "x-amp-html"))
-_LETTERS = ("message/rfc822", "message/global")
+_LETTERS = ("message/rfc822", "message/global")  # forwarded ones
 _CARDS = ("text/calendar", "text/vcard", "text/x-vcard")  # appointments and addresses, as lines of NAME:value
 # where one encoded word of a header goes on in the next, which may be in the middle of a character
 _WORD_GOES_ON = re.compile(r"(=\?([\w.:-]+)\?([bBqQ])\?[^?\s]*)(?<!=)\?=\s+=\?\2\?\3\?")
 _WORD = re.compile(r"\w+")
 _LINK = re.compile(r"\S+://\S+")
-_STUB = 3  # a plain text with so many times fewer letters than its HTML version only says that there is one
+_STUB = 3  # a plain text with so many times fewer letters than its HTML version only says that this is there
 _PARSER = BytesParser(EmailMessage, policy=policy.default)
 
 
@@ -91,36 +91,43 @@ def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
 
 def _texts(part: Any, attached: list[str]) -> Iterator[str]:
     """Yield the texts of a message or a part of it, also of forwarded letters; add names of files to ``attached``."""
-    kind = part.get_content_type()
-    is_multipart, is_attached = kind.startswith("multipart/"), part.get_content_disposition() == "attachment"
-    if kind == "multipart/alternative" and part.is_multipart():
+    kind, has_parts = part.get_content_type(), part.is_multipart()
+    is_letter, is_attached = kind in _LETTERS, part.get_content_disposition() == "attachment"
+    if kind == "multipart/alternative" and has_parts:
         yield from _best_version(part, attached)
-    elif part.is_multipart() and (is_multipart or kind in _LETTERS):
+    elif has_parts and (is_letter or kind.startswith("multipart/")):
         for inner in part.get_payload():
             if kind == "multipart/signed" and inner.get_content_type().endswith("-signature"):
                 continue
             with leave_out(f"a part of the message ({inner.get_content_type()})"):
-                if is_multipart:
-                    yield from list(_texts(inner, attached))  # all of it, or nothing
-                else:
+                if is_letter:
                     yield _letter_text(inner, _headers(inner))
-    elif part.is_multipart():  # a report on whether a letter was delivered or read, or a piece of one
+                else:
+                    yield from list(_texts(inner, attached))  # all of it, or nothing
+    elif has_parts:  # a report on whether a letter was delivered or read, or a piece of one
         for inner in part.get_payload():
             yield "\n".join(f"{name}: {' '.join(str(value).split())}" for name, value in inner.items())
             yield from _texts(inner, attached)
     elif kind.startswith(("text/", "multipart/")) and not is_attached and kind not in _OTHER_TEXTS:
-        data = part.get_payload(decode=True)  # also of a multipart without boundary, which is one text
-        is_html = kind == "text/html"
-        text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
-        if kind in _CARDS:  # join lines that were folded, leave pictures out, resolve escapes
-            lines = re.sub(r"\n[ \t]", "", text).split("\n")
-            text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
-            text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
-        yield to_markdown(parse_html(text)) if is_html and text.strip() else text
+        yield _body_text(part, kind)  # also of a multipart without boundary, which is one text
     elif name := part.get_filename():
         attached.append(name)
     elif not part.get("Content-ID"):  # a part with one is a picture in the HTML
         attached.append(kind)
+
+
+def _body_text(part: Any, kind: str) -> str:
+    """Return the text of a part: HTML as markdown, cards unfolded and without pictures, all else as it is."""
+    data = part.get_payload(decode=True)
+    is_html = kind == "text/html"
+    text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
+    if kind in _CARDS:
+        lines = re.sub(r"\n[ \t]", "", text).split(
+            "\n"
+        )  # a line that begins with a blank goes on from the last
+        text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
+        text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
+    return to_markdown(parse_html(text)) if is_html and text.strip() else text
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
@@ -132,14 +139,14 @@ def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
             if kind not in _OTHER_TEXTS:
                 texts = plain if kind == "text/plain" else cards if kind in _CARDS else rich
                 texts.extend(_texts(version, attached))
-    in_tables = "".join(line for text in rich for line in text.split("\n") if line.startswith("| "))
+    table_rows = "".join(line for text in rich for line in text.split("\n") if line.startswith("| "))
     is_stub = _letter_count(plain) * _STUB < _letter_count(rich)
-    lacks_words = not set(_WORD.findall(in_tables)) <= set(_WORD.findall("\n".join(plain)))
+    lacks_words = not set(_WORD.findall(table_rows)) <= set(_WORD.findall("\n".join(plain)))
     yield from rich if is_stub or lacks_words else plain
     yield from cards
 
 
-def _letter_count(texts: list[str]) -> int:
+def _letter_count(texts: list[str]) -> int:  # without blanks and links
     return sum(len("".join(_LINK.sub("", text).split())) for text in texts)
 
 

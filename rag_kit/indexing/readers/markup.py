@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise, takewhile
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered, raised, struck, whole_number
-from rag_kit.indexing.readers.parts import LEFT_OUT, Unreadable
-from rag_kit.indexing.readers.tables import fill_spans, join_distinct, join_header, markdown_table
+from rag_kit.indexing.readers.parts import LEFT_OUT, Unreadable, table_lines
+from rag_kit.indexing.readers.tables import fill_spans, join_header, join_rows, markdown_table
 
 _SKIP = frozenset(
     "script style noscript template svg head object embed iframe canvas audio video map select option datalist "  # noqa: SIM905
@@ -31,20 +30,24 @@ _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)",
 _STRUCK = re.compile(r"text-decoration(?:-line)?\s*:[^;]*line-through", re.I)
 _SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
 _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
-_TABLE = Path(__file__).with_name("list_styles.txt").read_text(encoding="utf-8")
 # style of numbers -> its names in attributes and in style sheets
-_LIST_STYLES = {style: names.split() for style, names in (line.split(":") for line in _TABLE.splitlines())}
-_MAX_DEPTH = (
-    500  # elements within each other; each needs calls within calls, and the parser stops at some depth
-)
+_LIST_STYLES = {
+    style: names.split() for style, names in (line.split(":") for line in table_lines("list_styles.txt"))
+}
+_MAX_DEPTH = 500  # elements within each other, as calls are here; the parser has a greatest depth, too
 _MAX_NAME = 60  # characters of a name in a table that has tables in its cells
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
 # where a block in a line begins or ends, which is written between form feeds
 _LINE_END = re.compile(r"[\n\x0b]?\f+(?:\n\f+)?\n?")
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
-# the element of a row, its cells, and the texts of all its columns
-_Row = tuple[Any, list[tuple[str, int, int]], list[str]]
+
+class _Row(NamedTuple):
+    """A row of a table."""
+
+    element: Any
+    cells: list[tuple[str, int, int]]  # text, and how many columns and rows it covers
+    texts: list[str]  # of all columns: that of a merged cell is repeated
 
 
 def parse_html(text: str) -> Any:
@@ -104,6 +107,7 @@ def _paragraph_text(pieces: list[str]) -> Iterator[str]:
 
 
 def _tidy_lines(text: str) -> str:
+    """Fold white space and drop empty lines; a line ends where `_inline_text` wrote a ``br`` as a vertical tab."""
     lines = (_SPACES.sub(" ", line).strip() for line in text.split("\x0b"))
     return "\n".join(line for line in lines if line)
 
@@ -188,53 +192,60 @@ def _table_texts(node: Any) -> Iterator[str]:
             for cell in chain.from_iterable(rows_of_cells):
                 yield from _blocks_inside(cell)
             return
-        for inner in reversed(list(node.iterdescendants("table"))):  # each becomes one paragraph
-            lines = [" ".join(filter(None, texts)) for _, _, texts in _grid(inner)]
-            text, tail = "; ".join(filter(None, lines)), inner.tail
-            inner.clear()
-            inner.tag, inner.text, inner.tail = "p", text, tail
+        _fold_inner_tables(node)
     grid = _grid(node)
     while len(grid) > 2 and _is_one_cell(grid[0]):
-        _, _, texts = grid.pop(0)
-        yield texts[0]  # a title
-    rows = [texts for _, _, texts in grid]
-    if len(rows) == 1 or (rows and len(rows[0]) == 1):
-        yield from (text for _, cells, _ in grid for text, _, _ in cells if text)
-    elif rows:
-        first, cells, _ = grid[0]
-        header_count = 1 + sum(1 for _ in takewhile(_goes_on_with_header, pairwise(grid)))
-        if 1 < header_count < len(rows):
-            rows[:header_count] = [list(map(join_distinct, zip(*rows[:header_count], strict=True)))]
-        elif first.getparent().tag != "thead" and any(width > 1 or height > 1 for _, width, height in cells):
-            rows = join_header(rows)
-        yield markdown_table(rows)
+        yield grid.pop(0).texts[0]  # a title
+    if len(grid) == 1 or (grid and len(grid[0].texts) == 1):  # one row or column is no table
+        yield from (text for row in grid for text, _, _ in row.cells if text)
+    elif grid:
+        yield markdown_table(_with_joined_header(grid))
+
+
+def _fold_inner_tables(table: Any) -> None:
+    """Make each table inside the cells of another one a paragraph, as in ``Mon 9-12; Tue 9-16``."""
+    for inner in reversed(list(table.iterdescendants("table"))):  # the innermost first
+        lines = [" ".join(filter(None, row.texts)) for row in _grid(inner)]
+        text, tail = "; ".join(filter(None, lines)), inner.tail
+        inner.clear()
+        inner.tag, inner.text, inner.tail = "p", text, tail
+
+
+def _with_joined_header(grid: Sequence[_Row]) -> list[list[str]]:
+    """Return the texts of a table by row, those of its header's rows joined into one."""
+    rows = [row.texts for row in grid]
+    header_count = 1 + sum(1 for _ in takewhile(_goes_on_with_header, pairwise(grid)))
+    if 1 < header_count < len(rows):
+        return [join_rows(rows[:header_count]), *rows[header_count:]]
+    has_spans = any(width > 1 or height > 1 for _, width, height in grid[0].cells)
+    is_marked = grid[0].element.getparent().tag == "thead"  # as a header of one row
+    return join_header(rows) if has_spans and not is_marked else rows
 
 
 def _grid(table: Any) -> list[_Row]:
     """Return the shown rows of a table; cells that span several rows also count hidden ones."""
-    rows = _own_rows(table)
-    cells = [list(_row_cells(row)) for row in rows]
-    grid = zip(rows, cells, fill_spans(cells), strict=True)
-    return [row for row in grid if any(row[2]) and not _is_hidden_row(row[0])]
+    elements = _own_rows(table)
+    cells = [list(_row_cells(element)) for element in elements]
+    rows = map(_Row, elements, cells, fill_spans(cells))
+    return [row for row in rows if any(row.texts) and not _is_hidden_row(row.element)]
 
 
 def _is_one_cell(row: _Row) -> bool:
     """Tell whether a row is one cell that is merged over all columns: a title, or below a header a group's name."""
-    _, cells, texts = row
-    return len(cells) == 1 and all(width >= len(texts) > 1 for _, width, _ in cells)
+    return len(row.cells) == 1 and all(width >= len(row.texts) > 1 for _, width, _ in row.cells)
 
 
 def _goes_on_with_header(rows: tuple[_Row, _Row]) -> bool:
     """Tell whether the second of two rows is in the same header: in one ``thead``, or ``th`` below or beside spans."""
-    (upper, above, _), (lower, below, texts) = rows
-    if _is_one_cell(rows[1]):
+    upper, lower = rows
+    if _is_one_cell(lower):
         return False
-    if upper.getparent().tag == "thead":
-        return lower.getparent() is upper.getparent()
-    widths = [width for _, width, _ in below]
-    is_narrower = max((width for _, width, _ in above), default=1) > max(widths, default=1)
-    is_beside = sum(widths) < sum(map(bool, texts))  # some texts are of cells that begin above
-    return (is_narrower or is_beside) and all(cell.tag == "th" for cell in lower)
+    if upper.element.getparent().tag == "thead":
+        return lower.element.getparent() is upper.element.getparent()
+    widths = [width for _, width, _ in lower.cells]
+    is_narrower = max((width for _, width, _ in upper.cells), default=1) > max(widths, default=1)
+    is_beside = sum(widths) < sum(map(bool, lower.texts))  # some texts are of cells that begin above
+    return (is_narrower or is_beside) and all(cell.tag == "th" for cell in lower.element)
 
 
 def _is_data(rows: Sequence[Sequence[Any]]) -> bool:
@@ -255,6 +266,7 @@ def _own_rows(table: Any) -> list[Any]:
     groups = [row.getparent() for row in rows]
     # of several heads, and feet, the first alone is moved
     head, foot = (next((group for group in groups if group.tag == tag), None) for tag in ("thead", "tfoot"))
+    # 0 for the head, 2 for the foot, 1 for all between
     return sorted(rows, key=lambda row: (row.getparent() is not head) + (row.getparent() is foot))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import groupby
-from pathlib import Path
 from typing import Any
+
+from rag_kit.indexing.readers.parts import table_lines
 
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)  # 1st, 1er, 1º
 _RAISED_NUMBER = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*|[a-z]|[*†‡§]+")
@@ -16,16 +17,16 @@ _ROMAN = {
     **{900: "CM", 500: "D", 400: "CD", 100: "C", 90: "XC", 50: "L", 40: "XL"},
     **{10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"},
 }
-# styles whose numbers are a row of signs, those that write each digit, and Chinese ones: digits, ten, hundred
-_TABLE = Path(__file__).with_name("number_rows.txt").read_text(encoding="utf-8")
-_ROWS = {style: signs.split() for style, _, signs in (line.partition(":") for line in _TABLE.splitlines())}
-_DIGIT_TABLE = Path(__file__).with_name("number_digits.txt").read_text(encoding="utf-8")
-_DIGITS = dict(line.split() for line in _DIGIT_TABLE.splitlines())
+# styles with a sign for each number (①, ②, ...)
+_SIGNS = {
+    style: signs.split() for style, signs in (line.split(":") for line in table_lines("number_rows.txt"))
+}
+# the signs of 0 to 9 in styles that write each digit; in Chinese ones, those of ten and hundred, too
+_DIGITS = dict(line.split() for line in table_lines("number_digits.txt"))
 OMML = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-# how an element is written, by the names of its parts; those of MathML have places in place of names
-_SHAPE_TABLE = Path(__file__).with_name("equation_shapes.txt").read_text(encoding="utf-8")
 _GRIDS = (f"{OMML}m", f"{OMML}eqArr", "mtable")  # matrices, and lines below each other
-_SHAPES = dict(line.replace("m:", OMML).split() for line in _SHAPE_TABLE.splitlines())
+# element -> how it is written, as in "num/den"; in MathML its children have no names: they are a, b and c
+_SHAPES = dict(line.replace("m:", OMML).split() for line in table_lines("equation_shapes.txt"))
 
 
 def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:
@@ -47,12 +48,13 @@ def raised(before: str, text: str, after: str = "", *, note: bool = False) -> st
     # in brackets already, or a sign such as ™
     is_marked = re.match(r"[\[(^]", text) or not re.search(r"\w|[*†‡§]", text)
     number = re.search(r"\d[\d.,]*$", before)
+    is_short = number is not None and len(number[0]) < 3
     # a single letter behind a longer number is the mark of a note
-    is_ordinal = number and _ORDINAL.fullmatch(text) and (len(text) > 1 or len(number[0]) < 3)
+    is_ordinal = number and _ORDINAL.fullmatch(text) and (len(text) > 1 or is_short)
     if is_marked or is_ordinal or (is_apart and not text.isdigit()):
         return text
     # powers are written behind a short number, and behind a unit
-    takes_power = len(number[0]) < 3 and text[0] not in "*†‡§" if number else _UNIT.search(before)
+    takes_power = is_short and text[0] not in "*†‡§" if number else _UNIT.search(before)
     if note or is_apart or (_RAISED_NUMBER.fullmatch(text) and not takes_power):
         return f"[{text}]"
     is_single = re.fullmatch(r"[+−–-]?(?:\w|\d+(?:\.\d+)?)[+−–-]?", text)
@@ -95,8 +97,8 @@ def list_number(number: int, style: str) -> str:
     text = str(number)
     if not 0 < number < _MAX_WRITTEN:
         return text
-    if number <= len(_ROWS.get(style, "")):
-        return _ROWS[style][number - 1]
+    if number <= len(_SIGNS.get(style, "")):
+        return _SIGNS[style][number - 1]
     if style in _DIGITS:
         return "".join(_DIGITS[style][int(digit)] for digit in text)
     # chineseCounting and taiwaneseCountingThousand are both "Counting" in the table
@@ -150,17 +152,17 @@ def equation_text(node: Any) -> str:
         texts = ["".join(texts)]
     # children are named in OMML; in MathML the first is a, the second b
     names = [child.tag.removeprefix(OMML) for child in node] if node.tag.startswith(OMML) else "abc"
-    parts = dict(zip(names, texts, strict=False))
-    # put each part in place of its name in the shape, such as "num/den"
-    text = re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], parts.get(match[2], "")), shape)
+    text_of = dict(zip(names, texts, strict=False))
+    # put each child's text in place of its name in the shape, such as "num/den"
+    text = re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], text_of.get(match[2], "")), shape)
     if node.tag == f"{OMML}nary":  # a sum, a product, or by default an integral
         sign = node.find(f"{OMML}naryPr/{OMML}chr")
-        return f"{'∫' if sign is None else sign.get(f'{OMML}val', '')}{text} {parts.get('e', '')}"
+        return f"{'∫' if sign is None else sign.get(f'{OMML}val', '')}{text} {text_of.get('e', '')}"
     return text
 
 
 def _argument_text(sign: str, text: str) -> str:
-    """Write a part of an equation behind its sign, in brackets if it is more than a character or a number."""
+    """Write a part of an equation behind its sign ("^", or ""), in brackets if it is more than a letter or a number."""
     if not text:
         return ""
     return sign + (text if len(text) == 1 or text.isdigit() else f"({text})")

@@ -62,9 +62,12 @@ class Package:
         """Yield the relationships of a part, each with the name of its target, "" if that is not in the package."""
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
-        for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
+        if relations not in self:
+            return
+        for node in self.xml(relations).iter("{*}Relationship"):
             target = beside(source, node.get("Target") or "")
-            yield node, target if target in self and node.get("TargetMode") != "External" else ""
+            is_inside = target in self and node.get("TargetMode") != "External"
+            yield node, target if is_inside else ""
 
     def targets(self, source: str) -> dict[str, str]:
         """Map the id of each relationship of a part to the name of its target, "" if that is not in the package."""
@@ -85,7 +88,7 @@ class Package:
             return library(self.repacked(changes))
         except (OverLimit, MemoryError):
             raise
-        except Exception:
+        except Exception:  # whatever the library raises over a damaged part
             mended = self._mend_parts()
             if not mended:
                 raise

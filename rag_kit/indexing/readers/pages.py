@@ -81,14 +81,16 @@ def _drop_menus(tree: Any) -> None:
         for child in unvisited.pop():
             is_menu = isinstance(child.tag, str) and _is_menu(child, has_main)
             (menus if is_menu else unvisited).append(child)
-    hidden = sum(map(_text_length, menus))
-    if _text_length(tree) - hidden >= min(_REST, hidden):
+    menu_length = sum(map(_text_length, menus))
+    if _text_length(tree) - menu_length >= min(_REST, menu_length):
         for menu in menus:
             menu.drop_tree()
 
 
 def _is_menu(node: Any, has_main: bool) -> bool:
     """Tell whether an element is a menu, banner or footer: by its tag, role or names, and since it has little prose."""
+    if next(node.iter("h1", *_CONTENT), None) is not None:  # the content itself is inside it
+        return False
     tag, role = node.tag, str(node.get("role") or "").lower()
     name = f"{node.get('id') or ''} {node.get('class') or ''}".lower()
     is_outside = has_main and next(node.iterancestors(*_CONTENT), None) is None  # of the page's main content
@@ -96,11 +98,9 @@ def _is_menu(node: Any, has_main: bool) -> bool:
     is_footer = (tag == "footer" or role == "contentinfo") and not is_in_quotation
     is_banner = tag not in ("html", "body") and bool(_BANNER.search(name))
     is_navigation = tag in ("nav", "aside") or role in ("navigation", "search")
-    is_list = is_outside and tag in ("ol", "ul")
-    if tag in ("div", "ol", "p", "section", "table", "ul") and _MENU.search(name):
-        is_list = True
-    has_content = next(node.iter("h1", *_CONTENT), None) is not None
-    if has_content or not (is_footer or is_banner or is_navigation or is_list):
+    is_named_menu = tag in ("div", "ol", "p", "section", "table", "ul") and bool(_MENU.search(name))
+    is_list = is_named_menu or (is_outside and tag in ("ol", "ul"))
+    if not (is_footer or is_banner or is_navigation or is_list):
         return False
     links = sum(_text_length(link) for link in node.iter("a"))
     prose = _text_length(node) - links

@@ -40,9 +40,9 @@ class Unreadable(Exception):
 class OverLimit(Unreadable):
     """A file needs more than a cap of `ReadLimits` allows."""
 
-    def __init__(self, what: str, limit: str, value: float) -> None:
+    def __init__(self, need: str, limit: str, value: float) -> None:
         advice = f"Allow more with ReadLimits({limit}=...), or split the file"
-        super().__init__(f"{what}, more than {limit}={value:.15g} allows", advice)
+        super().__init__(f"{need}, more than {limit}={value:.15g} allows", advice)
 
 
 @contextmanager
@@ -54,6 +54,11 @@ def leave_out(where: str) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a library raises over a broken part
         write_note(f"{where}{LEFT_OUT}{reason_of(error)}")
+
+
+def table_lines(name: str) -> list[str]:
+    """Return the lines of one of the readers' tables, a file beside this one."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
 
 
 def reason_of(error: Exception) -> str:
@@ -85,10 +90,10 @@ class Context:
     quote: str = ""
     page: int = 0
 
-    def check(self, count: int, what: str, limit: str) -> None:
-        """Raise `Unreadable` for a file with more of something (``"pages"``) than a cap (``"max_pages"``) allows."""
+    def check(self, count: int, unit: str, limit: str) -> None:
+        """Raise `OverLimit` for a count of something (``"pages"``) that is over a cap (``"max_pages"``)."""
         if count > (cap := getattr(self.limits, limit)):
-            raise OverLimit(f"it has over {cap} {what}", limit, cap)
+            raise OverLimit(f"it has over {cap} {unit}", limit, cap)
 
 
 def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedReader:

@@ -20,8 +20,8 @@ from rag_kit.indexing.readers.pdf_rows import (
 from rag_kit.indexing.readers.tables import (
     has_values,
     is_value,
-    join_distinct,
     join_header,
+    join_rows,
     markdown_table,
     split_runs,
 )
@@ -249,7 +249,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
         return []
     joined = join_header(table)
     if len(joined) == len(table) > _FEW_ROWS and _has_second_header(table):
-        joined = [list(map(join_distinct, zip(*table[:2], strict=True))), *table[2:]]
+        joined = [join_rows(table[:2]), *table[2:]]
     rows = rows[len(table) - len(joined) :]  # one for the header, as in the joined table
     return with_row_spans(joined, [row[0].bottom for row in rows])
 

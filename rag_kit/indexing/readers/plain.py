@@ -107,7 +107,7 @@ def _output_text(outputs: Any, number: int) -> str:
         if html := kinds["text/html"]:
             with leave_out(f"output of cell {number}"):
                 kinds["text/html"] = to_markdown(parse_html(html))
-        if _OBJECT.fullmatch(kinds["text/plain"].strip()):  # as <Figure size 640x480>: others say more
+        if _OBJECT.fullmatch(kinds["text/plain"].strip()):  # as <Figure size 640x480>: now the last kind
             kinds["text/plain"] = kinds.pop("text/plain")
         failure = [_join_source(_field(output, name)) for name in ("ename", "evalue")]
         texts += [_join_source(_field(output, "text")), ": ".join(filter(None, failure))]
@@ -124,22 +124,22 @@ def _output_text(outputs: Any, number: int) -> str:
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     """Yield groups of rows (``row_start`` to ``row_end``) as markdown tables, with lines above a header as text."""
     text = decode(data)
-    csv.field_size_limit(2**27)
+    csv.field_size_limit(2**27)  # characters of a cell; Python's own limit is 131,072
     hint = _DELIMITER_HINT.match(text)
     delimiter = hint[1] if hint else _find_delimiter(text)
     rows_before = 0
     try:
-        for _, table_rows in groupby(_filled_rows(_csv_rows(text, delimiter, hint)), key=itemgetter(0)):
-            filled = (row for _, row in table_rows)
-            first_rows, last = list(islice(filled, HEAD_ROWS)), 0
+        for rows in _runs(_numbered_by_table(_csv_rows(text, delimiter, hint))):  # those of one table
+            first_rows = list(islice(rows, HEAD_ROWS))
             header = find_header(first_rows)
             titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
             separator = f"{delimiter.strip()} "
-            head = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
-            body = chain(first_rows[header + 1 :], filled)
-            for table, first, last in table_groups(first_rows[header], body):
-                yield Part(head + table, {"row_start": rows_before + first, "row_end": rows_before + last})
-                head = ""
+            text_above = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
+            last = 0
+            for table, first, last in table_groups(first_rows[header], chain(first_rows[header + 1 :], rows)):
+                numbers: dict[str, Scalar] = {"row_start": rows_before + first, "row_end": rows_before + last}
+                yield Part(text_above + table, numbers)
+                text_above = ""
             if not last:  # there are no rows below a header
                 yield Part(markdown_table(first_rows))
             rows_before += last
@@ -147,23 +147,28 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
         raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
 
 
-def _filled_rows(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
+def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, each with the number of its table.
 
     Two blank rows end a table, but not above rows that belong to it still; rows of one cell alone are titles.
     """
-    table, first_rows = 0, list[list[str]]()
-    for _, block in groupby(_numbered_blocks(rows), key=itemgetter(0)):
-        filled = (row for _, row in block)
-        next_rows = list(islice(filled, HEAD_ROWS))
+    table, first_rows = 0, list[list[str]]()  # of this table
+    for block in _runs(_numbered_by_block(rows)):
+        next_rows = list(islice(block, HEAD_ROWS))
         is_table = any(sum(bool(cell.strip()) for cell in row) > 1 for row in first_rows)
         if is_table and not continues_table(first_rows, next_rows):
             table, first_rows = table + 1, []
         first_rows = [*first_rows, *next_rows][:HEAD_ROWS]
-        yield from zip(repeat(table), chain(next_rows, filled))
+        yield from zip(repeat(table), chain(next_rows, block))
 
 
-def _numbered_blocks(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
+def _runs(numbered: Iterable[tuple[int, list[str]]]) -> Iterator[Iterator[list[str]]]:
+    """Yield the rows of each run of equal numbers; a run must be used up before the next one is asked for."""
+    for _, run in groupby(numbered, key=itemgetter(0)):
+        yield (row for _, row in run)
+
+
+def _numbered_by_block(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, each with a number that grows after two blank ones."""
     block = 0
     for is_filled, run in groupby(rows, key=lambda row: any(map(str.strip, row))):

@@ -124,13 +124,13 @@ class ReaderProcess:
             self._process.wait(5)
         code = self._process.returncode
         self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 2000))
-        last = self._errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+        last_line = self._errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
         self.kill()
         if code == -signal.SIGALRM:
             return OverLimit("reading it takes longer", "max_seconds", limits.max_seconds)
-        if "MemoryError" in last or "bad_alloc" in last or code == -signal.SIGKILL:
+        if "MemoryError" in last_line or "bad_alloc" in last_line or code == -signal.SIGKILL:
             return OverLimit("reading it needs more memory", "max_memory", limits.max_memory)
-        reason = f"the reader process died over it (exit code {code}: {last})"
+        reason = f"the reader process died over it (exit code {code}: {last_line})"
         return Unreadable(reason, f"Damaged? {SAVE_AGAIN}")
 
     def stop(self) -> None:
@@ -195,7 +195,7 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
     """Convert the file of a request: write a line of JSON for each part, and a last one for how it ended."""
     limits, notes = ReadLimits(**request.pop("limits")), Notes()
     signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))  # the alarm ends this process
-    last: dict[str, Any]
+    outcome: dict[str, Any]
     try:
         with use_notes(notes):
             path, format_name = request.pop("path"), request.pop("format")
@@ -204,21 +204,21 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
                 picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
                 message = {"text": part.text, "metadata": part.metadata, **picture}
                 print(json.dumps(message), file=out, flush=True)
-        given = [_clean(note) for note in notes.texts[:_MAX_NOTES]]
+        texts = [_clean(note) for note in notes.texts[:_MAX_NOTES]]
         if len(notes.texts) > _MAX_NOTES:
-            given.append(f"and {len(notes.texts) - _MAX_NOTES} more notes")
-        last = {"done": True, "notes": given}
+            texts.append(f"and {len(notes.texts) - _MAX_NOTES} more notes")
+        outcome = {"done": True, "notes": texts}
     except Unreadable as error:
         # the first thing that was left out may be why there is no text
         left_out = [note for note in notes.texts if LEFT_OUT in note]
-        last = {"unreadable": "; ".join([error.reason, *left_out[:1]]), "advice": error.advice}
+        outcome = {"unreadable": "; ".join([error.reason, *left_out[:1]]), "advice": error.advice}
     except MemoryError:
         raise  # it may have lost more than the one allocation: a new process takes the next file
     except Exception as error:  # noqa: BLE001 - a converter's own failure is a report, not a crash
         reason, advice = reason_of(error), f"It may be damaged: {SAVE_AGAIN}"
-        last = {"unreadable": f"it could not be converted ({reason})", "advice": advice}
+        outcome = {"unreadable": f"it could not be converted ({reason})", "advice": advice}
     signal.setitimer(signal.ITIMER_REAL, 0)  # no alarm
-    print(json.dumps(last), file=out, flush=True)
+    print(json.dumps(outcome), file=out, flush=True)
 
 
 def main() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_kit.concurrency.notes import write_note
@@ -13,7 +12,7 @@ from rag_kit.indexing.readers.charts import DGM, chart_texts, diagram_text
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.numbers import OMML, equation_text, join_runs, list_number, whole_number
 from rag_kit.indexing.readers.package import MC, A, Package, R, parse_xml
-from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out, table_lines
 from rag_kit.indexing.readers.tables import fill_spans, join_header, markdown_table
 
 _TYPES = "[Content_Types].xml"
@@ -27,9 +26,10 @@ _BULLETS = tuple(A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"
 _EQUATION = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 _CONTENT = (f"{A}r", f"{A}br", f"{A}fld", f"{MC}AlternateContent", _EQUATION)  # of a paragraph
 _SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")  # arabicPeriod
-_FRAMES = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Minus": "{}-"}
-_TABLE = Path(__file__).with_name("slide_numbers.txt").read_text(encoding="utf-8")
-_STYLES = dict(line.split() for line in _TABLE.splitlines())
+_NUMBER_SIGNS = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Plain": "{}", "Minus": "{}-"}
+_NUMBER_STYLES = dict(
+    line.split() for line in table_lines("slide_numbers.txt")
+)  # PowerPoint's name -> Word's
 
 
 def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
@@ -145,14 +145,12 @@ def _list_text(frame: Any, shape: Any = None) -> str:
         bullet = _bullet(paragraph, frame, shape, level)
         sign = "" if bullet is None else bullet.tag.removeprefix(A)
         before = last_numbers.get(level)
-        last_numbers = {each: last for each, last in last_numbers.items() if each < level}  # deeper ones end
+        # the numbers of this level, unless it counts on here, and of deeper ones end
+        last_numbers = {each: last for each, last in last_numbers.items() if each < level}
         mark = "- " if level or sign == "buChar" else ""
         if sign == "buAutoNum":
-            number = last_numbers[level] = _next_number(bullet, before)
-            match = _SCHEME.fullmatch(number.scheme)
-            style, signs = match.groups() if match else ("", "Period")
-            digits = list_number(number.value, _STYLES.get(style, "decimal"))
-            mark = _FRAMES.get(signs, "{}").format(digits) + " "
+            last_numbers[level] = _next_number(bullet, before)
+            mark = f"{last_numbers[level].label()} "
         lines.append("  " * level + mark + text)
     return "\n".join(lines)
 
@@ -163,6 +161,12 @@ class _ListNumber(NamedTuple):
     value: int
     scheme: str
     start: str  # empty for 1
+
+    def label(self) -> str:
+        """Write the number in its scheme, as in ``(a)`` for ``alphaLcParenBoth``."""
+        match = _SCHEME.fullmatch(self.scheme)
+        style, signs = match.groups() if match else ("", "Period")
+        return _NUMBER_SIGNS[signs].format(list_number(self.value, _NUMBER_STYLES.get(style, "decimal")))
 
 
 def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
@@ -175,7 +179,9 @@ def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
 
 def _paragraph_text(paragraph: Any) -> str:
     """Return the text of a paragraph; superscripts, subscripts and struck text are written as in ``m^2``, ``~~5~~``."""
-    return join_runs((_run_text(run), *_form(run)) for run in paragraph._p.iterchildren(*_CONTENT))
+    return join_runs(
+        (_run_text(run), *_shift_and_strike(run)) for run in paragraph._p.iterchildren(*_CONTENT)
+    )
 
 
 def _run_text(run: Any) -> str:
@@ -185,23 +191,23 @@ def _run_text(run: Any) -> str:
     return str(run.text)
 
 
-def _form(run: Any) -> tuple[int, bool]:
+def _shift_and_strike(run: Any) -> tuple[int, bool]:
     """Return 1 for a superscript, -1 for a subscript, else 0; and whether the letters are struck."""
     properties = run.find(f"{A}rPr")
-    given = {} if properties is None else properties.attrib
-    baseline = given.get("baseline", "0").rstrip("%")  # "30000" or "30%" is raised, "-25000" lowered
-    shift = -1 if baseline.startswith("-") else int(baseline.strip("0.") != "")
-    return shift, given.get("strike", "noStrike") != "noStrike"
+    attributes = {} if properties is None else properties.attrib
+    baseline = attributes.get("baseline", "0").rstrip("%")  # "30000" or "30%" is raised, "-25000" lowered
+    shift = -1 if baseline.startswith("-") else int(baseline.strip("0.") != "")  # "0" and "0.0" are neither
+    return shift, attributes.get("strike", "noStrike") != "noStrike"
 
 
 def _bullet(paragraph: Any, frame: Any, shape: Any, level: int) -> Any:
     """Return the element of the bullet or number before a paragraph: its own, or an inherited number; else None."""
     own = paragraph._p.pPr
-    for bullet in () if own is None else own.iterchildren(*_BULLETS):  # the first, if there is one
+    if own is not None and (bullet := next(own.iterchildren(*_BULLETS), None)) is not None:
         return bullet
     for styles in _inherited_styles(frame, shape):
         for properties in styles.iterchildren(f"{A}lvl{level + 1}pPr"):
-            for bullet in properties.iterchildren(*_BULLETS):
+            if (bullet := next(properties.iterchildren(*_BULLETS), None)) is not None:
                 return bullet if bullet.tag == f"{A}buAutoNum" else None
     return None
 

@@ -51,9 +51,9 @@ def _head(header: Sequence[str]) -> list[str]:
     return [row_line(header), "| " + " | ".join(["---"] * len(header)) + " |"]
 
 
-def join_distinct(texts: Iterable[str]) -> str:
-    """Join texts that are not empty, each once: that of a merged cell is repeated."""
-    return " ".join(dict.fromkeys(filter(None, texts)))
+def join_rows(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Join the texts of each column with blanks, each once: that of a cell merged over several rows is repeated."""
+    return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*rows, strict=True)]
 
 
 def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
@@ -165,7 +165,7 @@ def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
         if is_group or (not is_divided and not (repeats and has_no_other)):
             break
         count += 1
-    return [[join_distinct(names) for names in zip(*rows[:count], strict=True)], *map(list, rows[count:])]
+    return [join_rows(rows[:count]), *map(list, rows[count:])]
 
 
 def has_values(column: Sequence[str]) -> bool:
