@@ -7,6 +7,7 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
@@ -141,11 +142,11 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
     """Return rows with hidden ones emptied (they keep their numbers) and without hidden columns; note how many."""
     columns = {column for cells in rows.values() for column in cells}
     last_column, last_row = max(columns, default=0), max(rows, default=0)
-    hidden_rows = {row for row, area in sheet.row_dimensions.items() if area.hidden and row <= last_row}
+    hidden_rows = {row for row, shape in sheet.row_dimensions.items() if shape.hidden and row <= last_row}
     hidden_columns: set[int] = set()
-    for area in sheet.column_dimensions.values():
-        if area.hidden and area.min:
-            hidden_columns.update(range(area.min, min(area.max, last_column) + 1))
+    for shape in sheet.column_dimensions.values():  # each of columns side by side
+        if shape.hidden and shape.min:
+            hidden_columns.update(range(shape.min, min(shape.max, last_column) + 1))
     row_count, column_count = len(hidden_rows & rows.keys()), len(hidden_columns & columns)
     if row_count or column_count:
         counts = f"{row_count} hidden rows, {column_count} hidden columns"
@@ -153,10 +154,10 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
     ordered = sorted(hidden_columns)
     # a column moves to the left by the number of hidden ones before it
     new_column = {column: column - bisect_left(ordered, column) for column in columns - hidden_columns}
-    shown: Rows = {row: {} for row in hidden_rows}
+    shown_rows: Rows = {row: {} for row in hidden_rows}
     for row in rows.keys() - hidden_rows:
-        shown[row] = {new_column[n]: text for n, text in rows[row].items() if n in new_column}
-    return shown
+        shown_rows[row] = {new_column[n]: text for n, text in rows[row].items() if n in new_column}
+    return shown_rows
 
 
 def _read_cells(sheet: Any, formulas: Any, *, all_text: bool = False) -> Rows:
@@ -181,9 +182,8 @@ def _read_cells(sheet: Any, formulas: Any, *, all_text: bool = False) -> Rows:
     if comments := sum(cell.comment is not None for cell in sheet._cells.values()):
         write_note(f"sheet {sheet.title}: {comments} comments{LEFT_OUT}only cells are read")
     if uncomputed:
-        write_note(
-            f"sheet {sheet.title}: {uncomputed} formulas have no computed value and are read as they are written"
-        )
+        problem = f"{uncomputed} formulas have no computed value and are read as they are written"
+        write_note(f"sheet {sheet.title}: {problem}")
     for area in sheet.merged_cells.ranges:
         merged = rows.get(area.min_row, {}).get(area.min_col)
         if merged and area.size["rows"] * area.size["columns"] <= _MAX_MERGE:
@@ -228,15 +228,15 @@ def _find_tables(block: Rows, *, by_columns: bool = False, cuts: int = 3) -> lis
 def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
     """Cut a block where two rows (or columns) are empty, or one between tables; not before rows of the table above."""
     numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
-    runs = split_runs(numbers, lambda number, after: after == number + 1)
+    runs = split_runs(numbers, lambda number, after: after == number + 1)  # without a gap
     areas = [_area(block, run, by_columns=by_columns) for run in runs]
     are_separate = _are_separate_columns if by_columns else _are_separate_rows
-    piece: list[int] = []
-    for number, run in enumerate(runs):
-        is_wide = number > 0 and run[0] - piece[-1] > 2
-        if is_wide and not by_columns:
-            is_wide = not _continues({n: block[n] for n in piece[:HEAD_ROWS]}, areas[number])
-        if is_wide or (number and are_separate(areas[number - 1], areas[number])):
+    piece = list(runs[0])
+    for run, (area_before, area) in zip(runs[1:], pairwise(areas), strict=True):
+        is_wide_gap = run[0] - piece[-1] > 2
+        if is_wide_gap and not by_columns:
+            is_wide_gap = not _continues({n: block[n] for n in piece[:HEAD_ROWS]}, area)
+        if is_wide_gap or are_separate(area_before, area):
             yield _area(block, piece, by_columns=by_columns)
             piece = []
         piece += run
@@ -308,14 +308,14 @@ def _table_parts(table: Rows) -> Iterator[Part]:
         text = "\n".join(" ".join(filter(None, line)) for line in lines)
         yield Part(text, {"row_start": numbers[0], "row_end": numbers[-1]})
         return
-    first_header = find_header(lines)
+    first_header = find_header(lines)  # the first of its rows; those above are titles
     titles = ([text for text in line if not isinstance(text, _Repeat)] for line in lines[:first_header])
     head = "".join(f"{' '.join(filter(None, title))}\n" for title in titles if any(title))
     head += "\n" if head else ""
     columns = list(filter(any, zip(*lines[first_header:], strict=True)))  # titles may span more
     header, *body = join_header(list(zip(*columns, strict=True)))
     numbers = numbers[-len(body) - 1 :]  # of the header's last row and the rows below
-    for text, start, end in table_groups(header, body):
+    for text, start, end in table_groups(header, body):  # the first row below the header is 1
         yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
 

@@ -25,10 +25,8 @@ class Styles:
     def __init__(self, root: Any) -> None:
         nodes = [] if root is None else list(root.iter(f"{W}style"))
         self.by_id = {node.get(f"{W}styleId"): node for node in nodes}
-        self._default = None  # style of plain paragraphs: the first that is marked so
-        for node in nodes:
-            is_default = node.get(f"{W}type") == "paragraph" and node.get(f"{W}default") == "1"
-            self._default = node if is_default and self._default is None else self._default
+        plain = (n for n in nodes if n.get(f"{W}type") == "paragraph" and n.get(f"{W}default") == "1")
+        self._default = next(plain, None)  # the style of plain paragraphs: the first that is marked so
 
     def chain(self, style_id: str | None) -> Iterator[Any]:
         """Yield a style and the styles that it is based on, nearest first; without an id, the default style's."""
@@ -99,7 +97,7 @@ class Lists:
         if level.style == "bullet":
             return depth, "- "
         # in "%1.%2", put the number of each level in its place; they count from 1
-        label = re.sub(r"%(\d)", lambda match: _written(levels, counts, int(match[1]) - 1, level), level.text)
+        label = re.sub(r"%(\d)", lambda match: _digits(levels, counts, int(match[1]) - 1, level), level.text)
         return (depth, label + level.gap) if label.strip() else None
 
     def _find_level(self, paragraph: Any) -> tuple[str, int]:
@@ -147,7 +145,7 @@ def _first_value(nodes: Iterable[Any], name: str) -> str:
     return next((value for value in values if value), "")
 
 
-def _written(levels: dict[int, _Level], counts: dict[int, int], depth: int, labelled: _Level) -> str:
+def _digits(levels: dict[int, _Level], counts: dict[int, int], depth: int, labelled: _Level) -> str:
     """Write the last number of a level as the label of the same or a deeper level (``labelled``) shows it."""
     level = levels.get(depth)
     if level is None or level.style == "none":

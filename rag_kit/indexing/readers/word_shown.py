@@ -40,7 +40,7 @@ def _drop_hidden(document: Any) -> None:
     """Empty the runs of hidden text and remove hidden and deleted rows of tables; write notes on what is hidden."""
     for table in list(document.iter(f"{W}tbl")):
         rows = [row for row in table.iter(f"{W}tr") if next(row.iterancestors(f"{W}tbl")) is table]
-        for row, after in zip_longest(rows, rows[1:]):
+        for row, after in zip_longest(rows, rows[1:]):  # there is none after the last
             hidden, deleted = (row.find(f"{W}trPr/{W}{name}") for name in ("hidden", "del"))
             if hidden is not None and value_of(hidden) not in _OFF:
                 write_note(f"a row of a table{LEFT_OUT}it is hidden")
@@ -159,10 +159,11 @@ def _apply_styles(root: Any, styles: Styles) -> None:
 
     @cache
     def styled_properties(run_style: str | None, paragraph_style: str | None) -> list[Any]:
-        chain = [*(styles.chain(run_style) if run_style else ()), *styles.chain(paragraph_style)]
-        found = ([style.find(f"{W}rPr/{W}{name}") for style in chain] for name in _LETTERS)
-        # of each property, the one of the nearest style
-        return [nodes[0] for each in found if (nodes := [node for node in each if node is not None])]
+        nearest_first = [*(styles.chain(run_style) if run_style else ()), *styles.chain(paragraph_style)]
+        found = ([style.find(f"{W}rPr/{W}{name}") for style in nearest_first] for name in _LETTERS)
+        # of each property, that of the nearest style
+        nearest = (next((node for node in nodes if node is not None), None) for nodes in found)
+        return [node for node in nearest if node is not None]
 
     for run in root.iter(f"{W}r"):
         paragraph = next(run.iterancestors(f"{W}p"), None)
