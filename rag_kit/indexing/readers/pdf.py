@@ -144,26 +144,26 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
         for line in sheet.lines:
             key = _running_key(line)
             is_identifier = not line.aslant and key not in seen and _IDENTIFIER.search(line.text)
-            is_running = key in running and not _heads_columns(line, text_lines)
+            is_running = key in running and not _names_columns(line, text_lines)
             if is_identifier or not (is_running or _is_page_number(line, sheet.lines)):
                 kept.append(line)
                 seen.add(key)
         sheet.lines = kept
 
 
-def _heads_columns(line: Line, lines: Sequence[Line]) -> bool:
+def _names_columns(line: Line, lines: Sequence[Line]) -> bool:
     """Tell whether a line names columns of the lines below: three or more texts apart, most at the edge of others."""
-    places = _cell_edges(line)
+    names = _cell_edges(line)
     near = (other for other in lines if 0 < line.bottom - other.bottom < _COLUMN_WITHIN * line.size)
-    edges = {edge for row in map(_cell_edges, near) if len(row) > 1 for place in row for edge in place}
-    are_above = [any({edge - 1, edge, edge + 1} & edges for edge in place) for place in places]
-    return len(places) > 2 and 4 * sum(are_above) >= 3 * len(places)
+    edges_below = {edge for row in map(_cell_edges, near) if len(row) > 1 for cell in row for edge in cell}
+    are_above = [any({edge - 1, edge, edge + 1} & edges_below for edge in name) for name in names]
+    return len(names) > 2 and 4 * sum(are_above) >= 3 * len(names)
 
 
 def _cell_edges(line: Line) -> list[tuple[int, int]]:
     """Return the left and right edge of each text of a line that is apart from the others, in whole points."""
-    parts = split_runs(line.words, lambda word, after: after.left - word.right < line.size)
-    return [(round(part[0].left), round(part[-1].right)) for part in parts]
+    cells = split_runs(line.words, lambda word, after: after.left - word.right < line.size)
+    return [(round(words[0].left), round(words[-1].right)) for words in cells]
 
 
 def _running_keys(pages: Sequence[_Page]) -> set[str]:
@@ -176,6 +176,7 @@ def _running_keys(pages: Sequence[_Page]) -> set[str]:
     for number, page in enumerate(pages):
         for key in {_running_key(line) for sheet in page.sheets for line in sheet.lines} - {""}:
             pages_of[key].append(number)
+    # of a short document more than half: both of two pages, and three
     half = max(2, min(3, len(pages)), (len(pages) + 1) // 2)
     running: set[str] = set()
     of_chapters: set[str] = set()
@@ -220,9 +221,8 @@ def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
     head: list[Line] = []
     body: list[Line] = []
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
-    for number, block in enumerate(blocks):
-        last_line = block[-1]
-        later = blocks[number + 1 :]
+    for number, block in enumerate(blocks, 1):
+        last_line, later = block[-1], blocks[number:]
         if last_line.height <= _TOP or not _is_above(last_line, body, later):
             body += block
         else:
@@ -241,10 +241,8 @@ def _heads_column(last_line: Line, later: Sequence[Sequence[Line]], before: Sequ
     right = max((line.right for line in before), default=math.inf)
     for line in chain.from_iterable(later):
         is_beside = min(last_line.left, line.left) > right - 1
-        is_below = (
-            line.bottom < last_line.bottom and line.left < last_line.right and last_line.left < line.right
-        )
-        if is_beside and is_below:
+        overlaps = line.left < last_line.right and last_line.left < line.right
+        if is_beside and overlaps and line.bottom < last_line.bottom:
             return True
     return False
 
@@ -254,14 +252,14 @@ def _with_cut_heads(lines: Sequence[Line]) -> list[Line]:
     page = list(lines)
     number = 0
     while number < len(page):  # the list grows, and a head that was cut off may be one of two again
-        if cut := _column_below(page[number], page[number + 1 :]):
-            page[number], head, first = cut
-            page.insert(page.index(first), head)
+        if cut := _cut_heads(page[number], page[number + 1 :]):
+            page[number], right_head, first_line = cut
+            page.insert(page.index(first_line), right_head)
         number += 1
     return page
 
 
-def _column_below(line: Line, later: Sequence[Line]) -> tuple[Line, Line, Line] | None:
+def _cut_heads(line: Line, later: Sequence[Line]) -> tuple[Line, Line, Line] | None:
     """Cut a line at a gutter, with columns of text on both sides below; also return the first line of the right one."""
     for number, (word, after) in enumerate(pairwise(line.words), 1):
         if after.left - word.right < _GUTTER * line.size:
@@ -270,16 +268,15 @@ def _column_below(line: Line, later: Sequence[Line]) -> tuple[Line, Line, Line] 
             continue  # an amount, and no head
         below = [other for other in later if 0 < line.bottom - other.bottom < _HEAD_ABOVE * line.size]
         left = [other for other in below if other.right < after.left and other.left < word.right]
-        right = [
-            other for other in below if other.left > word.right and abs(other.left - after.left) < line.size
-        ]
+        near = line.size
+        right = [other for other in below if other.left > word.right and abs(other.left - after.left) < near]
         if left and right and len(left) + len(right) == len(below) and not any(one.block for one in below):
-            return _of_words(line, line.words[:number]), _of_words(line, line.words[number:]), right[0]
+            return _with_words(line, line.words[:number]), _with_words(line, line.words[number:]), right[0]
     return None
 
 
-def _of_words(line: Line, words: list[Word]) -> Line:
-    """Return a line with some of its words."""
+def _with_words(line: Line, words: list[Word]) -> Line:
+    """Return a line with only these of its words."""
     text = " ".join(word.text for word in words)
     return replace(line, text=text, words=words, left=words[0].left, right=words[-1].right)
 
@@ -312,7 +309,8 @@ def _fence_code(lines: Sequence[Line]) -> str:
         for word in line.words:
             # blanks up to the word's column; one or two may be an error of measure, and count as one
             blanks = round((word.left - left) / character_width) - len(text)
-            text += " " * (blanks if blanks > 2 or not text else 1) + word.text
+            is_measured = blanks > 2 or not text
+            text += " " * (blanks if is_measured else 1) + word.text
         texts.append(text)
     return "```\n" + "\n".join(texts).replace("```", "'''") + "\n```"
 

@@ -54,8 +54,8 @@ class Frame:
 
     def box(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float, float, float]:
         """Convert a box of the page to this frame: left, bottom, right, top."""
-        (x, y), (more_x, more_y) = self.point(left, bottom), self.point(right, top)
-        return min(x, more_x), min(y, more_y), max(x, more_x), max(y, more_y)
+        (x, y), (other_x, other_y) = self.point(left, bottom), self.point(right, top)
+        return min(x, other_x), min(y, other_y), max(x, other_x), max(y, other_y)
 
     def height_of(self, y: float) -> float:
         """Return how far up ``y`` is in this frame, from 0 (bottom of the page) to 1."""
@@ -133,13 +133,13 @@ class Characters:
         if first < 0 or last >= len(match.string):
             return match[0]
         (_, y, end), (start, next_y, _) = self.extent(first), self.extent(last)
-        gap, drop = start - end, abs(next_y - y)
+        gap, shift = start - end, abs(next_y - y)
         if not -_LARGE < gap < _LARGE:  # the usual case: the next line begins further left
             return match[0]
         small, large = sorted((self.size(first), self.size(last)))
         # the line goes on if the characters are beside each other, and level or one of them small and raised or lowered
         is_beside = -0.3 * large < gap < 0.6 * large
-        is_level = drop <= 0.1 * large or (small <= 0.92 * large and drop <= 0.75 * large)
+        is_level = shift <= 0.1 * large or (small <= 0.92 * large and shift <= 0.75 * large)
         if not is_beside or not is_level:
             return match[0]
         has_blank = " " in match[0] or gap > 0.15 * large

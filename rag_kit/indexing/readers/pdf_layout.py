@@ -28,7 +28,7 @@ _CLAUSE = re.compile(  # the number of a clause at a line's beginning: 第三条
     rf"第[{_HAN}\d]{{1,6}}[条條章节節款编編](?P<apart>[\s：:（(【]|$)?"
     rf"|(?:Article|Section|Clause|§)\s*\d|\d{{1,2}}(?:\.\d{{1,3}})+\.?\s+[A-ZÄÖÜ{_CJK}]"
 )
-_OPEN = re.compile(r"[、，,第和及或与至]$")  # ends a line whose sentence goes on
+_OPEN_END = re.compile(r"[、，,第和及或与至]$")  # ends a line whose sentence goes on
 _BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
 _KEY = re.compile(r"[^.,:。，、：]{1,30}[:：]")  # of a form, as in "Name: Ann"
@@ -69,7 +69,7 @@ class Layout:
         for run in split_runs(lines, _is_same_column):
             left, right = min(line.left for line in run), max(line.right for line in run)
             for line in run:
-                line.edge, line.column = left, right
+                line.column_left, line.column_right = left, right
         page, kind_before = "", _TEXT
         for block in _blocks(lines):
             kind, text = self._write_block(block)
@@ -128,8 +128,8 @@ class Layout:
 
 def _is_same_column(line: Line, after: Line) -> bool:
     """Tell whether a line is in the column of the one before: close below it, about as far left and as large."""
-    down = line.end_bottom - after.bottom
-    is_below = -0.3 * line.size < down < 2.2 * line.size
+    pitch = line.end_bottom - after.bottom
+    is_below = -0.3 * line.size < pitch < 2.2 * line.size
     is_aligned = abs(line.left - after.left) < 5 * max(line.size, 6)
     return is_below and is_aligned and abs(line.size - after.size) < 0.2 * line.size + 0.1
 
@@ -146,7 +146,7 @@ def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def _goes_on(block: Sequence[Line], after: Line) -> bool:
-    """Tell whether the next line belongs to a block of lines."""
+    """Tell whether the next line belongs to a block of lines: to its heading, or to its paragraph or list item."""
     line = block[-1]
     if line.level != after.level or line.level == _BLOCK:
         return False
@@ -154,16 +154,17 @@ def _goes_on(block: Sequence[Line], after: Line) -> bool:
         return 0 < line.bottom - after.bottom < 2 * after.size
     if _begins_paragraph(line, after) or abs(line.size - after.size) > 0.15 * line.size:
         return False
-    down = line.end_bottom - after.bottom
-    if down < 0:  # the next line begins another column: the paragraph goes on there if a sentence is cut
+    pitch = line.end_bottom - after.bottom
+    if pitch < 0:  # the next line begins another column: the paragraph goes on there if a sentence is cut
         is_cut = after.text[0].islower() or bool(_WIDE.match(after.text))
         return is_cut and not _END.search(line.text) and _has_no_room(line, after)
-    if not 0.3 * line.size < down < 2.2 * line.size or after.left > line.right or after.right < line.left:
+    is_below = after.left <= line.right and after.right >= line.left
+    if not is_below or not 0.3 * line.size < pitch < 2.2 * line.size:
         return False
     indent = 0.7 * line.size
     is_indented = after.left > line.left + indent and not _MARK.match(line.text)
     # a single line that ends a sentence is a paragraph of its own if the next line is indented
-    is_single = len(block) == 1 and bool(_END.search(line.text)) and after.left > after.edge + indent
+    is_single = len(block) == 1 and bool(_END.search(line.text)) and after.left > after.column_left + indent
     return not is_indented and not is_single and _has_no_room(line, after)
 
 
@@ -176,12 +177,13 @@ def _begins_paragraph(line: Line, after: Line) -> bool:
         return True
     if _MARK.match(after.text):
         # a number may belong to a sentence that goes on, as behind "and, " or 第; a bullet never does
-        return after.text[0] in "•●○▪■◦‣⁃∙·*–—-" or not _OPEN.search(line.text)
+        return after.text[0] in "•●○▪■◦‣⁃∙·*–—-" or not _OPEN_END.search(line.text)
     clause = _CLAUSE.match(after.text)
-    if clause is None or _OPEN.search(line.text):
+    if clause is None or _OPEN_END.search(line.text):
         return False
     is_ended = _END.search(line.text) and not re.search(r"\d\.$", line.text)  # 2020. is half of a date
-    return clause["apart"] is not None or bool(is_ended)
+    is_apart = clause["apart"] is not None  # as in 第三条：
+    return is_apart or bool(is_ended)
 
 
 def _has_no_room(line: Line, after: Line) -> bool:
@@ -193,4 +195,4 @@ def _has_no_room(line: Line, after: Line) -> bool:
     word = after.text.split(" ", 1)[0]
     word_length = min(2, len(word)) if _WIDE.search(word[:2]) else len(word)  # Chinese breaks anywhere
     character_width = (after.right - after.left) / max(1, len(after.text))
-    return line.right + (word_length + 1) * character_width > line.column - 0.5 * line.size
+    return line.right + (word_length + 1) * character_width > line.column_right - 0.5 * line.size

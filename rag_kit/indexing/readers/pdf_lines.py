@@ -53,8 +53,8 @@ class Line:
     block: bool = False  # whether `text` is finished markdown
     aslant: bool = False  # as a watermark runs
     level: int = 0  # of a heading; this and the next two are noted by `Layout`
-    edge: float = 0.0  # where its column begins
-    column: float = 0.0  # where its column ends
+    column_left: float = 0.0  # where its column begins
+    column_right: float = 0.0  # where it ends
 
     def as_block(self, text: str) -> Line:
         """Return this line with finished markdown in place of its words."""
@@ -93,7 +93,7 @@ def read_sheets(page: Any, form: Any) -> list[Sheet]:
     lines_of = _lines_by_turn(page, rotation)
     lengths = Counter({turn: sum(len(line.text) for line in lines) for turn, lines in lines_of.items()})
     sheets: list[Sheet] = []
-    for turn, _ in lengths.most_common() or [(rotation, 0)]:
+    for turn, _ in lengths.most_common() or [(rotation, 0)]:  # without text there may be form fields
         lines = lines_of.get(turn, [])
         if turn != rotation:  # PDFium finds the words and lines well only of text that is upright on the page
             page.set_rotation(turn)
@@ -220,14 +220,15 @@ def _page_rules(page: Any, frame: Frame) -> list[Rule]:
         left, bottom, right, top = frame.box(*(side.value for side in sides))
         width, height = right - left, top - bottom
         segments = raw.FPDFPath_CountSegments(path)
-        if segments > 6 or (segments < 4 and min(height, width) > THICK):
-            continue  # more than a box, or a line aslant
+        is_aslant = segments < 4 and min(height, width) > THICK
+        if segments > 6 or is_aslant:  # more than a box
+            continue
         if height > _SHORT:
             xs = {left, right} if width > THICK else {left}  # a thin box is one line
-            rules += [Rule(True, x, bottom, top) for x in xs]
+            rules += [Rule(upright=True, at=x, start=bottom, end=top) for x in xs]
         if width > _SHORT:
             ys = {bottom, top} if height > THICK else {bottom}
-            rules += [Rule(False, y, left, right) for y in ys]
+            rules += [Rule(upright=False, at=y, start=left, end=right) for y in ys]
         if len(rules) > _MAX_RULES:
             return []
     return rules
