@@ -39,36 +39,41 @@ class Grid:
             # a word beyond an edge belongs to the outermost cell
             row, column = max(0, min(row, len(cells) - 1)), max(0, min(column, len(cells[0]) - 1))
             cells[row][column].append(word)
-        distinct = {id(cell): cell for row in cells for cell in row}  # a merged cell is one list
-        for cell in distinct.values():
-            # from the top, words less than about half their size apart in height as one line, from the left
-            cell.sort(key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
-        text_of = {key: reduce(join_texts, (w.text for w in cell), "") for key, cell in distinct.items()}
+        distinct = {
+            id(cell): cell for row in cells for cell in row
+        }  # a merged cell is one list in several places
+        text_of = {key: _cell_text(cell) for key, cell in distinct.items()}
         rows = [[text_of[id(cell)] for cell in row] for row in cells]
         rows = [row for row in rows if any(row)]
-        filled = [sum(map(bool, column)) for column in zip(*rows, strict=True)]
-        is_filled = sum(map(bool, filled)) > 1 and sum(filled) > 0.3 * len(rows) * len(cells[0])
+        counts = [sum(map(bool, column)) for column in zip(*rows, strict=True)]  # of texts in each column
+        is_filled = sum(map(bool, counts)) > 1 and sum(counts) > 0.3 * len(rows) * len(cells[0])
         # in a drawing most lines end somewhere, so that most cells are merged
         is_drawing = 2 * len(distinct) <= len(cells) * len(cells[0])
         if len(rows) < 2 or not is_filled or is_drawing:
             return []
         # only filled columns
-        return [[text for text, count in zip(row, filled, strict=True) if count] for row in rows]
+        return [[text for text, count in zip(row, counts, strict=True) if count] for row in rows]
 
     def _empty_cells(self) -> list[list[list[Word]]]:
         """Make an empty list of words for each cell, by row; cells without a rule between them share one list."""
         cells: list[list[list[Word]]] = [[[] for _ in self.xs[1:]] for _ in self.ys[1:]]
         for row, column in product(range(len(cells)), range(len(cells[0]))):
             x, y = fmean(self.xs[column : column + 2]), fmean(self.ys[row : row + 2])
-            if column and not self._has_rule(Rule(True, self.xs[column], y, y)):
+            if column and not self._has_rule(Rule(upright=True, at=self.xs[column], start=y, end=y)):
                 cells[row][column] = cells[row][column - 1]
-            elif row and not self._has_rule(Rule(False, self.ys[row], x, x)):
+            elif row and not self._has_rule(Rule(upright=False, at=self.ys[row], start=x, end=x)):
                 cells[row][column] = cells[row - 1][column]
         return cells
 
     def _has_rule(self, side: Rule) -> bool:
         """Tell whether a rule is drawn at a side of a cell; ``side`` is a rule of no length at the middle of that."""
         return any(rule.upright == side.upright and rule.touches(side) for rule in self.rules)
+
+
+def _cell_text(words: Sequence[Word]) -> str:
+    """Join the words of a cell line by line; those less than about half their size apart in height are one line."""
+    in_order = sorted(words, key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
+    return reduce(join_texts, (word.text for word in in_order), "")
 
 
 def find_grids(rules: Sequence[Rule]) -> list[Grid]:

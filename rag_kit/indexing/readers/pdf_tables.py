@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, pairwise
+from typing import TypeAlias
 
 from rag_kit.indexing.readers.pdf_grids import find_grids, join_texts
 from rag_kit.indexing.readers.pdf_lines import THICK, Line, Rule, Word
@@ -31,11 +32,12 @@ _MAX_CELL = 60  # characters of a cell; longer ones are prose
 _BULLETS = frozenset("•●○▪■◦‣⁃∙·")
 _DASHES = frozenset("-–—")  # of lists, or for empty cells
 _INDENT = 3  # sizes of the font from a dash to the text of its item, at most
-_WORDS = 4  # most words of a cell of a table without rules, on average
+_MAX_WORDS = 4  # of a cell of a table without rules, on average
 _WORD = re.compile(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+")
 _FEW_ROWS = 3
 _MAX_SPANNING = 0.15  # most cells of such a table that span columns, as a share of its cells
 _MIN_FILLED = 0.35  # least share of its cells that hold text
+_Pair: TypeAlias = tuple[Word, Word]  # side by side
 
 
 def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
@@ -59,9 +61,10 @@ def _late_lines_beside(lines: Sequence[Line]) -> list[Line]:
     """
     ordered: list[Line] = []
     for stack in split_runs(lines, _is_stacked):
-        is_late = all(_row_end(ordered, line) for line in stack)
+        is_late = all(_row_end(ordered, line) is not None for line in stack)
         for line in stack:
-            ordered.insert(_row_end(ordered, line) if is_late else len(ordered), line)
+            end = _row_end(ordered, line) if is_late else None
+            ordered.insert(len(ordered) if end is None else end, line)
     return ordered
 
 
@@ -70,13 +73,13 @@ def _is_stacked(line: Line, after: Line) -> bool:
     return overlaps and 0.4 * after.size < abs(line.bottom - after.bottom) < 2.5 * after.size
 
 
-def _row_end(lines: Sequence[Line], line: Line) -> int:
-    """Return the index at which a line is to be inserted to end its row of a table; 0 if there is no such row."""
+def _row_end(lines: Sequence[Line], line: Line) -> int | None:
+    """Return the index at which a line is to be inserted to end its row of a table; None if there is no such row."""
     level = [n for n, other in enumerate(lines) if abs(other.bottom - line.bottom) < 0.4 * line.size]
     cells = [_read_cells(other) for other in (line, *(lines[n] for n in level))]  # by line
-    is_short = all(_word_count(cell.text) <= 2 * _WORDS for row in cells for cell in row)
+    is_short = all(_word_count(cell.text) <= 2 * _MAX_WORDS for row in cells for cell in row)
     is_row = all(cells) and (len(cells[0]) > 1 or sum(map(len, cells)) > 2)  # a finished block has no cells
-    return level[-1] + 1 if level and is_short and is_row else 0
+    return level[-1] + 1 if level and is_short and is_row else None
 
 
 def join_torn_rows(pages: Sequence[list[Line]]) -> None:
@@ -104,7 +107,7 @@ def _split_row(line: str) -> list[str]:
 
 def _replace_by_table(lines: list[Line], inside: list[Line], markdown: str) -> list[Line]:
     """Replace the lines inside a table by one block that holds its markdown; other lines between them are kept."""
-    replaced = {id(line) for line in inside}
+    replaced = {id(line) for line in inside}  # by identity: others may be equal
     indices = [index for index, line in enumerate(lines) if id(line) in replaced]
     first, last = indices[0], indices[-1]
     bottoms = [line.bottom for line in inside]
@@ -121,6 +124,8 @@ def _read_cells(line: Line) -> list[Word]:
 
 
 def _word_runs(line: Line) -> list[list[Word]]:
+    """Cut the words of a line at wide gaps, but not behind the mark of a list item."""
+
     def goes_on(word: Word, after: Word) -> bool:
         gap = after.left - word.right
         is_bullet = word.text in _BULLETS or (word.text in _DASHES and gap < _INDENT * line.size)
@@ -141,41 +146,53 @@ def _word_count(text: str) -> int:
 
 def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
     """Read the cells of rows from left to right; words with a narrow gap are two cells if other rows have an edge."""
-    runs = [[run for line in row for run in _word_runs(line)] for row in rows]
-    for row_runs in runs:
-        row_runs.sort(key=lambda run: run[0].left)
-    beginnings = [run[0].left for row in runs for run in row[1:]]  # of columns
-    below = [word for row in runs[1:] if len(row) > 1 for run in row for word in run]
-    neighbours = [pair for row in runs for pair in pairwise(chain.from_iterable(row))]  # words side by side
-    names = list(map(_as_cell, runs[0]))  # of columns, in the first row
-    least = max(_FEW_ROWS, 0.5 * len(rows))
-
-    def under(word: Word) -> list[Word]:
-        return [name for name in names if name.left < word.right and word.left < name.right]
-
-    # a column also begins at the second of two words if each is under a name of its own, in enough rows
-    heads = [(under(word), under(after)) for word, after in neighbours]
-    for (_, after), (left, right) in zip(neighbours, heads, strict=True):
-        if left != right and len(left) == len(right) == 1 and heads.count((left, right)) >= least:
-            beginnings.append(after.left)
-    is_table = 2 * sum(len(row) > 1 for row in runs) > len(runs)
+    runs_by_row = [[run for line in row for run in _word_runs(line)] for row in rows]
+    for runs in runs_by_row:
+        runs.sort(key=lambda run: run[0].left)
+    names = list(map(_as_cell, runs_by_row[0]))  # of columns, in the first row
+    neighbours = [pair for runs in runs_by_row for pair in pairwise(chain.from_iterable(runs))]
+    fewest = max(_FEW_ROWS, 0.5 * len(rows))  # rows in which a column shows
+    column_lefts = [run[0].left for runs in runs_by_row for run in runs[1:]]
+    column_lefts += _lefts_below_names(names, neighbours, fewest)
+    is_table = 2 * sum(len(runs) > 1 for runs in runs_by_row) > len(runs_by_row)
+    words_below = [word for runs in runs_by_row[1:] if len(runs) > 1 for run in runs for word in run]
 
     def goes_on(word: Word, after: Word) -> bool:
         near, middle = ALIGNED * word.size, (word.right + after.left) / 2
-        if not is_table or any(other.left < middle < other.right for other in below):
+        if not is_table or any(other.left < middle < other.right for other in words_below):
             return True
-        if any(abs(left - after.left) < near for left in beginnings):
+        if any(abs(left - after.left) < near for left in column_lefts):
             return False
-        # a column ends where numbers of several widths do in many rows, with more than a unit behind them
         aligned = [pair for pair in neighbours if abs(pair[0].right - word.right) < near]
-        if not has_values([left.text for left, _ in aligned]):
-            return True
-        numbers, texts = zip(*aligned, strict=True)
-        texts_vary = _extent([w.left for w in texts]) > near or _extent([w.right for w in texts]) > near
-        return len(aligned) < least or _extent([w.left for w in numbers]) <= near or not texts_vary
+        return not _ends_column(aligned, near, fewest)
 
-    body = [[_as_cell(part) for run in row for part in split_runs(run, goes_on)] for row in runs[1:]]
+    body = [[_as_cell(part) for run in runs for part in split_runs(run, goes_on)] for runs in runs_by_row[1:]]
     return [names, *body]  # names of columns, which may have several words, are not cut
+
+
+def _lefts_below_names(names: list[Word], neighbours: list[_Pair], fewest: float) -> Iterator[float]:
+    """Yield where the second of two words begins if each is below a name of its own, as in ``fewest`` rows at least."""
+
+    def above(word: Word) -> list[Word]:
+        return [name for name in names if name.left < word.right and word.left < name.right]
+
+    names_above = [(above(word), above(after)) for word, after in neighbours]
+    for (_, after), (left, right) in zip(neighbours, names_above, strict=True):
+        if left != right and len(left) == len(right) == 1 and names_above.count((left, right)) >= fewest:
+            yield after.left
+
+
+def _ends_column(aligned: Sequence[_Pair], near: float, fewest: float) -> bool:
+    """Tell whether a column ends between words side by side, of which the left ones end at one place.
+
+    They are numbers of several widths in many rows, with more than a unit, which is always the same, behind them.
+    """
+    if len(aligned) < fewest or not has_values([word.text for word, _ in aligned]):
+        return False
+    numbers, texts = zip(*aligned, strict=True)
+    numbers_vary = _extent([word.left for word in numbers]) > near
+    texts_vary = _extent([w.left for w in texts]) > near or _extent([w.right for w in texts]) > near
+    return numbers_vary and texts_vary
 
 
 def _extent(positions: Sequence[float]) -> float:
@@ -187,7 +204,8 @@ def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
     for column in split_runs(lines, _is_same_column):
         for is_short, group in groupby(column, _has_short_cells):
             stretch = list(group)
-            are_beside = any(_is_level(line, after) for line, after in pairwise(stretch))
+            gaps = ((abs(line.bottom - after.bottom), after.size) for line, after in pairwise(stretch))
+            are_beside = any(gap < 0.4 * size for gap, size in gaps)
             if is_short and (are_beside or any(len(_read_cells(line)) > 1 for line in stretch)):
                 yield stretch
 
@@ -196,10 +214,6 @@ def _is_same_column(line: Line, after: Line) -> bool:
     """Tell whether the next line has the same font size and does not begin the next column."""
     same = abs(after.size - line.size) <= 0.08 * after.size
     return same and after.bottom - line.bottom <= _COLUMN * after.size
-
-
-def _is_level(line: Line, other: Line) -> bool:
-    return abs(line.bottom - other.bottom) < 0.4 * other.size
 
 
 def _has_short_cells(line: Line) -> bool:
@@ -214,19 +228,20 @@ def _row_groups(stretch: list[Line]) -> Iterator[list[list[Line]]]:
     tables = split_runs(rows, lambda row, after: row[0].bottom - after[0].bottom < 3.2 * after[0].size)
     for table in tables:
         cells = [[cell for line in row for cell in _read_cells(line)] for row in table]
-        wide = [number for number, row in enumerate(cells) if len(row) > 1]
-        if wide:
-            end = wide[-1] + 1  # and rows below that go on from a cell above
+        wide_rows = [number for number, row in enumerate(cells) if len(row) > 1]
+        if wide_rows:
+            start, end = wide_rows[0], wide_rows[-1] + 1
             step = row_step(cells)
-            while end < len(table) and begun_above(cells[end][0], list(chain(*cells[wide[0] : end])), step):
+            # rows below that go on from a cell above belong to it
+            while end < len(table) and begun_above(cells[end][0], list(chain(*cells[start:end])), step):
                 end += 1
-            yield table[wide[0] : end]
+            yield table[start:end]
 
 
 def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str]]:
     """Arrange the cells of lines in a grid of texts, header first; an empty one where they are prose or a list."""
     cells = list(chain.from_iterable(lines))
-    is_prose = sum(_word_count(cell.text) for cell in cells) > _WORDS * len(cells)
+    is_prose = sum(_word_count(cell.text) for cell in cells) > _MAX_WORDS * len(cells)
     is_list = all(line[0].text in _DASHES for line in lines if len(line) > 1)
     if len(lines) < _FEW_ROWS or is_prose or is_list:
         return []
@@ -242,9 +257,9 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
             spanning += len(covered) > 1
             for column in covered if len(row) > 1 else covered[:1]:  # a cell alone in its row is not repeated
                 texts[column] = f"{texts[column]} {cell.text}".strip()
-    filled = [text for texts in table for text in texts if text]
+    filled = sum(text != "" for texts in table for text in texts)
     is_ragged = spanning > _MAX_SPANNING * sum(map(len, rows))
-    is_sparse = len(filled) <= _MIN_FILLED * len(table) * len(columns)
+    is_sparse = filled <= _MIN_FILLED * len(table) * len(columns)
     if is_ragged or is_sparse:
         return []
     joined = join_header(table)
@@ -256,26 +271,28 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
 
 def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]:
     """Join columns that are one: a header, and cells that are beside it since they are aligned to the other side."""
-    filled: list[list[int]] = [[] for _ in columns]  # numbers of the rows with a cell in this column alone
+    rows_of: list[set[int]] = [set() for _ in columns]  # numbers of the rows with a cell in this column alone
     for number, row in enumerate(rows):
         for cell in row:
             covered = _covered_columns((cell.left, cell.right), columns)
             if len(covered) == 1:
-                filled[covered[0]].append(number)
+                rows_of[covered[0]].add(number)
 
-    def heads(column: int, other: int) -> bool:
-        return set(filled[column]) == {0} and 0 not in filled[other]
+    def heads(column: int, other: int) -> bool:  # one has a header alone, the other none
+        return rows_of[column] == {0} and 0 not in rows_of[other]
 
     joined: list[Column] = []
     # in a run of columns, those with a header alone and those without one take turns: they are joined in pairs
     for run in split_runs(range(len(columns)), lambda n, after: heads(n, after) or heads(after, n)):
-        single = [columns[n] for n in run]
+        unpaired = [columns[n] for n in run]
         if len(run) % 2 and len(run) > 1 and heads(run[1], run[0]):
-            joined.append(single.pop(0))  # the odd one: names of rows seldom have a header
-            if len(run) == 3 and len(_covered_columns(single[0], [joined[-1], single[1]])) > 1:
-                del single[0]
-        joined += [(left, right) for (left, _), (_, right) in zip(single[::2], single[1::2], strict=False)]
-        joined += single[len(single) // 2 * 2 :]  # the last of an odd number
+            joined.append(unpaired.pop(0))  # the odd one: names of rows seldom have a header
+            # a header between two columns, over both, is none of a column beside it
+            if len(run) == 3 and len(_covered_columns(unpaired[0], [joined[-1], unpaired[1]])) > 1:
+                del unpaired[0]
+        for (left, _), (_, right) in zip(unpaired[::2], unpaired[1::2], strict=False):
+            joined.append((left, right))
+        joined += unpaired[len(unpaired) // 2 * 2 :]  # the last of an odd number
     return joined
 
 
