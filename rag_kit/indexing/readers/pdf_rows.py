@@ -60,50 +60,65 @@ def begun_above(cell: Word, cells: Sequence[Word], step: float = 0.0) -> Word | 
     return above if goes_on and above.right + needed * character_width > column_right else None
 
 
-def join_wrapped(rows: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
+def join_lines(lines: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
     """Join lines of a table, each given as its cells, into rows, of which some cells have several lines.
 
     In doubt a line is a row: that tears a cell, while two rows in one would give a name the value of another.
     """
-    cells = list(chain.from_iterable(rows))
-    least_step = row_step(rows)
-    pairs = ((cell, begun_above(cell, cells, least_step)) for cell in cells)
+    cells = list(chain.from_iterable(lines))
+    step = row_step(lines)
+    pairs = ((cell, begun_above(cell, cells, step)) for cell in cells)
     begun = {cell: above for cell, above in pairs if above and not _is_cut_off(cell, above, rules)}
-    names_end = min(cell.right for cell in cells)
-    names = {cell for cell in cells if cell.left < names_end}  # the cells of the first column
-    longest_rows = _groups(rows, begun, lambda row, group: True)  # if all that may go on did
-    # rows that begin for sure, with the row above; how far the first one is from the header tells nothing
-    pairs_of_rows = pairwise(longest_rows[1:])
-    sure = [pair for pair in pairs_of_rows if len(pair[1]) > 1 and not any(map(names.isdisjoint, pair))]
-    step = min((above[-1].bottom - row[0].bottom for above, row in sure), default=0.0)
-    fewest_cells = min((sum(begun.get(cell) not in row for cell in row) for _, row in sure), default=0)
-    begin_small = any(row[0].text[0].islower() for row in longest_rows[1:])  # names, with small letters
-    are_rows_named = sum(names.isdisjoint(row) and not begun.keys() >= set(row) for row in rows[1:]) < 2
+    return [_joined_cells(row, begun) for row in _groups(lines, begun, _Joining(lines, begun).joins)]
 
-    def joins(row: Row, group: Row) -> bool:
-        """Tell whether a line, some cells of which are begun in a row above (the group), is a line of that row."""
-        more = [cell for cell in row if begun.get(cell) in group]
-        # besides, it has cells of its own, which may be those of the name above
-        if len(more) < len(row) and not names.isdisjoint(group):
-            return begun.keys() >= set(group[1:]) and all(_OPEN_END.search(begun[cell].text) for cell in more)
-        if len(row) == 1 and names.isdisjoint(more) and _has_cell_between(row[0], begun[row[0]], group):
+
+class _Joining:
+    """Decides whether a line belongs to a row above, by what the lines of its table have in common."""
+
+    def __init__(self, lines: Sequence[Row], begun: Mapping[Word, Word]) -> None:
+        names_end = min(cell.right for line in lines for cell in line)
+        names = {cell for line in lines for cell in line if cell.left < names_end}  # in the first column
+        longest_rows = _groups(lines, begun, lambda line, row: True)  # if all that may go on did
+        # rows that begin for sure, with the row above; how far the first one is from the header tells nothing
+        pairs = pairwise(longest_rows[1:])
+        sure = [pair for pair in pairs if len(pair[1]) > 1 and not any(map(names.isdisjoint, pair))]
+        cell_counts = (sum(begun.get(cell) not in row for cell in row) for _, row in sure)
+        unnamed = [line for line in lines[1:] if names.isdisjoint(line) and not begun.keys() >= set(line)]
+        self._begun, self._names = begun, names
+        self._step = min((above[-1].bottom - row[0].bottom for above, row in sure), default=0.0)
+        self._has_steps = len(sure) > 1
+        self._fewest_cells = min(cell_counts, default=0)  # of a row
+        self._has_small_names = any(row[0].text[0].islower() for row in longest_rows[1:])
+        self._are_all_named = len(unnamed) < 2
+
+    def joins(self, line: Row, row: Row) -> bool:
+        """Tell whether a line, some cells of which may be begun in a row above it, belongs to that row."""
+        begun, names = self._begun, self._names
+        further = [cell for cell in line if begun.get(cell) in row]
+        has_name = not names.isdisjoint(further)
+        if len(further) < len(line) and not names.isdisjoint(
+            row
+        ):  # its others may be cells of the name above
+            are_open = all(_OPEN_END.search(begun[cell].text) for cell in further)
+            return are_open and begun.keys() >= set(row[1:])
+        if len(line) == 1 and not has_name and _has_cell_between(line[0], begun[line[0]], row):
             return True
-        pitch = max(begun[cell].bottom - cell.bottom for cell in more)
-        is_near = pitch < _TIGHT * step
-        is_alone = len(row) == 1 and (not step or pitch < step / _TIGHT)
-        if names.isdisjoint(more):
-            return is_near or (is_alone and are_rows_named)
-        name = next(cell for cell in more if cell in names)
-        first_name = next((cell for cell in group if cell in names), name)
-        begins_small = name.text[0].islower() and not (begin_small or first_name.text[0].islower())
-        if begins_small or _OPEN_END.search(begun[name].text):  # surely no name of its own
+        pitch = max(begun[cell].bottom - cell.bottom for cell in further)
+        is_near = pitch < _TIGHT * self._step
+        is_alone = len(line) == 1 and (not self._step or pitch < self._step / _TIGHT)
+        if not has_name:
+            return is_near or (is_alone and self._are_all_named)
+        name = next(cell for cell in further if cell in names)
+        first_name = next((cell for cell in row if cell in names), name)
+        is_small = name.text[0].islower() and not (self._has_small_names or first_name.text[0].islower())
+        if is_small or _OPEN_END.search(begun[name].text):  # it goes on from the name above, or is none
             return is_near or is_alone
-        # else it is the last line of a name if rows have more cells, or it is Chinese, and if it is shorter
-        is_less = len(more) < fewest_cells or all(CHINESE.match(cell.text) for cell in more)
-        is_shorter = any(cell.right < begun[cell].right - 0.5 * cell.size for cell in more)
-        return is_near and len(sure) > 1 and is_less and is_shorter
+        return is_near and self._has_steps and self._ends_name(further)
 
-    return [_joined_cells(group, begun) for group in _groups(rows, begun, joins)]
+    def _ends_name(self, further: Row) -> bool:
+        """Tell whether cells that look like names are last lines: fewer than a row has, or Chinese; and shorter."""
+        are_few = len(further) < self._fewest_cells or all(CHINESE.match(cell.text) for cell in further)
+        return are_few and any(cell.right < self._begun[cell].right - 0.5 * cell.size for cell in further)
 
 
 def _has_cell_between(cell: Word, above: Word, group: Row) -> bool:
@@ -160,7 +175,7 @@ def _joined_cells(cells: Sequence[Word], begun: Mapping[Word, Word]) -> list[Wor
     return sorted(row, key=lambda cell: cell.left)
 
 
-def with_row_spans(table: list[list[str]], heights: Sequence[float]) -> list[list[str]]:
+def repeat_names(table: list[list[str]], heights: Sequence[float]) -> list[list[str]]:
     """Repeat each name in the first column in every row that it spans; ``heights`` are those of the rows on a page."""
     body = [n for n in range(1, len(table)) if any(table[n][1:])]  # rows with texts behind the first column
     named = [n for n in range(1, len(table)) if table[n][0]]  # rows with a name in it

@@ -10,14 +10,7 @@ from typing import TypeAlias
 
 from rag_kit.indexing.readers.pdf_grids import find_grids, join_texts
 from rag_kit.indexing.readers.pdf_lines import THICK, Line, Rule, Word
-from rag_kit.indexing.readers.pdf_rows import (
-    ALIGNED,
-    Column,
-    begun_above,
-    join_wrapped,
-    row_step,
-    with_row_spans,
-)
+from rag_kit.indexing.readers.pdf_rows import ALIGNED, Column, begun_above, join_lines, repeat_names, row_step
 from rag_kit.indexing.readers.tables import (
     has_values,
     is_value,
@@ -245,7 +238,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     is_list = all(line[0].text in _DASHES for line in lines if len(line) > 1)
     if len(lines) < _FEW_ROWS or is_prose or is_list:
         return []
-    rows = join_wrapped(lines, rules)
+    rows = join_lines(lines, rules)
     columns = _join_headers(_find_columns(rows), rows)
     if len(columns) < 2 or len(rows) < 2:
         return []
@@ -266,7 +259,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     if len(joined) == len(table) > _FEW_ROWS and _has_second_header(table):
         joined = [join_rows(table[:2]), *table[2:]]
     rows = rows[len(table) - len(joined) :]  # one for the header, as in the joined table
-    return with_row_spans(joined, [row[0].bottom for row in rows])
+    return repeat_names(joined, [row[0].bottom for row in rows])
 
 
 def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]:

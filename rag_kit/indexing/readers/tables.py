@@ -103,37 +103,38 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
             candidates.append(row)
     chosen = candidates[-1] if candidates else 0
     for row, after in pairwise(candidates):
-        # above the names of columns, a line of text with separators in it, or of remarks, may be as wide as they are
+        # a line of text with separators in it, or of remarks, may be as wide as the names of columns below it
         names_follow = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
         values_follow = names_follow and any(map(is_value, texts[after + 1]))
-        # not "Price: EUR" alone
+        # pairs as in "Date: May", not "Price: EUR" among the names of columns
         are_pairs = len(texts[row]) <= usual_end and all(map(_PAIR.match, texts[row]))
         is_odd = filled[row][-1] > usual_end or any(map(is_value, texts[row])) or are_pairs
         has_repeats = len(set(texts[row])) < len(texts[row])
         if not (is_odd and values_follow) or has_repeats:
             chosen = row
             break
-    return _names_above(rows, filled, chosen)
+    return _header_above(rows, filled, chosen)
 
 
-def _names_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]], chosen: int) -> int:
-    """Return the index of a header above the chosen row, if that is one of the table, with a note beside it.
+def _header_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]], chosen: int) -> int:
+    """Return the index of a header above the chosen row if that is a row of the table, wide by a note beside it.
 
-    Then it has a value in a column of values, or a name that comes again in its column; else it is the header.
+    Such a row has a value in a column of values, or a text that comes again in its column. Else it is the header, and
+    its index is returned; ``filled`` has the numbers of the filled columns of each row.
     """
     texts = {column: rows[chosen][column] for column in filled[chosen]}
     body = rows[chosen + 1 : HEAD_ROWS]
     below = {column: [row[column] for row in body if column < len(row)] for column in texts}
     values = {column for column, text in texts.items() if is_value(text)}
-    # a header is
-    is_repeated = any(sum(text in row[n : n + 1] for n, text in texts.items()) > 1 for row in body)
-    comes_again = not is_repeated and any(texts[n] in below[n] for n in texts.keys() - values)
-    typical = {n for n in values if not _YEAR.fullmatch(texts[n]) and has_values([texts[n], *below[n]])}
+    is_repeated_header = any(sum(text in row[n : n + 1] for n, text in texts.items()) > 1 for row in body)
+    comes_again = not is_repeated_header and any(texts[n] in below[n] for n in texts.keys() - values)
+    no_years = {n for n in values if not _YEAR.fullmatch(texts[n])}  # years may be names of columns
+    typical_values = {n for n in no_years if has_values([texts[n], *below[n]])}
     for row in reversed(range(chosen)):
         names = [rows[row][column] for column in filled[row]]
         are_names = len(set(names)) == len(names) > 1 and not any(map(_is_no_name, names))
         notes = {column for column in texts if column > max(filled[row], default=0)}
-        is_row = comes_again or (typical & set(filled[row]) and not notes & values)
+        is_row = comes_again or (typical_values & set(filled[row]) and not notes & values)
         if are_names and notes and is_row and len(texts) <= 2 * len(names):
             return row
     return chosen
@@ -150,22 +151,25 @@ def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
         [['Item', 'Price 2024', 'Price 2025'], ['Apple', '3', '4']]
     """
     count = 1
-    while count + 1 < len(rows):
-        names, texts, body = rows[count - 1], rows[count], rows[count + 1 :]
-        neighbours = zip(["", *names[:-1]], [*names[1:], ""], strict=True)
-        are_spans = [bool(name) and name in pair for name, pair in zip(names, neighbours, strict=True)]
-        columns = zip(texts, names, are_spans, strict=True)
-        beside = [(text, name) for text, name, is_span in columns if text and not is_span]
-        repeats = any(text == name for text, name in beside)
-        has_no_other = all(text == name for text, name in beside)
-        is_divided = any(are_spans) and len(set(names)) > 1
-        if is_divided and not (repeats or has_no_other):
-            is_divided = not any(map(is_value, texts)) and any(map(has_values, zip(*body, strict=True)))
-        is_group = bool(texts[0]) and len(set(texts)) == 1 < len(texts)
-        if is_group or (not is_divided and not (repeats and has_no_other)):
-            break
+    while count + 1 < len(rows) and _is_in_header(rows[count], rows[count - 1], rows[count + 1 :]):
         count += 1
     return [join_rows(rows[:count]), *map(list, rows[count:])]
+
+
+def _is_in_header(texts: Sequence[str], names: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the texts of a row belong to a header, ``names`` being the row before and ``body`` all below."""
+    if texts[0] and len(set(texts)) == 1 < len(texts):  # the name of a group
+        return False
+    neighbours = zip(["", *names[:-1]], [*names[1:], ""], strict=True)
+    are_spans = [bool(name) and name in pair for name, pair in zip(names, neighbours, strict=True)]
+    columns = zip(texts, names, are_spans, strict=True)
+    beside = [text == name for text, name, is_span in columns if text and not is_span]
+    repeats, has_no_other = any(beside), all(beside)  # the row before, beside the cells over several columns
+    if not any(are_spans) or len(set(names)) == 1:
+        return repeats and has_no_other
+    if repeats or has_no_other:
+        return True
+    return not any(map(is_value, texts)) and any(map(has_values, zip(*body, strict=True)))  # names of columns
 
 
 def has_values(column: Sequence[str]) -> bool:
@@ -194,20 +198,19 @@ def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str
     Where columns above have values, those below have them too; a line with one text begins a table.
     """
     names, *body = upper[find_header(upper) :]
-    above, below = (list(zip_longest(*rows, fillvalue="")) for rows in ([names, *body], lower))
-    wide, wide_below = ([n for n, column in enumerate(part) if any(column)] for part in (above, below))
-    same = sum(text == name != "" for text, name in zip(lower[0], names, strict=False))
-    is_as_wide = (wide[0], wide[-1]) == (wide_below[0], wide_below[-1])
+    above, below = (list(zip_longest(*rows, fillvalue="")) for rows in ([names, *body], lower))  # by column
+    filled, filled_below = ([n for n, column in enumerate(part) if any(column)] for part in (above, below))
+    is_as_wide = (filled[0], filled[-1]) == (filled_below[0], filled_below[-1])
+    repeated_names = sum(text == name != "" for text, name in zip(lower[0], names, strict=False))
     if len(lower) > 1 and (not any(has_values(column[1:]) for column in above) or _begins_with_dates(lower)):
         return False
-    if not body or not is_as_wide or sum(map(bool, lower[0])) < 2 or 2 * same > len(wide):
+    if not body or not is_as_wide or sum(map(bool, lower[0])) < 2 or 2 * repeated_names > len(filled):
         return False
-    if has_own_header(list(zip(*(below[n] for n in wide_below), strict=True))):
+    if has_own_header(list(zip(*(below[n] for n in filled_below), strict=True))):
         return False
-    filled = ([text for text in texts if text] or ["0"] for texts in below)  # a blank column fits any
-    return all(
-        has_values(texts) for column, texts in zip(above, filled, strict=False) if has_values(column[1:])
-    )
+    texts_below = ([text for text in column if text] or ["0"] for column in below)  # a blank column fits any
+    pairs = zip(above, texts_below, strict=False)
+    return all(has_values(texts) for column, texts in pairs if has_values(column[1:]))
 
 
 def is_value(text: str) -> bool:
