@@ -100,7 +100,6 @@ class Reader(AbstractContextManager["Reader"]):
         with self._lock:
             if self._process is not None:
                 self._process.kill()
-                self._process = None
 
     def read(
         self,

@@ -275,10 +275,7 @@ def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
 
 
 def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
-    """Return tokens with those of dates in small letters, and ``m`` as ``n`` where it is a minute, not a month.
-
-    It is a minute behind an hour or before a second.
-    """
+    """Return tokens with those of dates in small letters, and a minute's ``m`` (behind h or before s) as ``n``."""
     indices = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
     names = [tokens[n].text.lower() for n in indices]
     named = list(tokens)

@@ -91,12 +91,10 @@ _FREQUENT = frozenset(
 def _score_encoding(text: str, encoding: str) -> float:
     """Score how usual the characters of a decoded text are: the shares of common and very frequent ones, 0 to 2."""
     beyond_ascii = [character for character in text if character > "\x7f"]
-    if not beyond_ascii:
-        return 0.0
-    common = _common_characters(encoding)
+    common, count = _common_characters(encoding), len(beyond_ascii) or 1
     usual = sum(character in common for character in beyond_ascii)
     frequent = sum(character in _FREQUENT for character in beyond_ascii)
-    return usual / len(beyond_ascii) + frequent / len(beyond_ascii)
+    return usual / count + frequent / count
 
 
 def _decode_nearly(data: bytes, encoding: str) -> str | None:
@@ -152,11 +150,9 @@ def _detect(data: bytes, declared: str) -> str:
 def _is_only_by_chance_utf8(data: bytes, east_asian: str) -> bool:
     """Tell whether sound UTF-8 is really in an East Asian encoding: a few Chinese characters may read as Greek."""
     is_alphabetic = max(data.decode(), default="") < "\u0800"  # Latin, Greek, Cyrillic, Hebrew or Arabic
-    return (
-        is_alphabetic
-        and _TWO_CHARACTERS.search(data) is not None
-        and _score_encoding(data.decode(east_asian, "ignore")[:_SAMPLE], east_asian) >= 1
-    )
+    if not is_alphabetic or not _TWO_CHARACTERS.search(data):
+        return False
+    return _score_encoding(data.decode(east_asian, "ignore")[:_SAMPLE], east_asian) >= 1
 
 
 def _wide_or_shifted(data: bytes, *, is_sound: bool) -> str:

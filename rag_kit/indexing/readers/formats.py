@@ -132,10 +132,8 @@ def check_pattern(pattern: Any) -> str:
     """Return a user's pattern in lower case, a suffix such as ``.eml`` as ``*.eml``; raises InvalidInputError."""
     lower = pattern.lower() if isinstance(pattern, str) else ""
     if not re.search(r"[.*?]", lower) or not lower.strip("./*?"):  # no suffix or wildcard, or nothing else
-        raise InvalidInputError(
-            f"A reader's pattern must be a file name with wildcards, as in '*.eml', or a suffix with its dot, not "
-            f"{pattern!r}."
-        )
+        wanted = "a file name with wildcards, as in '*.eml', or a suffix with its dot"
+        raise InvalidInputError(f"A reader's pattern must be {wanted}, not {pattern!r}.")
     return f"*{lower}" if lower.startswith(".") else lower
 
 

@@ -52,9 +52,8 @@ class ReadLimits:
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise InvalidInputError(f"ReadLimits.{name} must be a number above 0, not {value!r}.")
         if self.max_memory < _SMALLEST_MEMORY:
-            raise InvalidInputError(
-                f"ReadLimits.max_memory must be at least {_SMALLEST_MEMORY} bytes (256 MiB), not {self.max_memory}."
-            )
+            least = f"at least {_SMALLEST_MEMORY} bytes (256 MiB)"
+            raise InvalidInputError(f"ReadLimits.max_memory must be {least}, not {self.max_memory}.")
 
 
 def forbid_network() -> None:

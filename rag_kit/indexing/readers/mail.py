@@ -122,9 +122,7 @@ def _body_text(part: Any, kind: str) -> str:
     is_html = kind == "text/html"
     text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
     if kind in _CARDS:
-        lines = re.sub(r"\n[ \t]", "", text).split(
-            "\n"
-        )  # a line that begins with a blank goes on from the last
+        lines = re.sub(r"\n[ \t]", "", text).split("\n")  # a blank begins a line that was folded
         text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
         text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
     return to_markdown(parse_html(text)) if is_html and text.strip() else text

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered, raised, struck, whole_number
-from rag_kit.indexing.readers.parts import LEFT_OUT, Unreadable, table_lines
+from rag_kit.indexing.readers.parts import LEFT_OUT, Unreadable, read_table
 from rag_kit.indexing.readers.tables import fill_spans, join_header, join_rows, markdown_table
 
 _SKIP = frozenset(
@@ -31,9 +31,7 @@ _STRUCK = re.compile(r"text-decoration(?:-line)?\s*:[^;]*line-through", re.I)
 _SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
 _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
 # style of numbers -> its names in attributes and in style sheets
-_LIST_STYLES = {
-    style: names.split() for style, names in (line.split(":") for line in table_lines("list_styles.txt"))
-}
+_LIST_STYLES = {style: names.split() for style, names in read_table("list_styles.txt").items()}
 _MAX_DEPTH = 500  # elements within each other, as calls are here; the parser has a greatest depth, too
 _MAX_NAME = 60  # characters of a name in a table that has tables in its cells
 _BEFORE = 8  # pieces of a line that are looked at to read a superscript behind them
@@ -285,10 +283,7 @@ def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
 
 
 def _inner_text(node: Any, before: Sequence[str] = ()) -> str:
-    """Return the text inside an element as one line.
-
-    The pieces of text ``before`` it show whether a superscript at its beginning is a power; they are not returned.
-    """
+    """Return the text inside an element as one line; a superscript at its start depends on the text ``before``."""
     pieces = [*before[-_BEFORE:], node.text or ""]
     start = len(pieces) - 1
     for child in node:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from rag_kit.indexing.readers.parts import table_lines
+from rag_kit.indexing.readers.parts import read_table
 
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)  # 1st, 1er, 1º
 _RAISED_NUMBER = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*|[a-z]|[*†‡§]+")
@@ -18,15 +18,13 @@ _ROMAN = {
     **{10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"},
 }
 # styles with a sign for each number (①, ②, ...)
-_SIGNS = {
-    style: signs.split() for style, signs in (line.split(":") for line in table_lines("number_rows.txt"))
-}
+_SIGNS = {style: signs.split() for style, signs in read_table("number_rows.txt").items()}
 # the signs of 0 to 9 in styles that write each digit; in Chinese ones, those of ten and hundred, too
-_DIGITS = dict(line.split() for line in table_lines("number_digits.txt"))
+_DIGITS = read_table("number_digits.txt")
 OMML = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _GRIDS = (f"{OMML}m", f"{OMML}eqArr", "mtable")  # matrices, and lines below each other
 # element -> how it is written, as in "num/den"; in MathML its children have no names: they are a, b and c
-_SHAPES = dict(line.replace("m:", OMML).split() for line in table_lines("equation_shapes.txt"))
+_SHAPES = {tag.replace("m:", OMML): shape for tag, shape in read_table("equation_shapes.txt").items()}
 
 
 def raised(before: str, text: str, after: str = "", *, note: bool = False) -> str:

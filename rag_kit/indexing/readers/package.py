@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import LEFT_OUT, OverLimit, Unreadable, leave_out
+from rag_kit.indexing.readers.parts import LEFT_OUT, OverCap, Unreadable, leave_out
 
 T = TypeVar("T")
 # namespaces of the XML in Office files
@@ -33,7 +33,7 @@ class Package:
             raise Unreadable(f"its zip container is damaged ({error})") from error
         entries = self._zip.infolist()  # `zipfile` never unpacks more of an entry than its declared size
         if (size := sum(entry.file_size for entry in entries)) > limits.max_unpacked:
-            raise OverLimit(f"it unpacks to {size} bytes", "max_unpacked", limits.max_unpacked)
+            raise OverCap(f"it unpacks to {size} bytes", "max_unpacked", limits.max_unpacked)
         if any(entry.flag_bits & 1 for entry in entries):
             raise Unreadable("it is encrypted with a password", "Save it without the password")
         self.names = [entry.filename for entry in entries if not entry.is_dir()]
@@ -86,7 +86,7 @@ class Package:
         """Open the package with changes by a library; where that fails, leave damaged XML out, and write notes."""
         try:
             return library(self.repacked(changes))
-        except (OverLimit, MemoryError):
+        except (OverCap, MemoryError):
             raise
         except Exception:  # whatever the library raises over a damaged part
             mended = self._mend_parts()
@@ -132,10 +132,10 @@ class Package:
                 data = changes.get(name) or (self.read(name) if _is_xml(name) else b"")
                 ascii_only = data.replace(b"\x00", b"") if b"\x00" in data[:64] else data  # UTF-16 as ASCII
                 if b"<!DOCTYPE" in ascii_only or b"<!ENTITY" in ascii_only:
-                    raise Unreadable(
-                        f"its part {name!r} declares XML entities, which Office files never do (an attack?)",
-                        "Do not open it; ask whoever made it",
+                    reason = (
+                        f"its part {name!r} declares XML entities, which Office files never do (an attack?)"
                     )
+                    raise Unreadable(reason, "Do not open it; ask whoever made it")
                 # no relationship may lead to a part that is left out; but openpyxl needs those of its sheets
                 if removed and name.endswith(".rels") and not name.startswith("xl/_rels/"):
                     targets = "|".join(map(re.escape, removed)).encode()

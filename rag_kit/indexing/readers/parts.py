@@ -37,7 +37,7 @@ class Unreadable(Exception):
         return clean_text(f"{self.reason}. {self.advice}.")
 
 
-class OverLimit(Unreadable):
+class OverCap(Unreadable):
     """A file needs more than a cap of `ReadLimits` allows."""
 
     def __init__(self, need: str, limit: str, value: float) -> None:
@@ -50,15 +50,16 @@ def leave_out(where: str) -> Iterator[None]:
     """Catch an error in the block, and write a note: where in the file something is left out, and why."""
     try:
         yield
-    except (OverLimit, MemoryError):  # which are about the whole file
+    except (OverCap, MemoryError):  # which are about the whole file
         raise
     except Exception as error:  # noqa: BLE001 - whatever a library raises over a broken part
         write_note(f"{where}{LEFT_OUT}{reason_of(error)}")
 
 
-def table_lines(name: str) -> list[str]:
-    """Return the lines of one of the readers' tables, a file beside this one."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
+def read_table(name: str) -> dict[str, str]:
+    """Return one of the readers' tables, a file beside this one with lines such as ``lowerRoman: i lower-roman``."""
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
+    return {key.rstrip(":"): value for key, _, value in (line.partition(" ") for line in lines)}
 
 
 def reason_of(error: Exception) -> str:
@@ -91,9 +92,9 @@ class Context:
     page: int = 0
 
     def check(self, count: int, unit: str, limit: str) -> None:
-        """Raise `OverLimit` for a count of something (``"pages"``) that is over a cap (``"max_pages"``)."""
+        """Raise `OverCap` for a count of something (``"pages"``) that is over a cap (``"max_pages"``)."""
         if count > (cap := getattr(self.limits, limit)):
-            raise OverLimit(f"it has over {cap} {unit}", limit, cap)
+            raise OverCap(f"it has over {cap} {unit}", limit, cap)
 
 
 def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedReader:
@@ -116,7 +117,7 @@ def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedRead
         status = os.fstat(file.fileno())
         _check_regular(status)
         if max_bytes is not None and status.st_size > max_bytes:
-            raise OverLimit(f"it has {status.st_size} bytes", "max_bytes", max_bytes)
+            raise OverCap(f"it has {status.st_size} bytes", "max_bytes", max_bytes)
     except Unreadable:
         file.close()
         raise

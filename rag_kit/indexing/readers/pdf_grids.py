@@ -39,9 +39,7 @@ class Grid:
             # a word beyond an edge belongs to the outermost cell
             row, column = max(0, min(row, len(cells) - 1)), max(0, min(column, len(cells[0]) - 1))
             cells[row][column].append(word)
-        distinct = {
-            id(cell): cell for row in cells for cell in row
-        }  # a merged cell is one list in several places
+        distinct = {id(cell): cell for row in cells for cell in row}  # a merged cell is one list, repeated
         text_of = {key: _cell_text(cell) for key, cell in distinct.items()}
         rows = [[text_of[id(cell)] for cell in row] for row in cells]
         rows = [row for row in rows if any(row)]

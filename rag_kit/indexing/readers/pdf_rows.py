@@ -96,9 +96,7 @@ class _Joining:
         begun, names = self._begun, self._names
         further = [cell for cell in line if begun.get(cell) in row]
         has_name = not names.isdisjoint(further)
-        if len(further) < len(line) and not names.isdisjoint(
-            row
-        ):  # its others may be cells of the name above
+        if len(further) < len(line) and not names.isdisjoint(row):  # others may be of the name above
             are_open = all(_OPEN_END.search(begun[cell].text) for cell in further)
             return are_open and begun.keys() >= set(row[1:])
         if len(line) == 1 and not has_name and _has_cell_between(line[0], begun[line[0]], row):

@@ -17,13 +17,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unreadable, leave_out
-from rag_kit.indexing.readers.tables import (
-    HEAD_ROWS,
-    continues_table,
-    find_header,
-    markdown_table,
-    table_groups,
-)
+from rag_kit.indexing.readers.tables import TOP_ROWS, continues_table, find_header, markdown_table, row_groups
 
 # also over lines, of which all are long but the last
 _DATA_URI = re.compile(
@@ -115,9 +109,8 @@ def _output_text(outputs: Any, number: int) -> str:
     text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
     text = _TERMINAL.sub("", text)
     if len(text) > _OUTPUT_CHARACTERS:
-        write_note(
-            f"output of cell {number} after {_OUTPUT_CHARACTERS} characters{LEFT_OUT}it has {len(text)}"
-        )
+        rest = f"output of cell {number} after {_OUTPUT_CHARACTERS} characters"
+        write_note(f"{rest}{LEFT_OUT}it has {len(text)}")
     return text[:_OUTPUT_CHARACTERS].replace("```", "'''")
 
 
@@ -130,13 +123,13 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     rows_before = 0
     try:
         for rows in _runs(_numbered_by_table(_csv_rows(text, delimiter, hint))):  # those of one table
-            first_rows = list(islice(rows, HEAD_ROWS))
+            first_rows = list(islice(rows, TOP_ROWS))
             header = find_header(first_rows)
             titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
             separator = f"{delimiter.strip()} "
             text_above = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
             last = 0
-            for table, first, last in table_groups(first_rows[header], chain(first_rows[header + 1 :], rows)):
+            for table, first, last in row_groups(first_rows[header], chain(first_rows[header + 1 :], rows)):
                 numbers: dict[str, Scalar] = {"row_start": rows_before + first, "row_end": rows_before + last}
                 yield Part(text_above + table, numbers)
                 text_above = ""
@@ -154,11 +147,11 @@ def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[st
     """
     table, first_rows = 0, list[list[str]]()  # of this table
     for block in _runs(_numbered_by_block(rows)):
-        next_rows = list(islice(block, HEAD_ROWS))
+        next_rows = list(islice(block, TOP_ROWS))
         is_table = any(sum(bool(cell.strip()) for cell in row) > 1 for row in first_rows)
         if is_table and not continues_table(first_rows, next_rows):
             table, first_rows = table + 1, []
-        first_rows = [*first_rows, *next_rows][:HEAD_ROWS]
+        first_rows = [*first_rows, *next_rows][:TOP_ROWS]
         yield from zip(repeat(table), chain(next_rows, block))
 
 

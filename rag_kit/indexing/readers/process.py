@@ -31,7 +31,7 @@ from rag_kit.indexing.readers.parts import (
     LEFT_OUT,
     SAVE_AGAIN,
     Context,
-    OverLimit,
+    OverCap,
     Part,
     Unreadable,
     open_regular,
@@ -115,7 +115,7 @@ class ReaderProcess:
             raise
         if len(line) == allowed:  # cut there; a shorter line is the last of a child that has ended
             self.kill()
-            raise OverLimit("it gives too much text", "max_characters", limits.max_characters)
+            raise OverCap("it gives too much text", "max_characters", limits.max_characters)
         raise self._exit_error(limits)
 
     def _exit_error(self, limits: ReadLimits) -> Unreadable:
@@ -127,9 +127,9 @@ class ReaderProcess:
         last_line = self._errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
         self.kill()
         if code == -signal.SIGALRM:
-            return OverLimit("reading it takes longer", "max_seconds", limits.max_seconds)
+            return OverCap("reading it takes longer", "max_seconds", limits.max_seconds)
         if "MemoryError" in last_line or "bad_alloc" in last_line or code == -signal.SIGKILL:
-            return OverLimit("reading it needs more memory", "max_memory", limits.max_memory)
+            return OverCap("reading it needs more memory", "max_memory", limits.max_memory)
         reason = f"the reader process died over it (exit code {code}: {last_line})"
         return Unreadable(reason, f"Damaged? {SAVE_AGAIN}")
 

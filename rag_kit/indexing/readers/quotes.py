@@ -73,9 +73,7 @@ def _find_letters(text: str, quote: str) -> tuple[list[int], bool]:
 
 def _are_in_one_word(text: str, left: int, right: int) -> bool:
     """Tell whether neighbouring letters, at two offsets, are in one word or number; Chinese ones never are."""
-    between = "".join(
-        sign for sign in text[left + 1 : right] if not unicodedata.combining(sign)
-    )  # no accents
+    between = "".join(sign for sign in text[left + 1 : right] if not unicodedata.combining(sign))
     if between:
         return bool(_IN_NUMBER.fullmatch(between)) and text[left].isdigit() and text[right].isdigit()
     is_one_sign = left == right  # such as a ligature, of which both are letters

@@ -15,24 +15,16 @@ from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, s
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.numbers import join_runs, struck
 from rag_kit.indexing.readers.package import MC, A, Package, R, xml_bytes
-from rag_kit.indexing.readers.parts import (
-    LEFT_OUT,
-    Context,
-    OverLimit,
-    Part,
-    Unreadable,
-    leave_out,
-    reason_of,
-)
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, OverCap, Part, Unreadable, leave_out, reason_of
 from rag_kit.indexing.readers.tables import (
-    HEAD_ROWS,
+    TOP_ROWS,
     continues_table,
     find_header,
     has_own_header,
     is_value,
     join_header,
+    row_groups,
     split_runs,
-    table_groups,
 )
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")  # no value behind a formula
@@ -85,7 +77,7 @@ def _open_sheets(package: Package) -> list[tuple[Any, Any]]:
     parts = [name for name in package.names if _SHEET.fullmatch(name)]
     try:
         return _load_sheets(package, {}, parts)
-    except (OverLimit, MemoryError):
+    except (OverCap, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - of any broken part
         failure = error
@@ -235,7 +227,7 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
     for run, (area_before, area) in zip(runs[1:], pairwise(areas), strict=True):
         is_wide_gap = run[0] - piece[-1] > 2
         if is_wide_gap and not by_columns:
-            is_wide_gap = not _continues({n: block[n] for n in piece[:HEAD_ROWS]}, area)
+            is_wide_gap = not _continues({n: block[n] for n in piece[:TOP_ROWS]}, area)
         if is_wide_gap or are_separate(area_before, area):
             yield _area(block, piece, by_columns=by_columns)
             piece = []
@@ -315,7 +307,7 @@ def _table_parts(table: Rows) -> Iterator[Part]:
     columns = list(filter(any, zip(*lines[first_header:], strict=True)))  # titles may span more
     header, *body = join_header(list(zip(*columns, strict=True)))
     numbers = numbers[-len(body) - 1 :]  # of the header's last row and the rows below
-    for text, start, end in table_groups(header, body):  # the first row below the header is 1
+    for text, start, end in row_groups(header, body):  # the first row below the header is 1
         yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
 

@@ -12,7 +12,7 @@ from rag_kit.indexing.readers.charts import DGM, chart_texts, diagram_text
 from rag_kit.indexing.readers.figures import Figures
 from rag_kit.indexing.readers.numbers import OMML, equation_text, join_runs, list_number, whole_number
 from rag_kit.indexing.readers.package import MC, A, Package, R, parse_xml
-from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out, table_lines
+from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out, read_table
 from rag_kit.indexing.readers.tables import fill_spans, join_header, markdown_table
 
 _TYPES = "[Content_Types].xml"
@@ -27,9 +27,7 @@ _EQUATION = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 _CONTENT = (f"{A}r", f"{A}br", f"{A}fld", f"{MC}AlternateContent", _EQUATION)  # of a paragraph
 _SCHEME = re.compile(r"(\w+?)(?:[12](?=Minus))?(ParenBoth|ParenR|Period|Plain|Minus)")  # arabicPeriod
 _NUMBER_SIGNS = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Plain": "{}", "Minus": "{}-"}
-_NUMBER_STYLES = dict(
-    line.split() for line in table_lines("slide_numbers.txt")
-)  # PowerPoint's name -> Word's
+_NUMBER_STYLES = read_table("slide_numbers.txt")  # PowerPoint's name of a style -> Word's
 
 
 def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
@@ -179,9 +177,8 @@ def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
 
 def _paragraph_text(paragraph: Any) -> str:
     """Return the text of a paragraph; superscripts, subscripts and struck text are written as in ``m^2``, ``~~5~~``."""
-    return join_runs(
-        (_run_text(run), *_shift_and_strike(run)) for run in paragraph._p.iterchildren(*_CONTENT)
-    )
+    runs = paragraph._p.iterchildren(*_CONTENT)
+    return join_runs((_run_text(run), *_shift_and_strike(run)) for run in runs)
 
 
 def _run_text(run: Any) -> str:

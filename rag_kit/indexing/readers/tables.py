@@ -21,7 +21,7 @@ _PAIR = re.compile(r"[^:：]{1,20}[:：]\s*\S")  # a name and its value, as in "
 _YEAR = re.compile(r"\s*(?:19|20)\d\d\s*")  # it may be the name of a column
 _DATE = re.compile(r"\s*(?:(?:19|20)\d\d年?|\d{1,2}月|.*\d[-./]\d{1,2}[-./].*)\s*")
 _FEW_ROWS = 3  # a title, a header and a row
-HEAD_ROWS = 30  # rows in which a header is looked for
+TOP_ROWS = 30  # rows in which a header is looked for
 
 
 def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list[T]]:
@@ -56,7 +56,7 @@ def join_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*rows, strict=True)]
 
 
-def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
+def row_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
     """Yield markdown tables of at most 900 characters (but at least one row), each with the header.
 
     With each come the numbers of its first and last row; the row below the header is 1.
@@ -88,7 +88,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
         >>> find_header([["Prices"], ["Date", "May"], ["", "Net", "Gross"], ["Apple", "1", "2"], ["Pear", "2", "3"]])
         2
     """
-    filled = [[column for column, cell in enumerate(row) if cell.strip()] for row in rows[:HEAD_ROWS]]
+    filled = [[column for column, cell in enumerate(row) if cell.strip()] for row in rows[:TOP_ROWS]]
     if len(filled) < _FEW_ROWS:
         return 0
     texts = [[rows[row][column] for column in columns] for row, columns in enumerate(filled)]
@@ -123,7 +123,7 @@ def _header_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]]
     its index is returned; ``filled`` has the numbers of the filled columns of each row.
     """
     texts = {column: rows[chosen][column] for column in filled[chosen]}
-    body = rows[chosen + 1 : HEAD_ROWS]
+    body = rows[chosen + 1 : TOP_ROWS]
     below = {column: [row[column] for row in body if column < len(row)] for column in texts}
     values = {column for column, text in texts.items() if is_value(text)}
     is_repeated_header = any(sum(text in row[n : n + 1] for n, text in texts.items()) > 1 for row in body)

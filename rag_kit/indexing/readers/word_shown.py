@@ -96,17 +96,15 @@ def _show_boxes(document: Any) -> None:
             field.addprevious(run_of(field, value_of(entries[0]) or ""))
 
 
-def drop_broken_references(
-    root: Any, relations: Container[str], footnotes: Container[tuple[str, str]]
-) -> None:
+def drop_broken_references(root: Any, targets: Container[str], footnotes: Container[tuple[str, str]]) -> None:
     """Remove references to links, pictures, footnotes and endnotes that the file lacks; mammoth would fail over them.
 
-    ``relations`` has the ids of the file's links and pictures, ``footnotes`` the kind (``"footnote"``, ``"endnote"``)
+    ``targets`` has the ids of the file's links and pictures, ``footnotes`` the kind (``"footnote"``, ``"endnote"``)
     and id of each of its notes. The report on the file says which notes are lacking.
     """
     for node in root.iter(f"{W}hyperlink", f"{A}hlinkClick", f"{A}blip", f"{VML}imagedata"):
         for name in (f"{R}id", f"{R}embed", f"{R}link"):  # attributes that hold the id of a link or picture
-            if node.get(name) not in relations:
+            if node.get(name) not in targets:
                 node.attrib.pop(name, None)
     for kind in ("footnote", "endnote"):
         for node in list(root.iter(f"{W}{kind}Reference")):
