@@ -77,7 +77,7 @@ def shown(value: object, code: str) -> str:
         if isinstance(value, str):
             # texts have the fourth section, or one with the sign @
             fitting = [*sections[3:], *(section for section in sections if _TEXT in section.tokens)]
-            return _join(fitting[0].tokens, value) if fitting else value
+            return _write_texts(fitting[0].tokens, value) if fitting else value
         if isinstance(value, int | float):
             return _number_text(value, sections)
     except (InvalidOperation, OverflowError, ValueError):
@@ -140,7 +140,7 @@ def _split_tokens(code: str) -> list[list[_Token]]:
     return sections
 
 
-def _join(tokens: Sequence[_Token], value: str = "") -> str:
+def _write_texts(tokens: Sequence[_Token], value: str = "") -> str:
     """Write the texts and signs of a section, with a value for ``@`` and ``General``."""
     kept = (token for token in tokens if token.kind in ("text", "sign", "general"))
     return "".join(value if token == _TEXT or token.kind == "general" else token.text for token in kept)
@@ -155,7 +155,7 @@ def _number_text(value: float, sections: Sequence[_Section]) -> str:
         if _has_clock(tokens):  # a day as charts keep it, or a duration
             return minus + _moment_text(_DAY_ZERO + datetime.timedelta(days=abs(value)), tokens)
         if all(token.kind != "place" for token in tokens):
-            return minus + _join(tokens, plain_text(abs(value)))
+            return minus + _write_texts(tokens, plain_text(abs(value)))
         return minus + _placed_text(Decimal(f"{abs(value):.15g}"), tokens)
     return plain_text(value)
 
@@ -205,7 +205,7 @@ def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> 
     free_places = sum(token.kind == "place" for token in tokens)
     for token in reversed(tokens):
         if token.kind != "place":
-            text = _join([token]) + text
+            text = _write_texts([token]) + text
             continue
         free_places -= 1
         own_digits, digits = (digits[-1:], digits[:-1]) if free_places else (digits, "")
@@ -223,12 +223,9 @@ def _decimals_text(digits: str, tokens: list[_Token]) -> str:
     places = [token.text for token in tokens if token.kind == "place"]
     while places and places[-1] != "0" and digits.endswith("0"):
         places, digits = places[:-1], digits[:-1]
-    point = "." if digits else ""
-    if not tokens:
-        return point + digits
     remaining = iter(digits)
-    texts = (next(remaining, "") if token.kind == "place" else _join([token]) for token in tokens)
-    return point + "".join(texts)
+    texts = (next(remaining, "") if token.kind == "place" else _write_texts([token]) for token in tokens)
+    return ("." if digits else "") + "".join(texts)
 
 
 def _power_text(number: Decimal, tokens: tuple[_Token, ...], e_index: int) -> str:
@@ -266,12 +263,12 @@ def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
         numerator, denominator = rest.limit_denominator(10 ** len(below) - 1).as_integer_ratio()
     if is_mixed and numerator == denominator:
         whole, numerator = whole + 1, 0
-    texts = [_join(before).strip()]
+    texts = [_write_texts(before).strip()]
     if is_mixed and (whole or not numerator):
         texts.append(str(whole))
     if numerator or not is_mixed:
         texts.append(f"{numerator}/{denominator}")
-    return " ".join(texts).strip() + _join(after)
+    return " ".join(texts).strip() + _write_texts(after)
 
 
 def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:

@@ -37,7 +37,7 @@ def _tables(all_series: Iterable[Any]) -> list[_Table]:
     """Gather the series of a plot into tables of those with the same labels; in a scatter plot, they may differ."""
     tables: list[_Table] = []
     for number, series in enumerate(all_series):
-        labels = _cached(series, "cat", "xVal")
+        labels = _texts_by_index(series, "cat", "xVal")
         # a table whose labels are some of the series' own, or have them all
         own = labels.items()
         fitting = (t for t in tables if own <= t.labels.items() or t.labels.items() <= own)
@@ -47,13 +47,13 @@ def _tables(all_series: Iterable[Any]) -> list[_Table]:
             tables.append(table)
         table.labels.update(labels)
         name = " ".join(node.text or "" for node in series.iterfind(f"{C}tx//{C}v"))
-        table.columns[number, name] = _cached(series, "val", "yVal")
-        if sizes := _cached(series, "bubbleSize"):
+        table.columns[number, name] = _texts_by_index(series, "val", "yVal")
+        if sizes := _texts_by_index(series, "bubbleSize"):
             table.columns[number, f"{name} (size)"] = sizes
     return tables
 
 
-def _cached(series: Any, *names: str) -> dict[int, str]:
+def _texts_by_index(series: Any, *names: str) -> dict[int, str]:
     """Return the texts by index that the file keeps for a series under the first of some names, "cat" or "val".
 
     Labels may have several levels, such as year and month: the text is that of all, the highest first.

@@ -183,7 +183,7 @@ def _usual_share(text: Sequence[str]) -> float:
 
 def _guess(data: bytes, *, nearly_utf8: bool) -> str:
     """Guess a codec; ``nearly_utf8`` says that as UTF-8 it has at most two damaged sequences: chardet is not asked."""
-    east_asian, is_clear = _east_asian(data)
+    east_asian, is_clear = _guess_east_asian(data)
     if is_clear:
         return east_asian
     if nearly_utf8 and not east_asian:
@@ -198,7 +198,7 @@ def _guess(data: bytes, *, nearly_utf8: bool) -> str:
     return "utf-8" if nearly_utf8 else answer
 
 
-def _east_asian(data: bytes) -> tuple[str, bool]:
+def _guess_east_asian(data: bytes) -> tuple[str, bool]:
     """Return the East Asian codec in which a text looks most usual, or ""; and whether that is sure without chardet."""
     best, best_score, damaged = "", _MIN_SCORE, False
     for encoding in _EAST_ASIAN:

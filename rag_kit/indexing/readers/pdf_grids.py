@@ -74,9 +74,8 @@ def _cell_text(words: Sequence[Word]) -> str:
     return reduce(join_texts, (word.text for word in in_order), "")
 
 
-def find_grids(rules: Sequence[Rule]) -> list[Grid]:
-    """Find the grids that touching rules make, if they have at least two rows and two columns."""
-    grids = []
+def find_grids(rules: Sequence[Rule]) -> Iterator[Grid]:
+    """Yield the grids that touching rules make, if they have at least two rows and two columns."""
     for group in _touching_groups(rules):
         upright = [rule for rule in group if rule.upright]
         level = [rule for rule in group if not rule.upright]
@@ -84,8 +83,7 @@ def find_grids(rules: Sequence[Rule]) -> list[Grid]:
         xs = _distinct_positions([*(rule.at for rule in upright), *_ends(level)])
         ys = _distinct_positions([*(rule.at for rule in level), *_ends(upright)])[::-1]
         if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) < _MAX_CELLS:
-            grids.append(Grid(xs, ys, group))
-    return grids
+            yield Grid(xs, ys, group)
 
 
 def _touching_groups(rules: Sequence[Rule]) -> Iterator[list[Rule]]:

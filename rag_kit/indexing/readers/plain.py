@@ -127,12 +127,11 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
             header = find_header(first_rows)
             titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
             separator = f"{delimiter.strip()} "
-            text_above = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
+            above = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
             last = 0
             for table, first, last in row_groups(first_rows[header], chain(first_rows[header + 1 :], rows)):
-                numbers: dict[str, Scalar] = {"row_start": rows_before + first, "row_end": rows_before + last}
-                yield Part(text_above + table, numbers)
-                text_above = ""
+                yield Part(above + table, {"row_start": rows_before + first, "row_end": rows_before + last})
+                above = ""
             if not last:  # there are no rows below a header
                 yield Part(markdown_table(first_rows))
             rows_before += last

@@ -119,12 +119,11 @@ def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
     return rectangles, is_whole
 
 
-def _corners(box: Box, start: int, end: int) -> list[tuple[float, float]]:
-    """Return the corners, in pixels, of the characters from start to end of a line, estimated by their widths."""
+def _corners(box: Box, start: int, end: int) -> Iterator[tuple[float, float]]:
+    """Yield the corners, in pixels, of the characters from start to end of a line, estimated by their widths."""
     widths = [2 if _is_wide(character) else 1 for character in box.text]  # Chinese ones are twice as wide
     shares = sum(widths[:start]) / sum(widths), sum(widths[:end]) / sum(widths)
     top_left, top_right, low_right, low_left = box.corners
-    corners = []
     for (left, left_y), (right, right_y) in ((top_left, top_right), (low_left, low_right)):
-        corners += [(left + share * (right - left), left_y + share * (right_y - left_y)) for share in shares]
-    return corners
+        for share in shares:
+            yield left + share * (right - left), left_y + share * (right_y - left_y)
