@@ -111,14 +111,11 @@ def _to_8_bits(image: Any) -> Any:
     if image.mode.startswith("I;"):
         image = image.convert("I")  # `point` takes no order of bytes, as in "I;16B"
     darkest, lightest = cast("tuple[float, float]", image.getextrema())
-
-    def stretch(value: Any) -> Any:
-        return (value - darkest) * (255 / ((lightest - darkest) or 1))
-
-    grey = image.point(stretch).convert("L")
+    factor = 255 / ((lightest - darkest) or 1)
+    grey = image.point(lambda value: (value - darkest) * factor).convert("L")
     transparent = grey.info.pop("transparency", None)  # the one value of pixels that are transparent
     if transparent is not None and darkest <= transparent <= lightest:
-        grey.info["transparency"] = int(stretch(transparent))
+        grey.info["transparency"] = int((transparent - darkest) * factor)
     return grey
 
 
@@ -236,10 +233,8 @@ def _find_in_piece(engine: Any, picture: Picture) -> tuple[list[Any], list[Any]]
 
 
 def _needed_turn(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> int:
-    """Return the degrees against the clock by which a picture must be turned so that its lines run to the right.
-
-    The pictures of lines that run upwards or downwards are turned against the clock already.
-    """
+    """Return the degrees against the clock by which a picture must be turned so that its lines run to the right."""
+    # the pictures of lines that run upwards or downwards are turned against the clock already
     sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in corners]  # width and height
     lengths = [max(side) - min(side) for side in sides]  # a single character, which is square, has no say
     are_tall = [height >= _TALL * width for width, height in sides]

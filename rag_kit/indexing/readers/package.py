@@ -163,10 +163,7 @@ def xml_bytes(root: Any) -> bytes:
 
 
 def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:
-    """Parse an XML text and return its root; nothing that it points to is loaded.
-
-    Raises `Unreadable` where it is no XML, or without ``recover`` a damaged one.
-    """
+    """Parse an XML text and load nothing else; raises `Unreadable` if it is none or, without ``recover``, damaged."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=recover)

@@ -214,10 +214,7 @@ def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
 
 
 def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
-    """Move blocks at the top of a page, such as a letterhead that the file draws last, before the other lines.
-
-    A block that is the top of another column, beside the text before it, is not moved.
-    """
+    """Move blocks at the top of a page, such as a letterhead drawn last, but no top of a column, before other lines."""
     head: list[Line] = []
     body: list[Line] = []
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)

@@ -176,11 +176,6 @@ class Characters:
         return self._frame.point(x.value, y.value)[1]
 
 
-def first_letter(text: str, start: int, end: int) -> int:
-    """Return the index of a line's first letter or digit, else its start: a bullet may be of another font."""
-    return next((index for index in range(start, end) if text[index].isalnum()), start)
-
-
 def _decode(characters: str) -> str:
     """Clean characters of PDFium: invisible ones go, control ones become blanks, private ones bullets or blanks."""
     # PDFium gives a character above U+FFFF, such as an emoji, as two surrogates: UTF-16 joins them

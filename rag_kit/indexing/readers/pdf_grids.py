@@ -108,7 +108,7 @@ def _distinct_positions(positions: list[float]) -> list[float]:
     return [near[0] for near in split_runs(sorted(positions), lambda before, after: after - before <= THICK)]
 
 
-def join_texts(text: str, more: str) -> str:
+def join_texts(text: str, after: str) -> str:
     """Join two lines of a paragraph or a cell with a blank, or without one in Chinese and behind a hyphen."""
-    is_chinese = text and more and CHINESE.match(text[-1]) and CHINESE.match(more[0])
-    return text + more if is_chinese or text.endswith(HYPHEN) else f"{text} {more}".strip()
+    is_chinese = text and after and CHINESE.match(text[-1]) and CHINESE.match(after[0])
+    return text + after if is_chinese or text.endswith(HYPHEN) else f"{text} {after}".strip()

@@ -169,11 +169,8 @@ def _goes_on(block: Sequence[Line], after: Line) -> bool:
 
 
 def _begins_paragraph(line: Line, after: Line) -> bool:
-    """Tell whether the next line begins a paragraph: with the mark of a list item, the number of a clause, or a key.
-
-    A key such as "Name:" counts only if the line before has one, too.
-    """
-    if _KEY.match(line.text) and _KEY.match(after.text):
+    """Tell whether the next line begins a paragraph: with the mark of a list item, the number of a clause, or a key."""
+    if _KEY.match(line.text) and _KEY.match(after.text):  # "Name: Ann" below "Date: May"
         return True
     if _MARK.match(after.text):
         # a number may belong to a sentence that goes on, as behind "and, " or 第; a bullet never does

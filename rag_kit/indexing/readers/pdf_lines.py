@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pypdfium2.raw as raw
 
-from rag_kit.indexing.readers.pdf_characters import HYPHEN, WORD, Characters, Frame, first_letter
+from rag_kit.indexing.readers.pdf_characters import HYPHEN, WORD, Characters, Frame
 from rag_kit.indexing.readers.tables import split_runs
 
 _LINE = re.compile(r"[^\r\n]+")
@@ -160,7 +160,8 @@ def _read_line(characters: Characters, spans: list[_Span], frame: Frame) -> Line
         return None
     left, bottom, _ = characters.extent(start)
     _, end_bottom, right = characters.extent(end - 1)
-    letter = first_letter(characters.text, start, end)
+    # a bullet at the beginning may be of another font
+    letter = next((index for index in range(start, end) if characters.text[index].isalnum()), start)
     bold, mono = characters.is_bold_and_mono(letter)
     if bold or mono:  # the line is so only if its last character is, too; PDFium may have made up a hyphen
         last = end - 1 if characters.text[end - 1] != HYPHEN else (letter + end - 1) // 2

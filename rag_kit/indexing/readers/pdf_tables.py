@@ -48,10 +48,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
 
 
 def _late_lines_beside(lines: Sequence[Line]) -> list[Line]:
-    """Order lines so that cells that the file draws late come behind the other cells of their rows.
-
-    Programs for sheets draw some cells, such as those with Chinese beside Latin letters, after all others.
-    """
+    """Move cells that the file draws late, as programs for sheets do with Chinese ones, to the others of their rows."""
     ordered: list[Line] = []
     for stack in split_runs(lines, _is_stacked):
         is_late = all(_row_end(ordered, line) is not None for line in stack)
@@ -176,10 +173,7 @@ def _lefts_below_names(names: list[Word], neighbours: list[_Pair], fewest: float
 
 
 def _ends_column(aligned: Sequence[_Pair], near: float, fewest: float) -> bool:
-    """Tell whether a column ends between words side by side, of which the left ones end at one place.
-
-    They are numbers of several widths in many rows, with more than a unit, which is always the same, behind them.
-    """
+    """Tell whether a column ends between aligned pairs: enough numbers of several widths, before more than a unit."""
     if len(aligned) < fewest or not has_values([word.text for word, _ in aligned]):
         return False
     numbers, texts = zip(*aligned, strict=True)

@@ -140,14 +140,11 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, each with the number of its table.
-
-    Two blank rows end a table, but not above rows that belong to it still; rows of one cell alone are titles.
-    """
+    """Yield the rows that are not blank, with the number of their table; two blank rows end it, unless it goes on."""
     table, first_rows = 0, list[list[str]]()  # of this table
     for block in _runs(_numbered_by_block(rows)):
         next_rows = list(islice(block, TOP_ROWS))
-        is_table = any(sum(bool(cell.strip()) for cell in row) > 1 for row in first_rows)
+        is_table = any(sum(bool(cell.strip()) for cell in row) > 1 for row in first_rows)  # not titles alone
         if is_table and not continues_table(first_rows, next_rows):
             table, first_rows = table + 1, []
         first_rows = [*first_rows, *next_rows][:TOP_ROWS]

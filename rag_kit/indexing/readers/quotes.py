@@ -25,10 +25,7 @@ Rectangle = tuple[float, float, float, float]
 
 
 def find_quote(data: bytes, context: Context) -> Iterator[Part]:
-    """Yield one part, as JSON: the page of a quote and its rectangles there, or ``null`` where it is not found.
-
-    The first occurrence of whole words counts, or else the first one inside a longer word.
-    """
+    """Yield one part, as JSON: page and rectangles of a quote, at best of whole words; ``null`` if it is not there."""
     quote, _ = _letters(_MARKS.sub(" ", context.quote))
     place, is_whole = None, False
     with closing(open_pdf(data)) as document:

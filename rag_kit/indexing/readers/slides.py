@@ -129,10 +129,7 @@ def _line_text(frame: Any) -> str:
 
 
 def _list_text(frame: Any, shape: Any = None) -> str:
-    """Write the paragraphs of a frame as lines; bullets and numbers become list items.
-
-    A number counts on over deeper paragraphs; after a paragraph of its level or above without one, it begins anew.
-    """
+    """Write the paragraphs of a frame as lines; bullets and numbers become list items."""
     lines: list[str] = []
     last_numbers: dict[int, _ListNumber] = {}  # by level
     for paragraph in frame.paragraphs:
@@ -143,7 +140,7 @@ def _list_text(frame: Any, shape: Any = None) -> str:
         bullet = _bullet(paragraph, frame, shape, level)
         sign = "" if bullet is None else bullet.tag.removeprefix(A)
         before = last_numbers.get(level)
-        # the numbers of this level, unless it counts on here, and of deeper ones end
+        # a number counts on over deeper paragraphs, and begins anew after one of its level or above without one
         last_numbers = {each: last for each, last in last_numbers.items() if each < level}
         mark = "- " if level or sign == "buChar" else ""
         if sign == "buAutoNum":

@@ -119,8 +119,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
 def _header_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]], chosen: int) -> int:
     """Return the index of a header above the chosen row if that is a row of the table, wide by a note beside it.
 
-    Such a row has a value in a column of values, or a text that comes again in its column. Else it is the header, and
-    its index is returned; ``filled`` has the numbers of the filled columns of each row.
+    Such a row has a value in a column of values, or a text that comes again in its column; else it is the header.
     """
     texts = {column: rows[chosen][column] for column in filled[chosen]}
     body = rows[chosen + 1 : TOP_ROWS]
@@ -132,7 +131,8 @@ def _header_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]]
     typical_values = {n for n in no_years if has_values([texts[n], *below[n]])}
     for row in reversed(range(chosen)):
         names = [rows[row][column] for column in filled[row]]
-        are_names = len(set(names)) == len(names) > 1 and not any(map(_is_no_name, names))
+        are_other = any(is_value(name) or _PAIR.match(name) for name in names)
+        are_names = len(set(names)) == len(names) > 1 and not are_other
         notes = {column for column in texts if column > max(filled[row], default=0)}
         is_row = comes_again or (typical_values & set(filled[row]) and not notes & values)
         if are_names and notes and is_row and len(texts) <= 2 * len(names):
@@ -216,10 +216,6 @@ def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str
 def is_value(text: str) -> bool:
     """Tell whether the text of a cell is a number, an amount, a date or a time."""
     return bool(_VALUE.fullmatch(text))
-
-
-def _is_no_name(text: str) -> bool:
-    return is_value(text) or bool(_PAIR.match(text))
 
 
 def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]]:

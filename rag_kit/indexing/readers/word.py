@@ -41,11 +41,8 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         for name in package.all_related(kind, main):
             with leave_out(name):
                 roots[name] = package.xml(name)
-    footnotes = {  # kind ("footnote" or "endnote") and id of each
-        (node.tag.removeprefix(W), node.get(f"{W}id"))
-        for root in roots.values()
-        for node in root.iter(f"{W}footnote", f"{W}endnote")
-    }
+    notes = (note for root in roots.values() for note in root.iter(f"{W}footnote", f"{W}endnote"))
+    footnotes = {(note.tag.removeprefix(W), note.get(f"{W}id")) for note in notes}  # kind and id of each
     for name, root in roots.items():
         prepare(root, styles)
         drop_broken_references(root, package.targets(name), footnotes)
@@ -53,13 +50,12 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     pictures = list(_pictures(document, package, main)) if context.pictures else []
     objects = _mark_objects(document, package, main)
     labels: list[tuple[int, str]] = []
-    changes = {}
-    for name, root in roots.items():
-        if lists is not None:
-            _mark_numbers(root, lists, labels)
-        changes[name] = xml_bytes(root)
+    changes: dict[str, bytes] = {}
     if lists is not None:
+        for root in roots.values():
+            _mark_numbers(root, lists, labels)
         changes[numbering] = f"<numbering xmlns='{W[1:-1]}'/>".encode()  # empty: mammoth shall not count
+    changes |= {name: xml_bytes(root) for name, root in roots.items()}
     html = _to_html(package, changes, styles)
     text = to_markdown(_with_numbers(parse_html(f"<body>{html}</body>"), labels)) if html else ""
     for mark, inner in objects.items():
