@@ -176,11 +176,9 @@ def _in_reading_order(lines: Sequence[Line]) -> list[Line]:
 
 def _find_gutter(lines: Sequence[Line]) -> float | None:
     """Return the x of the gap between two columns of prose that most rows have; None where there is no such gap."""
-    gaps: list[tuple[float, float]] = []  # left and right edge of each gap in a row
-    for row in _rows(lines):
-        for line, after in pairwise(row):
-            if after.left - line.right > 0.5 * line.size:
-                gaps.append((line.right, after.left))
+    pairs = [pair for row in _rows(lines) for pair in pairwise(row)]
+    # left and right edge of each gap in a row
+    gaps = [(line.right, after.left) for line, after in pairs if after.left - line.right > 0.5 * line.size]
     gutter, most_rows = None, _GUTTER - 1
     for _, end in gaps:
         x = end - 0.1  # just before the text at the right of the gap

@@ -178,8 +178,7 @@ def _running_keys(pages: Sequence[_Page]) -> set[str]:
             pages_of[key].append(number)
     # of a short document more than half: both of two pages, and three
     half = max(2, min(3, len(pages)), (len(pages) + 1) // 2)
-    running: set[str] = set()
-    of_chapters: set[str] = set()
+    running, of_chapters = set[str](), set[str]()
     for key, numbers in pages_of.items():
         if len(numbers) >= (2 if key.startswith(_WATERMARK) else half):
             running.add(key)
@@ -215,8 +214,7 @@ def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
 
 def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
     """Move blocks at the top of a page, such as a letterhead drawn last, but no top of a column, before other lines."""
-    head: list[Line] = []
-    body: list[Line] = []
+    head, body = list[Line](), list[Line]()
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
     for number, block in enumerate(blocks, 1):
         last_line, later = block[-1], blocks[number:]

@@ -103,8 +103,7 @@ class Characters:
         raw.FPDFText_GetFontInfo(self._page, index, buffer, 128, flags)
         font_name = buffer.value.lower()
         is_bold = bool(_BOLD.search(font_name)) or bool(flags.value & _FORCE_BOLD)
-        is_mono = bool(_MONO.search(font_name))
-        return is_bold, is_mono
+        return is_bold, bool(_MONO.search(font_name))
 
     def turn(self, index: int) -> int:
         """Return the direction in which a character's text runs: 0, 90 (upwards), 180 or 270 degrees."""

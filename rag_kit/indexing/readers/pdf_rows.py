@@ -73,7 +73,7 @@ def join_lines(lines: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
 
 
 class _Joining:
-    """Decides whether a line belongs to a row above, by what the lines of its table have in common."""
+    """Decides whether a line belongs to a row above; ``begun`` has, for each further line of a cell, the line above."""
 
     def __init__(self, lines: Sequence[Row], begun: Mapping[Word, Word]) -> None:
         names_end = min(cell.right for line in lines for cell in line)

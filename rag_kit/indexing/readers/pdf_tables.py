@@ -271,15 +271,14 @@ def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]
     joined: list[Column] = []
     # in a run of columns, those with a header alone and those without one take turns: they are joined in pairs
     for run in split_runs(range(len(columns)), lambda n, after: heads(n, after) or heads(after, n)):
-        unpaired = [columns[n] for n in run]
+        single = [columns[n] for n in run]
         if len(run) % 2 and len(run) > 1 and heads(run[1], run[0]):
-            joined.append(unpaired.pop(0))  # the odd one: names of rows seldom have a header
+            joined.append(single.pop(0))  # the odd one: names of rows seldom have a header
             # a header between two columns, over both, is none of a column beside it
-            if len(run) == 3 and len(_covered_columns(unpaired[0], [joined[-1], unpaired[1]])) > 1:
-                del unpaired[0]
-        for (left, _), (_, right) in zip(unpaired[::2], unpaired[1::2], strict=False):
-            joined.append((left, right))
-        joined += unpaired[len(unpaired) // 2 * 2 :]  # the last of an odd number
+            if len(run) == 3 and len(_covered_columns(single[0], [joined[-1], single[1]])) > 1:
+                del single[0]
+        joined += [(left, right) for (left, _), (_, right) in zip(single[::2], single[1::2], strict=False)]
+        joined += single[len(single) // 2 * 2 :]  # the last of an odd number
     return joined
 
 

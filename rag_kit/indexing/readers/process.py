@@ -175,11 +175,8 @@ def convert(path: str | Path, format_name: str, context: Context) -> Iterator[Pa
         if part.text.strip() or part.picture:
             characters += len(part.text)
             context.check(characters, "characters of text", "max_characters")
-            for key, value in list(part.metadata.items()):
-                if value == "":
-                    del part.metadata[key]
-                elif isinstance(value, str):
-                    part.metadata[key] = _clean(value)
+            given = {key: value for key, value in part.metadata.items() if value != ""}
+            part.metadata = {k: _clean(v) if isinstance(v, str) else v for k, v in given.items()}
             is_empty = False
             yield part
     if is_empty:
