@@ -92,7 +92,9 @@ def join_torn_rows(pages: Sequence[list[Line]]) -> None:
 
 
 def _split_row(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
+    return [
+        cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))
+    ]  # a bar inside a cell is escaped
 
 
 def _replace_by_table(lines: list[Line], inside: list[Line], markdown: str) -> list[Line]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from support import documents as make
 
+from rag_kit.indexing.readers.pdf_lines import Line
+from rag_kit.indexing.readers.pdf_tables import join_torn_rows
+
 
 @pytest.fixture
 def page_text(text_of):
@@ -779,3 +782,16 @@ def test_a_name_that_is_drawn_below_its_column_is_read_above(page_text):
     ]
     text = page_text(lines)
     assert text.split() == ["2025年单价", "286.00", "359.00", "458.50"]
+
+
+def test_a_torn_row_is_joined_although_a_cell_has_a_bar_in_it():
+    """The bar, which is escaped in markdown, ends no cell."""
+
+    def page(*rows):
+        text = "\n".join(["| Name | Rule |", "| --- | --- |", *rows])
+        return [Line(text, 0, 0, 0, 0, size=10, height=0.5, block=True)]
+
+    above, below = page(r"| x | a\|b and |"), page(r"|  | c\|d |", "| y | e |")
+    join_torn_rows([above, below])
+    assert above[0].text.endswith(r"| x | a\|b and c\|d |")
+    assert below[0].text.splitlines()[2:] == ["| y | e |"]
