@@ -95,7 +95,7 @@ class Figures:
         large = to_rgb(image)
         small = large.copy()
         small.thumbnail((_MAX_SIDE, _MAX_SIDE))
-        digest = hashlib.sha256(b"%d " % small.width + small.tobytes()).digest()
+        digest = hashlib.sha256(b"%d " % small.width + small.tobytes()).digest()  # bytes alone tell no shape
         if digest in self._seen:
             return None
         self._seen.add(digest)

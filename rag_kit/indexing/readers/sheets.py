@@ -236,7 +236,7 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
 
 
 def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
-    """Return the rows or columns of a block that have the numbers; rows that become empty are left out."""
+    """Return the rows or columns of a block that have the numbers, without rows that become empty only by that."""
     if not by_columns:
         return {row: block[row] for row in numbers}
     columns = set(numbers)

@@ -64,7 +64,7 @@ def row_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator
     width = len(header)
     top = _head(header)
     lines: list[str] = []
-    size = base = sum(map(len, top)) + 2
+    size = base = sum(map(len, top)) + 2  # with line ends
     first = number = 1
     for number, row in enumerate(rows, 1):
         # cells beyond the header's go into the last one, so that no text is lost
@@ -125,7 +125,8 @@ def _header_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]]
     body = rows[chosen + 1 : TOP_ROWS]
     below = {column: [row[column] for row in body if column < len(row)] for column in texts}
     values = {column for column, text in texts.items() if is_value(text)}
-    is_repeated_header = any(sum(text in row[n : n + 1] for n, text in texts.items()) > 1 for row in body)
+    repeats = (sum(n < len(row) and row[n] == text for n, text in texts.items()) for row in body)
+    is_repeated_header = any(count > 1 for count in repeats)
     comes_again = not is_repeated_header and any(texts[n] in below[n] for n in texts.keys() - values)
     no_years = {n for n in values if not _YEAR.fullmatch(texts[n])}  # years may be names of columns
     typical_values = {n for n in no_years if has_values([texts[n], *below[n]])}
