@@ -118,10 +118,8 @@ def _encoded(image: Any, kind: str) -> bytes:
 def is_scan(page: Any) -> bool:
     """Tell whether a PDF page is a scan: its pictures, which may be pieces of one, cover most of it."""
     width, height = page.get_size()
-    covered = 0.0
-    for picture in _images(page):
-        left, bottom, right, top = picture.get_bounds()
-        covered += (right - left) * (top - bottom)
+    bounds = (picture.get_bounds() for picture in _images(page))
+    covered = sum((right - left) * (top - bottom) for left, bottom, right, top in bounds)
     return bool(covered > _WHOLE_PAGE * width * height)
 
 

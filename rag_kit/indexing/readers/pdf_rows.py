@@ -133,11 +133,7 @@ def _is_cut_off(cell: Word, above: Word, rules: Sequence[Rule]) -> bool:
 
 
 def _groups(lines: Sequence[Row], begun: Mapping[Word, Word], joins: Callable[[Row, Row], bool]) -> list[Row]:
-    """Group the cells of a table's lines into rows, of one line or several.
-
-    A line in which a cell goes on (``begun`` has the one above) joins the row of that, and those between, if no two of
-    their cells are one below the other, and ``joins(line, row)`` is true.
-    """
+    """Group the cells of lines into rows: a line may join the row from which a cell of it goes on, and all below."""
     rows: list[Row] = []
     for line in lines:
         above = next((begun[cell] for cell in line if cell in begun), None)
@@ -145,7 +141,7 @@ def _groups(lines: Sequence[Row], begun: Mapping[Word, Word], joins: Callable[[R
         row = list(chain.from_iterable(rows[start:]))
         joined = {*row, *line}
         first_lines = [cell for cell in joined if begun.get(cell) not in joined]
-        is_apart = not any(_is_below(cell, other) for cell, other in product(first_lines, joined))
+        is_apart = not any(_is_below(cell, other) for cell, other in product(first_lines, joined))  # cells
         if row and is_apart and joins(line, row):
             rows[start:] = [[*row, *line]]
         else:

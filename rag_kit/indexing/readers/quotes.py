@@ -51,21 +51,18 @@ def _letters(text: str) -> tuple[str, list[int]]:
     return letters, offsets
 
 
-def _find_letters(text: str, quote: str) -> tuple[list[int], bool]:
-    """Find a quote, given as `_letters` reduces it: the first place of whole words, else the first inside a word.
-
-    Returns the offsets of its letters in the text ([] if it is not there), and whether they are whole words.
-    """
+def _find_letters(text: str, quote_letters: str) -> tuple[list[int], bool]:
+    """Return the offsets of a quote's letters in a text ([] without it), best as whole words, and whether they are so."""
     letters, offsets = _letters(text)
-    first = start = letters.find(quote)
+    first = start = letters.find(quote_letters)
     while start >= 0:
-        end = start + len(quote)
+        end = start + len(quote_letters)
         starts_inside_word = start > 0 and _are_in_one_word(text, offsets[start - 1], offsets[start])
         ends_inside_word = end < len(offsets) and _are_in_one_word(text, offsets[end - 1], offsets[end])
         if not starts_inside_word and not ends_inside_word:
             return offsets[start:end], True
-        start = letters.find(quote, start + 1)
-    return offsets[first : first + len(quote)] if first >= 0 else [], False
+        start = letters.find(quote_letters, start + 1)
+    return offsets[first : first + len(quote_letters)] if first >= 0 else [], False
 
 
 def _are_in_one_word(text: str, left: int, right: int) -> bool:
