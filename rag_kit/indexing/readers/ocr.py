@@ -131,12 +131,12 @@ def recognise_page(page: Any) -> Sheet | None:
 def page_picture(page: Any) -> tuple[Any, Callable[[float, float], tuple[float, float]]]:
     """Draw a PDF page as a picture; return it, and a function from a pixel of it to a point of the page."""
     width, height = (max(1.0, side * _DPI / 72) for side in page.get_size())  # 72 points are an inch
-    bitmap = page.render(scale=_DPI / 72 * _shrinking(width, height))
+    bitmap = page.render(scale=_DPI / 72 * _scale_down(width, height))
     to_page = bitmap.get_posconv(page).to_page
     return bitmap.to_pil().convert("RGB"), lambda x, y: to_page(round(x), round(y))
 
 
-def _shrinking(width: float, height: float) -> float:
+def _scale_down(width: float, height: float) -> float:
     """Return the factor, at most 1, that makes a picture small enough; a long strip, read in pieces, stays larger."""
     short, long = sorted((width, height))
     if STRIP * short < long <= _LONGEST * short:
@@ -149,7 +149,7 @@ def recognise(image: Any) -> Reading:
     import numpy as np
 
     engine = _engine()
-    scale = _shrinking(*image.size)
+    scale = _scale_down(*image.size)
     if scale < 1:
         size = [max(1, round(side * scale)) for side in image.size]
         image = image.resize(size, resample=3, reducing_gap=2.0)

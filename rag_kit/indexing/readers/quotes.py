@@ -52,7 +52,7 @@ def _letters(text: str) -> tuple[str, list[int]]:
 
 
 def _find_letters(text: str, quote_letters: str) -> tuple[list[int], bool]:
-    """Return the offsets of a quote's letters in a text ([] without it), best as whole words, and whether they are so."""
+    """Return the offsets of a quote's letters in a text ([] without it), best as whole words, and whether they are."""
     letters, offsets = _letters(text)
     first = start = letters.find(quote_letters)
     while start >= 0:

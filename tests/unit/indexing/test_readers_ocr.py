@@ -129,7 +129,7 @@ def test_a_strip_keeps_its_size_and_is_cut_between_lines(wide):
     """A page is made smaller to the side that is worked on, a strip only so far that its short side fits."""
     pytest.importorskip("cv2", reason="opencv comes with the extra `ocr`")
     np = pytest.importorskip("numpy")
-    assert ocr._shrinking(3_000, 4_000) == 0.6 and ocr._shrinking(900, 6_000) == 1.0
+    assert ocr._scale_down(3_000, 4_000) == 0.6 and ocr._scale_down(900, 6_000) == 1.0
     strip = np.full((4_000, 300, 3), 255, np.uint8)
     strip[:, ::7] = 0
     strip[100::100] = 255  # a blank row between lines of type
