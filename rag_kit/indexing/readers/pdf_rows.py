@@ -141,7 +141,7 @@ def _groups(lines: Sequence[Row], begun: Mapping[Word, Word], joins: Callable[[R
         row = list(chain.from_iterable(rows[start:]))
         joined = {*row, *line}
         first_lines = [cell for cell in joined if begun.get(cell) not in joined]
-        is_apart = not any(_is_below(cell, other) for cell, other in product(first_lines, joined))  # cells
+        is_apart = not any(_is_below(cell, other) for cell, other in product(first_lines, joined))
         if row and is_apart and joins(line, row):
             rows[start:] = [[*row, *line]]
         else:

@@ -202,7 +202,7 @@ def _cell_text(value: Any, cell: Any, *, all_text: bool) -> str:
     if isinstance(value, str):
         value = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), value)
     text = plain_text(value) if is_formula or code == "General" else shown(value, code)
-    return text if text.strip() or not all_text else plain_text(value)
+    return text if text.strip() or not all_text else plain_text(value)  # a format such as ;;; shows nothing
 
 
 def _find_tables(block: Rows, *, by_columns: bool = False, cuts: int = 3) -> list[Rows]:
