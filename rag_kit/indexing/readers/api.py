@@ -82,8 +82,7 @@ class Reader(AbstractContextManager["Reader"]):
         self.close()
 
     def __del__(self) -> None:
-        process = getattr(self, "_process", None)
-        if process is not None:
+        if (process := getattr(self, "_process", None)) is not None:
             process.kill()
 
     @property
@@ -257,7 +256,7 @@ def _with_source(
     documents: Iterable[Document], path: Path, real: Path, root: Path | None, format_name: str
 ) -> list[Document]:
     """Return copies of documents with their file's source, name and title in their metadata; fields of theirs win."""
-    # people look for the name that they gave, not for the target of a link
+    # people look for the name that they gave, not for the target of a link; but that alone may be inside the root
     absolute = Path(os.path.abspath(path))
     base = absolute.parent if root is None else Path(os.path.abspath(root))
     inside, folder = (absolute, base) if absolute.is_relative_to(base) else (real, base.resolve())

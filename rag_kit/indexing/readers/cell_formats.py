@@ -179,12 +179,12 @@ class _Places:
         point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
         places = [n for n, token in enumerate(tokens) if token.kind == "place"]
         before_point = [n for n in places if n < point]
-        first, last = (before_point[0], before_point[-1]) if before_point else (point, point)
+        first_place, last_place = (before_point[0], before_point[-1]) if before_point else (point, point)
         commas = [n for n, token in enumerate(tokens) if token == _COMMA] if places else []
-        dividing = sum(n > places[-1] or last < n < point for n in commas)  # as in "0,," for millions
+        dividing = sum(n > places[-1] or last_place < n < point for n in commas)  # as in "0,," for millions
         # a number is multiplied by this before it is written
         self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** dividing
-        self._grouped = any(first < n < last for n in commas)
+        self._grouped = any(first_place < n < last_place for n in commas)
         self._last_digit = Decimal(1).scaleb(len(before_point) - len(places))
         self._whole = [token for token in tokens[:point] if token != _COMMA]
         self._decimals = [token for token in tokens[point + 1 :] if token != _COMMA]

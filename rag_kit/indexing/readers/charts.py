@@ -41,8 +41,7 @@ def _tables(all_series: Iterable[Any]) -> list[_Table]:
         # a table whose labels are some of the series' own, or have them all
         own = labels.items()
         fitting = (t for t in tables if own <= t.labels.items() or t.labels.items() <= own)
-        table = next(fitting, None)
-        if table is None:
+        if (table := next(fitting, None)) is None:
             table = _Table({}, {})
             tables.append(table)
         table.labels.update(labels)

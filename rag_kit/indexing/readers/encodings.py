@@ -132,8 +132,7 @@ def _detect(data: bytes, declared: str) -> str:
     if declared_works and declared.startswith(_SEVEN_BIT):
         return declared
     whole, damaged = _utf8_sequences(data)
-    wide = _wide_or_shifted(data, is_sound=not damaged)
-    if wide:
+    if wide := _wide_or_shifted(data, is_sound=not damaged):
         write_note(f"encoding guessed: {wide}")
         return wide
     if declared_works and declared in _EAST_ASIAN and not damaged and _is_only_by_chance_utf8(data, declared):

@@ -69,9 +69,8 @@ def html_title(tree: Any) -> str:
     """Return a page's first ``title`` that has a text, else its first such ``h1``, else ""."""
     for path in ("//title", "//h1"):
         for node in tree.xpath(path):
-            title = _tidy_lines(_inner_text(node)).replace("\n", " ")
-            if title:
-                return str(title)[:300]
+            if title := _tidy_lines(_inner_text(node)).replace("\n", " "):
+                return title[:300]
     return ""
 
 

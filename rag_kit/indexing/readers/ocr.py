@@ -58,8 +58,7 @@ class Reading(NamedTuple):
 def ocr_wanted(ocr: bool | str | None) -> bool:
     """Tell whether a user's ``ocr`` (True, or languages such as ``"eng+chi_sim"``) switches OCR on; check its value."""
     if isinstance(ocr, str) and ocr:
-        unknown = [name for name in ocr.split("+") if name not in _LANGUAGES]
-        if unknown:
+        if unknown := [name for name in ocr.split("+") if name not in _LANGUAGES]:
             raise InvalidInputError(
                 f"ocr={ocr!r}: {unknown[0]!r} is no language that is recognised. Give True (one model reads them all), "
                 f"or some of {', '.join(sorted(_LANGUAGES))} with + between them."
@@ -157,8 +156,7 @@ def recognise(image: Any) -> Reading:
     lines, corners = _find_lines(engine, picture)
     if not lines:
         return Reading([], picture, 0, scale)
-    turn = _needed_turn(engine, lines, corners)
-    if turn:
+    if turn := _needed_turn(engine, lines, corners):
         picture = np.ascontiguousarray(np.rot90(picture, turn // 90))
         lines, corners = _find_lines(engine, picture)
     answer = engine.recognize_txt(lines)

@@ -238,6 +238,18 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     columns = _join_headers(_find_columns(rows), rows)
     if len(columns) < 2 or len(rows) < 2:
         return []
+    table = _arrange(rows, columns)
+    if not table:
+        return []
+    joined = join_header(table)
+    if len(joined) == len(table) > _FEW_ROWS and _has_second_header(table):
+        joined = [join_rows(table[:2]), *table[2:]]
+    rows = rows[len(table) - len(joined) :]  # one for the header, as in the joined table
+    return repeat_names(joined, [row[0].bottom for row in rows])
+
+
+def _arrange(rows: list[list[Word]], columns: Sequence[Column]) -> list[list[str]]:
+    """Write the cells of rows into columns; [] if too few places are filled, or too many cells span columns."""
     table = [[""] * len(columns) for _ in rows]
     spanning = 0  # cells over more than one column
     for row, texts in zip(rows, table, strict=True):
@@ -249,13 +261,7 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     filled = sum(text != "" for texts in table for text in texts)
     is_ragged = spanning > _MAX_SPANNING * sum(map(len, rows))
     is_sparse = filled <= _MIN_FILLED * len(table) * len(columns)
-    if is_ragged or is_sparse:
-        return []
-    joined = join_header(table)
-    if len(joined) == len(table) > _FEW_ROWS and _has_second_header(table):
-        joined = [join_rows(table[:2]), *table[2:]]
-    rows = rows[len(table) - len(joined) :]  # one for the header, as in the joined table
-    return repeat_names(joined, [row[0].bottom for row in rows])
+    return [] if is_ragged or is_sparse else table
 
 
 def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]:

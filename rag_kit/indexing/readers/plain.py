@@ -38,9 +38,8 @@ _TITLE_KEYS = ("title", "name", "heading", "标题")
 
 def _markdown_title(text: str) -> str:
     """Return the title of a markdown text: that of its front matter, else its first heading."""
-    front = _FRONT_TITLE.match(text)
-    if front:
-        return front.group(1).strip().strip("\"'")[:300]
+    if front := _FRONT_TITLE.match(text):
+        return front[1].strip().strip("\"'")[:300]
     heading = _HEADING.search(_FENCE.sub("", text[:20_000]))
     marked, underlined = heading.groups() if heading else ("", "")
     return (marked or underlined).strip()[:300]
@@ -71,8 +70,7 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
         if _field(cell, "cell_type") == "code":
             if source.strip():
                 blocks.append(f"```{language}\n{source}\n```")
-            output = _output_text(_field(cell, "outputs"), number)
-            if output:
+            if output := _output_text(_field(cell, "outputs"), number):
                 blocks.append(f"```text\n{output}\n```")
         elif source.strip():
             blocks.append(_DATA_URI.sub("", source))

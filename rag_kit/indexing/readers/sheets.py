@@ -176,13 +176,18 @@ def _read_cells(sheet: Any, formulas: Any, *, all_text: bool = False) -> Rows:
     if uncomputed:
         problem = f"{uncomputed} formulas have no computed value and are read as they are written"
         write_note(f"sheet {sheet.title}: {problem}")
-    for area in sheet.merged_cells.ranges:
-        merged = rows.get(area.min_row, {}).get(area.min_col)
-        if merged and area.size["rows"] * area.size["columns"] <= _MAX_MERGE:
+    _repeat_merged(sheet.merged_cells.ranges, rows)
+    return rows
+
+
+def _repeat_merged(ranges: Any, rows: Rows) -> None:
+    """Repeat the text of each merged range in all of its cells, unless they are too many."""
+    for area in ranges:
+        text = rows.get(area.min_row, {}).get(area.min_col)
+        if text and area.size["rows"] * area.size["columns"] <= _MAX_MERGE:
             for row in range(area.min_row, area.max_row + 1):
                 for column in range(area.min_col, area.max_col + 1):
-                    rows.setdefault(row, {}).setdefault(column, _Repeat(merged))
-    return rows
+                    rows.setdefault(row, {}).setdefault(column, _Repeat(text))
 
 
 def _cell_text(value: Any, cell: Any, *, all_text: bool) -> str:

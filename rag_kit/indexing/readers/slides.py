@@ -117,10 +117,8 @@ def _read_shape(shape: Any) -> Iterator[str]:
             yield text
     elif (ids := shape.element.find(f".//{DGM}relIds")) is not None:
         yield diagram_text(parse_xml(shape.part.related_part(ids.get(f"{R}dm")).blob, "diagram"))
-    else:
-        text = shape.element.find(".//{*}cNvPr").get("descr") or ""
-        if text.strip():
-            yield " ".join(text.split())
+    elif words := shape.element.find(".//{*}cNvPr").get("descr", "").split():
+        yield " ".join(words)
 
 
 def _line_text(frame: Any) -> str:

@@ -174,8 +174,7 @@ def _mark_numbers(document: Any, lists: Lists, labels: list[tuple[int, str]]) ->
         is_deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
         if is_deleted or next(paragraph.iterancestors(f"{MC}Choice"), None) is not None:
             continue  # not shown, or written a second time for older programs
-        label = lists.count(paragraph)
-        if label is None:
+        if (label := lists.count(paragraph)) is None:
             continue
         if any(text.text for text in paragraph.iter(f"{W}t")):
             name = {f"{W}id": f"9{len(labels)}", f"{W}name": f"{_BOOKMARK}{len(labels)}"}
