@@ -78,7 +78,7 @@ class Layout:
         return page.strip("\n")
 
     def _write_block(self, block: Sequence[Line]) -> tuple[int, str]:
-        """Return a block's kind (a heading level, `_TEXT`, `_ITEM` or `_BLOCK`) and markdown; keep a heading in `_path`."""
+        """Return a block's kind (a heading level, `_TEXT`, `_ITEM`, `_BLOCK`) and markdown; note a heading."""
         kind = block[0].level
         text = self._join_hyphenated(reduce(join_texts, (line.text for line in block)))
         if kind == _BLOCK:

@@ -95,22 +95,22 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
     ends = Counter(columns[-1] for columns in filled if columns)  # how many rows end in each column
     usual_end = max(ends, key=lambda end: (ends[end], end))
     usual_count = median_high(len(columns) for columns in filled if columns and columns[-1] == usual_end)
-    candidates = []
+    wide_rows = []
     for row, columns in enumerate(filled[:-1]):
         is_wide = columns and columns[-1] >= usual_end and 2 * len(columns) >= usual_count
         is_merged = len(columns) > 1 and len(set(texts[row])) == 1  # a title over several columns
         if is_wide and not is_merged:
-            candidates.append(row)
-    chosen = candidates[-1] if candidates else 0
-    for row, after in pairwise(candidates):
+            wide_rows.append(row)
+    chosen = wide_rows[-1] if wide_rows else 0
+    for row, after in pairwise(wide_rows):
         # a line of text with separators in it, or of remarks, may be as wide as the names of columns below it
         names_follow = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
         values_follow = names_follow and any(map(is_value, texts[after + 1]))
         # pairs as in "Date: May", not "Price: EUR" among the names of columns
         are_pairs = len(texts[row]) <= usual_end and all(map(_PAIR.match, texts[row]))
-        is_odd = filled[row][-1] > usual_end or any(map(is_value, texts[row])) or are_pairs
+        is_unlike_names = filled[row][-1] > usual_end or any(map(is_value, texts[row])) or are_pairs
         has_repeats = len(set(texts[row])) < len(texts[row])
-        if not (is_odd and values_follow) or has_repeats:
+        if not (is_unlike_names and values_follow) or has_repeats:
             chosen = row
             break
     return _header_above(rows, filled, chosen)
