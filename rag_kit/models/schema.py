@@ -176,7 +176,9 @@ class Target:
         if isinstance(value, str) and kind == "boolean":
             word = value.strip().strip("。.！!*\"'").lower()
             return word in _TRUE if word in _TRUE | _FALSE else value
-        if isinstance(value, str) and kind in ("number", "integer") and self.model is None:  # a class reads it itself
+        if (
+            isinstance(value, str) and kind in ("number", "integer") and self.model is None
+        ):  # a class reads it itself
             with suppress(ValueError):
                 return int(value) if value.strip().isdecimal() else float(value)
         return value
