@@ -64,9 +64,8 @@ class MatchedRuns:
             if missing := count - len(run.rows):
                 notes.append(f"{name}: {missing} of {count} questions have not been asked.")
         notes += [f"{name}: {note}" for name, run in self.runs.items() for note in run.notes]
-        records = [run.manifest.get("judge") for run in self.runs.values()]
-        judges = {json.dumps(record, sort_keys=True, default=str) for record in records if record is not None}
-        if len(judges) > 1:
+        judges = [run.manifest.get("judge") for run in self.runs.values()]
+        if len({json.dumps(judge, sort_keys=True, default=str) for judge in judges if judge is not None}) > 1:
             notes.append(
                 "Judged by different judges: score them again with one, to see what the pipelines differ in."
             )
@@ -204,9 +203,10 @@ def mean(values: Sequence[float | None]) -> float | None:
 def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
     """Map names to runs, and load those given as folders; refuse fewer than ``least``, and two of one name."""
     if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
-        results = ()
+        results = ()  # too few, which is refused below
     runs: dict[str, Results] = {}
-    for name, item in results.items() if isinstance(results, Mapping) else ((None, item) for item in results):
+    named = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
+    for name, item in named:
         run = Results.load(item) if isinstance(item, (str, Path)) else item
         if not isinstance(run, Results) or not run.rows:
             raise InvalidInputError(
@@ -221,7 +221,7 @@ def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
         runs[run_name] = run
     if len(runs) < least:
         raise InvalidInputError(
-            f"{len(runs)} runs given; give a list of at least {('no', 'one', 'two')[least]} Results or folders, or "
+            f"{len(runs)} runs given; give a list of at least {'one' if least == 1 else 'two'} Results or folders, or "
             "name -> results"
         )
     return runs
