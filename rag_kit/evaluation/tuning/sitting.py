@@ -142,9 +142,9 @@ class Sitting:
         try:
             self._calls_left(settings, "search", ends[0])  # raises if the caps do not allow a block
             pipeline = await self._make_pipeline(settings)
-            if is_default:
-                examples = [*self.parts["search"], *self.parts["set_aside"]]
-                await run_in_thread(look_for_gold, pipeline, examples, None, self.max_missing_gold)
+            if is_default:  # raises if too much of the gold is not in its documents
+                examples, corpus = [*self.parts["search"], *self.parts["set_aside"]], None
+                await run_in_thread(look_for_gold, pipeline, examples, corpus, self.max_missing_gold)
             for end in ends:
                 results = await self._evaluate(pipeline, settings, "search", end, retry_errors=end == ends[0])
                 self._check_coverage(results, end)
