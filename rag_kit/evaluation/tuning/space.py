@@ -102,16 +102,13 @@ class SearchSpace:
         specs = self.parameters.items()
         return {name: _plain_value(spec, self.distributions[name], params[name]) for name, spec in specs}
 
-    def trial(self, settings: Mapping[str, Any], *, state: str = "COMPLETE", **fields: Any) -> Any:
-        """Make an Optuna trial of a setting; ``state`` names a ``TrialState``, ``fields`` are other ones of a trial."""
+    def trial(self, settings: Mapping[str, Any], *, state: str = "COMPLETE", **extra: Any) -> Any:
+        """Make an Optuna trial of a setting; ``state`` names a ``TrialState``, ``extra`` goes to ``create_trial``."""
         with quiet() as optuna:
             choices = {name for name, spec in self.parameters.items() if "choices" in spec}
             stored = {name: label(value) if name in choices else value for name, value in settings.items()}
             return optuna.trial.create_trial(
-                params=stored,
-                distributions=self.distributions,
-                state=optuna.trial.TrialState[state],
-                **fields,
+                params=stored, distributions=self.distributions, state=optuna.trial.TrialState[state], **extra
             )
 
 
