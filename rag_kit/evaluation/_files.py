@@ -256,8 +256,8 @@ def check_target(path: Path | None) -> None:
     """Refuse a path at which no file can be written; called before the work whose result it is for."""
     if path is None:
         return
-    nearest = next((parent for parent in path.absolute().parents if parent.exists()), path)
-    if path.is_dir() or not nearest.is_dir():
+    existing_parent = next((parent for parent in path.absolute().parents if parent.exists()), path)
+    if path.is_dir() or not existing_parent.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder, or lies below a file; give the name of a file")
 
 

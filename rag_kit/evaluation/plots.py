@@ -171,7 +171,7 @@ class _Drawing:
         """Draw the sign of the n-th pipeline, with a shape and colour of its own."""
         shape = {"d": _MARKERS[number % len(_MARKERS)], "transform": f"translate({x:.1f} {y:.1f})"}
         if hollow:
-            self._append("path", "surface", shape)
+            self._append("path", "surface", shape)  # covers the lines within the outline
             shape["stroke-width"] = "1.8"
         self._append("path", _series(number), shape, stroke=hollow)
 
