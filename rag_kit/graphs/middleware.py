@@ -33,6 +33,7 @@ _MAX_PASSAGES = 200  # of one result of a tool
 _MAX_CHARS = 12_000  # of one passage
 _NOT_INPUT = OmitFromSchema(input=True, output=False)
 _UNSEARCHED = "rag_kit_unsearched"  # in a tool message's metadata: notes on what its tool could not search
+_Handler = Callable[[ModelRequest[Any]], Any]  # gives a ModelResponse, or an awaitable of one
 _FIRST_TRY, _SECOND_TRY = {"citations_sent_back": False}, {"citations_sent_back": True}
 #: The statuses of answers that are sent back, and how the two answers compare.
 _SENT_BACK = ("uncited", "flagged")
@@ -111,17 +112,11 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         """Begin a turn without the state of the one before."""
         return {"citations": [], "uncited": [], "citation_status": None, "citation_notes": [], **_FIRST_TRY}
 
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> Any:
+    def wrap_model_call(self, request: ModelRequest[Any], handler: _Handler) -> Any:
         """Show the passages numbered, check the answer, and send it back once if it fails."""
         return run(self._answer(request, handler))
 
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> Any:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: _Handler) -> Any:
         """Do what `wrap_model_call` does, on an event loop."""
         return await arun(self._answer(request, handler))
 
@@ -135,11 +130,11 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         with use_notes() as notes:
             return _with_unsearched(await handler(request), notes.unsearched)
 
-    async def _answer(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
+    async def _answer(self, request: ModelRequest[Any], handler: _Handler) -> Any:
         """Ask the model and check its answer; if that fails, ask once more. Return the better answer with its check."""
 
         async def ask(changed: ModelRequest[Any]) -> _Checked:
-            # the handler blocks in a run of `wrap_model_call`, and is async in one of `awrap_model_call`
+            # the handler blocks in `wrap_model_call`, and is async in `awrap_model_call`
             response = await Step("model", sync=lambda _: handler(changed), native=lambda _: handler(changed))
             return self._check(request, response)
 
