@@ -25,7 +25,7 @@ from rag_kit.graphs.self_rag.beams import (
     rank,
     used_passages,
 )
-from rag_kit.graphs.self_rag.shared import Beam, PaperState, SelfRagContext, none_if_unreadable
+from rag_kit.graphs.self_rag.shared import AnswerSegment, Beam, PaperState, SelfRagContext, none_if_unreadable
 from rag_kit.graphs.self_rag.writing import Reply, SegmentWriter, probabilities_of
 from rag_kit.graphs.state import Update
 from rag_kit.retrieval.fusion import Search, identify
@@ -145,10 +145,7 @@ class Paper(SegmentWriter):
             note = "finish: no passage gave a part of an answer"
             return {"answer": DECLINED[state["language"]], "notes": [note]}
         self._send_decided([best], state["streamed"], len(segments))
-        # by these a segment of the answer is found again among the candidates of the trace
-        identity = itemgetter("segment", "beam", "text", "passage")
-        of_answer = [identity({"segment": number, **part}) for number, part in enumerate(segments, start=1)]
-        trace = [{**entry, "won": entry["kept"] and identity(entry) in of_answer} for entry in state["trace"]]
+        trace = _mark_winners(state["trace"], segments)
         winners = [entry for entry in trace if entry["won"]]
         cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
         used = [index for index in used_passages(segments) if index < len(documents)]
@@ -176,6 +173,13 @@ def wants_passages(state: Mapping[str, Any]) -> str:
     """Choose the next node: the search, if any beam needs passages for its next segment."""
     running = [beam for beam in state.get("beams") or [] if not beam["ended"]]
     return "retrieve" if any(beam["retrieve"] for beam in running) else "generate_direct"
+
+
+def _mark_winners(trace: Sequence[Any], segments: Sequence[AnswerSegment]) -> list[dict[str, Any]]:
+    """Copy the trace; ``won`` tells of each candidate whether it is a segment of the answer."""
+    identity = itemgetter("segment", "beam", "text", "passage")
+    of_answer = [identity({"segment": number, **part}) for number, part in enumerate(segments, start=1)]
+    return [{**entry, "won": entry["kept"] and identity(entry) in of_answer} for entry in trace]
 
 
 def _lacks_support(candidate: Mapping[str, Any]) -> bool:
