@@ -108,8 +108,8 @@ def _tool_reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def _name_source(citation: Mapping[str, Any]) -> str:
     """Write the source of a citation on one line: ``manual.pdf, page 3, Fans: "The fan starts at 60 degrees."``."""
     page = f"page {citation['page']}" if citation["page"] else None
-    places = [citation["file"] or citation["title"], page, citation["heading"]]
-    text = ", ".join(str(place) for place in places if place)
+    location = [citation["file"] or citation["title"], page, citation["heading"]]
+    text = ", ".join(str(field) for field in location if field)
     quote = " ".join((citation["quote"] or "").split())
     if len(quote) > _MAX_QUOTE:
         quote = f"{quote[: _MAX_QUOTE - 1]}…"

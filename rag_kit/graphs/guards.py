@@ -66,10 +66,10 @@ class Guards:
     answer: Sequence[TextGuard] = ()
 
     def __post_init__(self) -> None:
-        for kind in ("question", "passages", "answer"):
-            guards = getattr(self, kind)
+        for name in ("question", "passages", "answer"):
+            guards = getattr(self, name)
             if callable(guards) or not isinstance(guards, Sequence) or not all(map(callable, guards)):
-                raise InvalidInputError(f"Guards({kind}=...) takes a list of functions, e.g. [check].")
+                raise InvalidInputError(f"Guards({name}=...) takes a list of functions, e.g. [check].")
 
     async def check_question(self, question: str) -> str | Refusal:
         """Pass the question through the guards: return what they make of it, or the refusal."""

@@ -75,7 +75,7 @@ class RagNodes:
         self._pictures = check_folder(options.get("pictures"))
         self.guards = options.get("guards") or Guards()
         self.max_passage_chars = check_count("max_passage_chars", options.get("max_passage_chars", 12_000))
-        _check_parts(retriever, llm)
+        _check_retriever_and_model(retriever, llm)
         self._has_evaluator = evaluator is not None
         self._prompts = {
             (name, language): load_prompt(name, language=language, folder=self._folder)
@@ -336,7 +336,7 @@ def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -
     return render_history(turns, max_chars=max_chars) if turns else Markup("")
 
 
-def _check_parts(retriever: Any, llm: Any) -> None:
+def _check_retriever_and_model(retriever: Any, llm: Any) -> None:
     """Refuse a model as retriever or a retriever as model when a graph is built, not when it first runs."""
     for name, part, wrong_class, allowed in (
         ("retriever", retriever, BaseChatModel, "retriever, e.g. BM25Retriever.from_texts(...)"),

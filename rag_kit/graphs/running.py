@@ -255,11 +255,11 @@ def ask(
     )
 
 
-def note_no_reply(part: str, error: Exception, instead: str) -> str:
+def note_no_reply(task: str, error: Exception, instead: str) -> str:
     """Write the note on a model that gave nothing usable, or was out of reach, and what was done instead."""
     if isinstance(error, ModelOutputError):
-        return f"{part}: the model gave nothing usable; {instead}"
-    return f"degraded: {describe_failure(part, error)}; {instead}"
+        return f"{task}: the model gave nothing usable; {instead}"
+    return f"degraded: {describe_failure(task, error)}; {instead}"
 
 
 def write(

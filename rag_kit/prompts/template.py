@@ -136,7 +136,8 @@ class PromptTemplate(ChatPromptTemplate):
 
     def partial(self, **kwargs: Any) -> PromptTemplate:
         """Copy with some values filled in; InvalidInputError for a name that is no variable of this prompt."""
-        self._check_values({**dict.fromkeys(self.input_variables, ""), **kwargs})  # only wrong names fail
+        # with all other values filled in, only a name that is no variable can be wrong
+        self._check_values({**dict.fromkeys(self.input_variables, ""), **kwargs})
         left = [name for name in self.input_variables if name not in kwargs]
         return self._copy(input_variables=left, partial_variables={**self.partial_variables, **kwargs})
 
