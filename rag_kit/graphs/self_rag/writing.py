@@ -145,14 +145,14 @@ class SegmentWriter(SelfRagNodes):
         beam = state["beams"][candidates[0]["beam"] - 1]
         values: dict[str, Any] = {"question": state["asked"], "answer": beams.answer_so_far(beam)}
         ask_model = partial(self._ask_scored, fallback=none_if_unreadable)
-        if candidates[0]["passage"] is None:
+        passages = [candidate["passage"] for candidate in candidates if candidate["passage"] is not None]
+        if not passages:  # the continuation is alone, and was written without one
             values["statement"] = candidates[0]["text"]
             reply = await ask_model("critique_usefulness", state, context, values)
             _put_labels(candidates[0], reply.value, reply.tokens, asked=["usefulness"])
             return
-        # "or 0" is for the type checker alone: here each candidate has a passage
-        documents = [state["documents"][candidate["passage"] or 0] for candidate in candidates]
-        limit = self.max_passage_chars if len(documents) == 1 else None  # several fit, or they were no group
+        documents = [state["documents"][passage] for passage in passages]
+        limit = self.max_passage_chars if len(documents) == 1 else None  # several fit: `_groups` saw to it
         values["passages"] = render_passages(documents, max_chars=limit)
         values["statements"] = render_passages([candidate["text"] for candidate in candidates])
         values["count"] = len(candidates)
