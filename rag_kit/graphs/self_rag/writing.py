@@ -120,7 +120,7 @@ class SegmentWriter(SelfRagNodes):
     async def _write(self, state: PaperState, context: SelfRagContext, group: Group) -> None:
         """Write the one candidate of a group, with its probability; one that repeats the answer gets a ``reason``."""
         [candidate] = group
-        beam = state["beams"][candidate["beam"] - 1]
+        beam = state["beams"][candidate["beam"] - 1]  # numbers of beams count from 1
         answer, passage, count = beams.answer_so_far(beam), candidate["passage"], context.segment_sentences
         documents = [] if passage is None else [state["documents"][passage]]
         values = {"question": state["asked"], "answer": answer, "count": str(count)}
@@ -142,7 +142,7 @@ class SegmentWriter(SelfRagNodes):
 
     async def _judge(self, state: PaperState, context: SelfRagContext, candidates: Group) -> None:
         """Have the model critique continuations of one beam, and put the labels into these."""
-        beam = state["beams"][candidates[0]["beam"] - 1]
+        beam = state["beams"][candidates[0]["beam"] - 1]  # numbers of beams count from 1
         values: dict[str, Any] = {"question": state["asked"], "answer": beams.answer_so_far(beam)}
         ask_model = partial(self._ask_scored, fallback=none_if_unreadable)
         passages = [candidate["passage"] for candidate in candidates if candidate["passage"] is not None]
