@@ -15,8 +15,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.text.asking import ASKING_TERMS, without_question_words
 from rag_kit.text.language import (
     ASCII_RUNS,
-    CHINESE_EVIDENCE,
-    ENGLISH_EVIDENCE,
+    CHINESE_FUNCTION_WORDS,
+    ENGLISH_FUNCTION_WORDS,
     ENGLISH_STOPS,
     FIRST_CLOSE,
     HAN,
@@ -291,7 +291,7 @@ class _ContentAnalyzer(Analyzer):
 
     def _chinese_terms(self, run: str) -> list[str]:
         """Return the words of a run, without those that carry no topic."""
-        return [word for word in load_segmenter()(run) if word not in CHINESE_EVIDENCE]
+        return [word for word in load_segmenter()(run) if word not in CHINESE_FUNCTION_WORDS]
 
 
 def _pairs(run: str) -> list[str]:
@@ -316,7 +316,7 @@ def default_analyzer() -> Analyzer:
 
 @cache
 def _content_analyzer() -> Analyzer:
-    return _ContentAnalyzer(stop_words=ENGLISH_EVIDENCE)
+    return _ContentAnalyzer(stop_words=ENGLISH_FUNCTION_WORDS)
 
 
 def content_words(text: str) -> list[str]:

@@ -53,7 +53,7 @@ ENGLISH_STOPS = word_set(
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these "
     "they this to was will with"
 )
-ENGLISH_EVIDENCE = ENGLISH_STOPS | word_set(
+ENGLISH_FUNCTION_WORDS = ENGLISH_STOPS | word_set(
     "i me my we us our you your he him his she her its them what which who whom whose when where why how do "
     "does did done doing have has had having can could should would may might must shall am were been being "
     "from about than so because while during before after above below over under again further once here "
@@ -62,7 +62,7 @@ ENGLISH_EVIDENCE = ENGLISH_STOPS | word_set(
 )
 """English words that carry no topic."""
 # One-character words come from the segmenter as words of their own, so 的 inside 目的 is not touched.
-CHINESE_EVIDENCE = word_set(Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8"))
+CHINESE_FUNCTION_WORDS = word_set(Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8"))
 """Chinese words that carry no topic: function words only, nothing that names a thing, a time or a place."""
 
 
@@ -84,7 +84,7 @@ def detect_language(text: str) -> Language:
     if not han_count or len(_KANA.findall(text)) * 5 > han_count:  # kana: it is Japanese
         return "en"
     words = [word for word in _WORD.findall(_HAN.sub(" ", text)) if len(word) > 1]
-    has_english_grammar = any(word.lower() in ENGLISH_EVIDENCE for word in words)
+    has_english_grammar = any(word.lower() in ENGLISH_FUNCTION_WORDS for word in words)
     han_per_word = 2 if has_english_grammar else 1 / 4
     return "zh" if han_count >= han_per_word * len(words) else "en"
 
@@ -112,7 +112,7 @@ def same_language(statement: str, passage: str) -> bool:
 
 def _is_english(words: list[str]) -> bool:
     """Tell whether more than a tenth of the words are English function words."""
-    return 10 * sum(word in ENGLISH_EVIDENCE for word in words) > len(words)
+    return 10 * sum(word in ENGLISH_FUNCTION_WORDS for word in words) > len(words)
 
 
 def _script(text: str) -> str:

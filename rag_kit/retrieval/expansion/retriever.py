@@ -21,7 +21,7 @@ from rag_kit.retrieval.indexed import KeywordRetriever, WeightedTermsRetriever, 
 from rag_kit.retrieval.rewriting import RewritingRetriever
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text.analysis import load_segmenter
-from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN, detect_language, fold
+from rag_kit.text.language import CHINESE_FUNCTION_WORDS, ENGLISH_FUNCTION_WORDS, HAN, detect_language, fold
 
 Templates = Annotated[list[Annotated[str, Field(pattern=r"\{term\}")]], Field(min_length=1)]
 
@@ -225,12 +225,12 @@ def key_phrases(question: str) -> list[str]:
 
 
 def _words(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield start and end of each word, and whether it is a function word (``the``, ``的``): evidence of a language."""
+    """Yield start and end of each word, and whether it is a function word: ``the``, ``的``."""
     for match in _HAN_OR_WORD.finditer(text):
         if not _IS_HAN.match(match[0]):
-            yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_EVIDENCE
+            yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_FUNCTION_WORDS
             continue
         start = match.start()
         for word in load_segmenter()(match[0]):
-            yield start, start + len(word), word in CHINESE_EVIDENCE
+            yield start, start + len(word), word in CHINESE_FUNCTION_WORDS
             start += len(word)
