@@ -44,8 +44,8 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
     for change in compared:
         old, new = _without_forms(change.old, change.new), _without_forms(change.new, change.old)
         in_place = change.is_between or (change.is_first and change.after >= _MIN_CONTEXT)
-        is_only = in_place and with_new_words == 1
-        if reason := _reason_of_replacement(old, new, surplus, passage, in_place, is_only):
+        alone = in_place and with_new_words == 1
+        if reason := _reason_of_replacement(old, new, surplus, passage, in_place, alone):
             return reason
     is_shortened = not any(change.new for change in changes)  # all words are in their order
     may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
@@ -114,7 +114,8 @@ def _cut_alike(text: Sequence[Token], other: Sequence[Token]) -> list[Token]:
 def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
     """Tell whether two words a and b of a sentence changed places in a statement.
 
-    In the statement a has the left or right neighbour that b has in the sentence, and b the left one of a.
+    In the statement a has the left or right neighbour that b has in the sentence, and b the left one of a, as in
+    "In May a beat b" and "In May b beat a".
     """
     old, new = _neighbours(cited), _neighbours(stated)
     values = {token.key for token in stated if token.value}
@@ -153,17 +154,12 @@ def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]
 
 
 def _reason_of_replacement(
-    old: list[Token],
-    new: list[Token],
-    surplus: Counter[str],
-    passage: Set[str],
-    in_place: bool,
-    is_only: bool,
+    old: list[Token], new: list[Token], surplus: Counter[str], passage: Set[str], in_place: bool, alone: bool
 ) -> str:
     """Return the reason why the words `new` of a statement mean something else than `old` of the sentence, or "".
 
     `surplus` counts how many times more the sentence has a word than the statement, `passage` has the content words of
-    the whole passage; `in_place`: the new words are where the old ones were; `is_only`: and nothing else is new.
+    the whole passage; `in_place`: the new words are where the old ones were; `alone`: and nothing else is new.
     """
     if not old or not new:
         return ""
@@ -178,17 +174,12 @@ def _reason_of_replacement(
     if any(are_opposites(a.key, b.key) for a in new for b in old):
         return "opposite"
     if things and any(token.key in passage for token in brought):
-        return "changed"
+        return "changed"  # into words from elsewhere in the passage
     is_one_for_one = in_place and max(len(old), len(new)) <= _MAX_THING
     if things and is_one_for_one and not brought:
         return "moved value" if all(token.value for token in new) else "moved"
     old_keys = {token.key for token in old}
-    has_own_wording = any(
-        (token.thing or has_name)
-        and not token.value
-        and token.key not in passage
-        and not has_alike(token.key, old_keys)
-        for token in new
-    )
-    is_other_thing = bool(things) or (is_only and any(token.thing for token in new))
+    in_own_words = (token.key for token in new if (token.thing or has_name) and not token.value)
+    has_own_wording = any(key not in passage and not has_alike(key, old_keys) for key in in_own_words)
+    is_other_thing = bool(things) or (alone and any(token.thing for token in new))
     return "other" if has_own_wording and is_other_thing else ""

@@ -193,7 +193,7 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
         [Statement(text='A cat sleeps.', numbers=(1,)), Statement(text='Dogs bark loudly。', numbers=(2, 3))]
     """
     answer = answer[:MAX_ANSWER]
-    text_marks = _passage_marks(answer, passages)
+    text_marks = _passage_marks(answer, passages)  # are hidden while the answer is cut at the others
 
     def plain_or_hidden(mark: re.Match[str]) -> str:
         return mark[0].translate(_HIDDEN) if mark.start() in text_marks else _plain_mark(mark)
@@ -227,7 +227,8 @@ def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = 
     text_marks = _passage_marks(answer, passages)
 
     def new_marks(match: re.Match[str]) -> str:
-        if match.end("blank") in text_marks:
+        """Return a mark, with the blank before it, with new numbers; "" if no number is left."""
+        if match.end("blank") in text_marks:  # it is no citation
             return match[0]
         cited = _cited_numbers(_plain_mark(match))
         marks = "".join(f"[{numbers[number]}]" for number in cited if number in numbers)

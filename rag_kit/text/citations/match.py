@@ -108,30 +108,31 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     if whole.status == "supported":
         # outside of a table, a part by itself may lack the words that tell of what its value is
         in_table = {row.start for row in source.rows}
-        wrong = [
-            verdict.reason
-            for verdict in verdicts
-            if verdict.status == "unsupported" and (verdict.reason != "number" or verdict.start in in_table)
-        ]
-        return whole._replace(reason=wrong[0]) if wrong else whole
-    if not all(verdict.status == "supported" for verdict in verdicts):
-        return whole
+        wrong = (verdict for verdict in verdicts if verdict.status == "unsupported")
+        reasons = (one.reason for one in wrong if one.reason != "number" or one.start in in_table)
+        return whole._replace(reason=next(reasons, whole.reason))
+    if all(verdict.status == "supported" for verdict in verdicts):
+        return whole._replace(reason=_reason_by_parts(statement, parts, source, whole, verdicts))
+    return whole
+
+
+def _reason_by_parts(
+    statement: str, parts: Sequence[str], source: PassageSource, whole: Verdict, verdicts: Sequence[Verdict]
+) -> str:
+    """Return the reason for a statement whose parts are all supported, though it is not as a whole."""
     stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
     if whole.reason in _OF_ORDER and all(place_values(part, source.places) == "all" for part in stated_parts):
-        return whole._replace(reason="covered")  # each value is surely in its place
+        return "covered"  # each value is surely in its place
     if whole.reason not in _OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
-        return whole
+        return whole.reason
     stated = [token for part in stated_parts for token in part]
     if place_values(stated, source.places) == "wrong" or find_exchange(statement, stated, source):
-        return whole
-    elsewhere = [
-        part
-        for part, verdict in zip(stated_parts, verdicts, strict=True)
-        if verdict.start < whole.start or verdict.end > whole.end
-    ]
+        return whole.reason
+    pairs = zip(stated_parts, verdicts, strict=True)
+    elsewhere = [part for part, one in pairs if one.start < whole.start or one.end > whole.end]
     # words of another sentence may have been put in place of some; its values are hardly
     have_values = all(any(token.value for token in part) for part in elsewhere)
-    return whole._replace(reason="covered" if elsewhere and have_values else "paraphrase")
+    return "covered" if elsewhere and have_values else "paraphrase"
 
 
 def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:

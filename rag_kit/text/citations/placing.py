@@ -218,7 +218,7 @@ def kind_of(value: Value) -> str:
 def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
     """Tell whether a rival fits the words of a statement better than the value that the statement has.
 
-    A rival that comes later in the passage needs a word of the statement that goes with it alone.
+    It must share more words, and no fewer of its clause; a later one also needs a word that goes with it alone.
     """
     counts, best_counts = _shared_counts(words, rival), _shared_counts(words, best)
     if counts == best_counts:

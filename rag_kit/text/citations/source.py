@@ -73,10 +73,9 @@ class Span:
     ) -> None:
         self.start, self.end, self.parts, self.row = start, end, parts, row
         self.clauses = list(chain.from_iterable(parts))
-        self.cells = [
-            CellTokens(tokens(_NUMBER_SIGN.sub("", cell.header)), tokens(cell.text, cell.values))
-            for cell in row
-        ]
+        headers = [tokens(_NUMBER_SIGN.sub("", cell.header)) for cell in row]
+        texts = [tokens(cell.text, cell.values) for cell in row]
+        self.cells = list(map(CellTokens, headers, texts))
         in_cells = (token for cell in self.cells for token in (*cell.header, *cell.text))
         self.tokens = list(in_cells if row else chain.from_iterable(self.clauses))
         self.keys = content_keys(self.tokens)
@@ -254,7 +253,7 @@ class PassageSource:
     def best_spans(self, stated: Sequence[Token]) -> tuple[Span, list[Span]]:
         """Return the sentence or row that has most of a statement's words, and the spans to quote, in order.
 
-        These are that one, and a sentence beside a sentence that has further words of the statement.
+        These are that one and, if it is a sentence, those beside it that have further words of the statement.
         """
         keys = content_keys(stated)
         # a row has the words of its caption, too
@@ -266,13 +265,9 @@ class PassageSource:
             return len(shared[n] - self.context_keys), len(shared[n]), -abs(length - len(keys))
 
         best = max(range(len(shared)), key=rank)
-        quoted = [
-            span
-            for n, span in enumerate(self.spans)
-            if n == best
-            or (abs(n - best) == 1 and shared[n] - shared[best] and not span.row and not self.spans[best].row)
-        ]
-        return self.spans[best], quoted
+        neighbours = [] if self.spans[best].row else [max(best - 1, 0), min(best + 1, len(shared) - 1)]
+        quoted = {n for n in neighbours if not self.spans[n].row and shared[n] - shared[best]}
+        return self.spans[best], [self.spans[n] for n in sorted({best, *quoted})]
 
 
 def _period_of(word: str) -> str:

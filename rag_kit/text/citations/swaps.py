@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import pairwise, permutations, product
+from itertools import pairwise, permutations
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
@@ -108,7 +108,7 @@ def _names_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Cla
         has_other_name = any(token.name and token.key not in stated_keys for token in part)
         may_mean_names = any(token.key in PRONOUNS for token in part)
         for other_keys in keys_of_parts if missing and has_other_name and not may_mean_names else ():
-            # in this part and not in the other, but for words before both, as "Contacts:"
+            # here and not there, but for words before both parts, as "Contacts:"
             is_said_here = bool(said_of_names & (keys - other_keys)) and said_of_names & other_keys <= keys
             if missing <= other_keys and (said_of_names <= keys or (is_said_here and is_all_said)):
                 return True
@@ -224,18 +224,26 @@ def _are_sides_turned(statement: str, sentence: str) -> bool:
     """Tell whether a statement exchanges the sides of "longer than", or what is first or a cause in a sentence."""
     stated_relations = _relations(statement)
     said_relations = _relations(sentence) if stated_relations else []
-    said_comparatives = {relation.comparative for relation in said_relations}
-    for stated, said in product(stated_relations, said_relations):
-        comparatives = stated.comparative, said.comparative
-        if all(comparatives) and stated.comparative not in said_comparatives and are_opposites(*comparatives):
-            # A is shorter than B: B is longer than A
-            said = _Relation(said.right, stated.comparative, said.left)
-        to_left, to_right = (stated.left & said.right) - said.left, (stated.right & said.left) - said.right
-        # a comparison may name its left side sentences before: "and was therefore faster than the kettle"
-        is_crossed = to_right or (stated.comparative and not stated.right & said.right)
-        if stated.comparative == said.comparative and to_left and is_crossed:
-            return True
+    for stated in stated_relations:
+        for said in _with_comparative(said_relations, stated.comparative):
+            to_left, to_right = (
+                (stated.left & said.right) - said.left,
+                (stated.right & said.left) - said.right,
+            )
+            # a comparison may name its left side sentences before: "and was therefore faster than the kettle"
+            if to_left and (to_right or (stated.comparative and not stated.right & said.right)):
+                return True
     return False
+
+
+def _with_comparative(relations: Sequence[_Relation], comparative: str) -> list[_Relation]:
+    """Return the relations with a comparative; if there is none, turn those with its opposite."""
+    same = [relation for relation in relations if relation.comparative == comparative]
+    if same or not comparative:
+        return same
+    # A is shorter than B: B is longer than A
+    opposite = (one for one in relations if one.comparative and are_opposites(comparative, one.comparative))
+    return [_Relation(one.right, comparative, one.left) for one in opposite]
 
 
 def _relations(text: str) -> list[_Relation]:
