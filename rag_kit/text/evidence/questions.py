@@ -124,10 +124,9 @@ class Clause(NamedTuple):
 
     def is_among(self, asked: tuple[Clause, ...]) -> bool:
         """Tell whether it is one of the `asked` clauses; "3.2" and "Article 3" may be written without their unit."""
-        same = {one for one in asked if one.number == self.number}
-        return self in same or any(
-            not self.unit and ("." in one.number or one.unit.isascii()) for one in same
-        )
+        of_number = {clause for clause in asked if clause.number == self.number}
+        may_lack_unit = any("." in clause.number or clause.unit.isascii() for clause in of_number)
+        return self in of_number or (may_lack_unit and not self.unit)
 
     def closes(self, other: Clause) -> bool:
         """Tell whether this clause ends another one where it begins: it is no part of that."""

@@ -101,8 +101,8 @@ def _scale_of(word: str) -> float:
 def table_rows(text: str, context: str = "") -> Iterator[TableRow]:
     """Yield the rows below the headers of a text's tables; a line with two bars is a row.
 
-    Rows above the rule (``| --- |``) are the header. So are the first rows below it if they have no number and a row
-    with numbers follows. A header cell without text has that of the cell before it. A unit that neither headers nor the
+    Rows above the rule (``| --- |``) are the header. So is the first row below it if it has no number and a row with
+    numbers follows. A header cell without text has that of the cell before it. A unit that neither headers nor the
     line above the table name may be named in the `context`, the title and headings of the text.
 
     Example:
@@ -132,19 +132,14 @@ def _rows_of_table(block: list[re.Match[str]], captions: Sequence[str]) -> Itera
         yield from _form_rows(lines, rows)
         return
     rows_above_rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
-    header_rows = _count_header_rows(rows, max(1, rows_above_rule))
+    header_rows = max(1, rows_above_rule)
+    may_have_more = header_rows < min(_MAX_HEADER_ROWS, len(rows) - 1)
+    if may_have_more and not _has_numbers(rows[header_rows]) and _has_numbers(rows[header_rows + 1]):
+        header_rows += 1  # the one below the rule
     columns = _Columns(_headers(rows[:header_rows], max(map(len, rows))), captions)
     _fill_merged(rows[header_rows:])
     for line, row in zip(lines[header_rows:], rows[header_rows:], strict=True):
         yield TableRow(line.start(), line.end(), columns.read_row(row))
-
-
-def _count_header_rows(rows: list[list[str]], count: int) -> int:
-    """Count the rows of the header: `count` above the rule, and a row or two below it that names what has numbers."""
-    most = min(_MAX_HEADER_ROWS, len(rows) - 1)
-    while count < most and not _has_numbers(rows[count]) and _has_numbers(rows[count + 1]):
-        count += 1
-    return count
 
 
 def _fill_merged(rows: list[list[str]]) -> None:
