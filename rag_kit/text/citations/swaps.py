@@ -134,9 +134,12 @@ def _is_change_turned(statement: str, passage: PassageSource) -> bool:
         return False
     said = [*_sides_of_change(passage.plain()), *_sides_of_columns(passage)]
     for side, value in stated:
-        said_sides = {said_side for said_side, said_value in said if says(said_value, value)}
-        # what a value changes from, it may have reached by an earlier change
-        if said_sides and side != "from" and side not in said_sides:
+        same = {(said_side, one.start) for said_side, one in said if says(one, value)}
+        said_sides = {said_side for said_side, _ in same}
+        is_elsewhere = sum(says(place.value, value) for place in passage.places) > len(same)
+        # what something changes from, it may have reached by an earlier change, but not by how much it changes
+        may_be_from = side == "from" and (said_sides != {"by"} or is_elsewhere)
+        if said_sides and side not in said_sides and not may_be_from:
             return True
     return False
 
@@ -160,19 +163,19 @@ def _sides_of_change(text: str) -> list[tuple[str, Value]]:
     """Return values with their sides of a change: "by" which, "from" which, or "to" which something changes."""
     sides: list[tuple[str, Value]] = []
     before: Value | None = None
+    side_before = "from"
     for value in find_values(text):
         verb = _CHANGES.search(text, max(0, value.begin - _CHANGES_WITHIN), value.begin)
         is_difference = verb is not None and bool(verb["by"] or verb["by_han"])  # rose by 5%
         if verb:
             sides.append(("by" if is_difference else "to", value))
-        is_of_kind = before is not None and kind_of(before) == kind_of(value)
-        if before and is_of_kind:
+        if before and kind_of(before) == kind_of(value):
             has_from = _FROM.search(text, max(0, before.begin - _FROM_WITHIN), before.begin)
             is_from_to = has_from and _TO.fullmatch(text, before.end, value.begin)
-            # the fee of 5 EUR was raised to 7 EUR; the fee went from 5 EUR to 7 EUR
+            # the fee of 5 EUR was raised to 7 EUR; the fee went from 5 EUR to 7 EUR; it rose by 2 EUR to 7 EUR
             if is_from_to or (verb and not is_difference):
-                sides += [("from", before), ("to", value)]
-        before = value
+                sides += [(side_before, before), ("to", value)]
+        before, side_before = value, "by" if is_difference else "from"
     return sides
 
 
