@@ -224,27 +224,27 @@ class PostgresKeywordView(KeywordView):
     ) -> list[tuple[Document, float, list[str]]]:
         """Find documents that share rare terms with the seeds, by a random walk as in ``BM25Index.spread``.
 
-        Two rounds of the walk reach the documents that share a term with a seed, and those that share one with these:
-        only they are read. A document's number in the graph is the position of its row in the sorted ``numbers``.
+        Only what two rounds of the walk reach is read: documents that share a term with a seed, or with one of these.
         """
         k = check_k(k)
         with self._store.reading() as connection:
             where = self._passages(filter)
             native, tables = connection.native, TermTables(connection, self._leg)
-            query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"
-            weights = {n: seeds[key] for n, key in native.execute(query, (list(seeds),))}
-            id_of = filter_rows(native, list(weights), where)
+            query = "SELECT n FROM chunks WHERE id = ANY(%b::text[])"
+            id_of = filter_rows(native, [n for (n,) in native.execute(query, (list(seeds),))], where)
             seed_numbers = np.array(list(id_of), np.int64)
             for _ in range(2):  # rounds of the walk, which goes on from the documents that pass
                 numbers_of_term = _documents_of_terms(tables, list(id_of), max_df)
                 numbers = np.unique(np.concatenate([seed_numbers, *numbers_of_term.values()]))
                 id_of = filter_rows(native, numbers.tolist(), where)
             size = tables.counts().documents  # the rarity of a term is by all documents, not only those read
-            allowed = np.zeros(size, bool)
-            allowed[: len(numbers)] = np.isin(numbers, list(id_of))
             graph = TermGraph(_postings_of(numbers_of_term, numbers), size, list(numbers_of_term), max_df)
-            weights_in_graph = {int(np.searchsorted(numbers, n)): weights[n] for n in seed_numbers.tolist()}
-            visits = graph.visits(weights_in_graph, k, damping, allowed)
+            # in the graph, a document has the position of its row in ``numbers``; by id, of those that pass
+            position_of = {id_of[n]: position for position, n in enumerate(numbers.tolist()) if n in id_of}
+            allowed = np.zeros(size, bool)
+            allowed[list(position_of.values())] = True
+            seed_weights = {position_of[key]: seeds[key] for key in seeds if key in position_of}
+            visits = graph.visits(seed_weights, k, damping, allowed)
             ids = [id_of[int(numbers[visit.document])] for visit in visits]
             documents = read_documents(connection, ids)
         return [(documents[key], visit.mass, visit.terms) for key, visit in zip(ids, visits, strict=True)]
