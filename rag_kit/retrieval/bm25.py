@@ -118,7 +118,7 @@ class BM25Retriever(MemoryIndexRetriever):
             problem = unknown_arguments(unknown, settings, instead)
             raise InvalidInputError(f"bm25_params cannot be used: {problem}.")
         settings |= {**(bm25_params or {}), "analyzer": analyzer or preprocess_func}
-        options: Any = fields
+        options: Any = fields  # Any, for not all keys are fields of this class
         return cls(index=BM25Index.from_documents(documents, ids=ids, **settings), **options)
 
     async def _search(self, query: str, call: Call) -> list[Document]:

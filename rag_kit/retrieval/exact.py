@@ -82,7 +82,7 @@ class ExactVectorRetriever(ByVectorRetriever):
             raise InvalidInputError(
                 f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"
             )
-        options: Any = settings
+        options: Any = settings  # Any, for not all keys are fields of this class
         retriever = cls(documents=list(documents), embeddings=embeddings, **options)
         retriever._matrix = unit(np.array(vectors, dtype=np.float32, order="C"))
         retriever._masks = FilterMasks([document.metadata for document in retriever.documents])

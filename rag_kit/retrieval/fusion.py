@@ -259,7 +259,7 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
         for position, (key, doc) in enumerate(zip(list_keys, search.documents, strict=True)):
             if key in texts_of:
                 texts, text = texts_of[key], doc.page_content.strip()
-                text_number = texts.index(text) if text in texts else 0  # a shortened copy: with the first
+                text_number = texts.index(text) if text in texts else 0  # 0: a shortened copy
                 list_keys[position] = f"{key}\0{text_number}"
     example = repr(min(texts_of)[:60])
     ids = f"{len(texts_of)} ids, such as {example}, mean" if len(texts_of) > 1 else f"id {example} means"

@@ -97,7 +97,7 @@ class RewritingRetriever(AskingRetriever):
         **settings: Unpack[RewritingSettings],
     ) -> Self:
         """Make the retriever from a model and the retriever to search with; ``settings`` are any further arguments."""
-        options: Any = settings
+        options: Any = settings  # Any, for not all keys are fields of this class
         return cls(llm=llm, retriever=retriever, prompt=prompt, k=k, **options)
 
     @field_validator("cache", mode="before")

@@ -65,7 +65,7 @@ class SparseRetriever(MemoryIndexRetriever):
         index = SparseIndex.from_documents(
             documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
         )
-        options: Any = fields
+        options: Any = fields  # Any, for not all keys are fields of this class
         return cls(index=index, **options)
 
     async def _search(self, query: str, call: Call) -> list[Document]:

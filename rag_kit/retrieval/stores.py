@@ -55,13 +55,13 @@ def _and(static: Any, added: Any) -> Any | None:
         return added
     if added is None:
         return static
-    if callable(added) and callable(static):
+    if callable(added) and callable(static):  # of the store in memory
         return lambda document: added(document) and bool(static(document))
-    if isinstance(added, Mapping) and isinstance(static, Mapping):
+    if isinstance(added, Mapping) and isinstance(static, Mapping):  # of Chroma
         return {"$and": [static, added]}
     if callable(added) or isinstance(added, Mapping) or not isinstance(static, type(added)):
         return None
-    return type(added)(must=[static, added])  # two of Qdrant's
+    return type(added)(must=[static, added])  # of Qdrant
 
 
 def deeper(k: int) -> list[int]:

@@ -98,7 +98,7 @@ class ExpansionRetriever(RewritingRetriever):
         **settings: Unpack[RewritingSettings],
     ) -> Self:
         """Expand by a thesaurus, the entries of one, or the path of a ``.json`` or ``.csv`` file."""
-        options: Any = settings
+        options: Any = settings  # Any, for not all keys are fields of this class
         return cls(thesaurus=thesaurus, retriever=retriever, k=k, **options)
 
     @field_validator("thesaurus", mode="before")
