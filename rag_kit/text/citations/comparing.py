@@ -186,7 +186,11 @@ def _opposite_or_negation(pair: Pair) -> str:
             return "opposite"
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
-        texts: list[Sequence[Token]] = [cell.text for cell in cells]
+        # what a cell answers under a header that the statement does not name is nothing that it denies
+        of_part = [
+            cell for cell in cells if not cell.answers or any(_has_form(word.key, keys) for word in cell.header)
+        ]
+        texts: list[Sequence[Token]] = [cell.text for cell in of_part]
         texts = texts or [clause if is_of_clause else pair.quoted]
         for quoted in _said_in_row(part, cells) or texts:
             if reason := _reason_of_negation(part, quoted, bool(cells)):

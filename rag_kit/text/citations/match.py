@@ -16,6 +16,7 @@ from rag_kit.text.citations.placing import (
     is_of_another_column,
     place_values,
 )
+from rag_kit.text.citations.rows import cut_by_cells
 from rag_kit.text.citations.source import PassageSource, Span, holds, letters_of
 from rag_kit.text.citations.swaps import find_exchange, says_change
 from rag_kit.text.citations.tokens import (
@@ -101,7 +102,16 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     The quote of the whole has few sentences, and the passage may make the other assertions elsewhere.
     """
     whole = _judge_by_quote(statement, source)
-    parts = assertions(statement) if whole.reason not in ("verbatim", "language", "thin") else []
+    if whole.reason in ("verbatim", "language", "thin"):
+        return whole
+    if source.rows and whole.status != "supported" and whole.reason != "name":
+        # each part may be right, of a cell of its own
+        of_cells = [_judge_by_quote(part, source) for part in cut_by_cells(statement, source)]
+        if len(of_cells) > 1 and all(verdict.status == "supported" for verdict in of_cells):
+            return whole._replace(reason="covered")
+        if len(of_cells) > 1 and any(verdict.status == "unsupported" for verdict in of_cells):
+            return whole
+    parts = assertions(statement)
     if len(parts) < 2:
         return whole
     verdicts = [_judge_by_quote(part, source) for part in parts]

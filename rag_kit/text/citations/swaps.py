@@ -60,8 +60,15 @@ _FALLS = re.compile(
     r"(?:下降|下跌|下滑|减少|降低|缩减|回落|\b(?:decreas|f[ae]ll|declin|drop|reduc|lower|down)\w*(?: by)?)了?约? ?$",
     re.IGNORECASE,
 )
-_OLD = re.compile(r"[前原旧]$|^[原旧]|^(?:before|old|former)\b|\bbefore$", re.IGNORECASE)
-_NEW = re.compile(r"[后新]$|^新|^(?:after|new|revised)\b|\bafter$", re.IGNORECASE)
+# headers of the old and new values in a table of changes
+_OLD = re.compile(r"[前原旧]$|^[原旧]|^(?:before|former)\b|\b(?:before$|old\b|until\b)", re.IGNORECASE)
+_NEW = re.compile(
+    r"[后新]$|^新|起[)）]?$|^(?:after|revised)\b|\b(?:after$|new\b|(?:from|since|as of) \d)", re.IGNORECASE
+)
+_FROM_TO = re.compile(
+    r"(?:\bfrom (?P<old>[^.,;]+?) to (?P<new>[^.,;]+)"
+    r"|[由从](?P<old_han>[^，。；]+?)(?:改|变更|调整|更换|换|修改|修订)[为成至到](?P<new_han>[^，。；]+))"
+)
 _CHANGES_WITHIN = 60  # characters before a value in which a verb of change is looked for
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
 
@@ -82,6 +89,8 @@ def find_exchange(
     """
     if _is_change_turned(statement, passage) or _has_other_sign(statement, passage):
         return "number"
+    if _is_change_of_texts_turned(statement, passage):
+        return "order"
     if _is_mislabelled(statement, passage.labels) or _names_another_part(stated, parts):
         return "name"
     if quote and (_are_sides_turned(statement, quote) or _are_roles_swapped(statement, quote)):
@@ -141,6 +150,21 @@ def _is_change_turned(statement: str, passage: PassageSource) -> bool:
         may_be_from = side == "from" and (said_sides != {"by"} or is_elsewhere)
         if said_sides and side not in said_sides and not may_be_from:
             return True
+    return False
+
+
+def _is_change_of_texts_turned(statement: str, passage: PassageSource) -> bool:
+    """Tell whether a statement changes something from the new text of a row of changes to the old one."""
+    for match in _FROM_TO.finditer(statement):
+        old, new = (letters_of(match[side] or match[f"{side}_han"]) for side in ("old", "new"))
+        for row in passage.rows:
+            texts = {
+                side: [letters_of(cell.text) for cell in row.row if pattern.search(cell.header)]
+                for side, pattern in (("old", _OLD), ("new", _NEW))
+            }
+            said_new, said_old = any(text in old for text in texts["new"]), any(text in new for text in texts["old"])
+            if said_new and said_old and not any(text in old for text in texts["old"]):
+                return True
     return False
 
 

@@ -29,6 +29,7 @@ _SCALE = re.compile(
 # what may follow a unit, as in "weeks after birth" and 天，自下单起
 _UNIT_FIRST = re.compile(r"[,，;；]|(?<=s) (?=(?:after|before|from|since|until|of|in|for|at|by)\b)")
 _COUNTED = "台套件辆个只支条张人户次份"  # what 万 counts without a unit, as in 万台
+_ANSWER = re.compile(r"[-–—✓✔√☑✗✘×☒]+|yes|no|是|否|有|无", re.IGNORECASE)
 _MAX_CELLS = 100
 _MAX_HEADER_ROWS = 3
 
@@ -134,7 +135,7 @@ def _rows_of_table(block: list[re.Match[str]], captions: Sequence[str]) -> Itera
     rows_above_rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
     header_rows = max(1, rows_above_rule)
     may_have_more = header_rows < min(_MAX_HEADER_ROWS, len(rows) - 1)
-    if may_have_more and not _has_numbers(rows[header_rows]) and _has_numbers(rows[header_rows + 1]):
+    if may_have_more and not _has_data(rows[header_rows]) and _has_numbers(rows[header_rows + 1]):
         header_rows += 1  # the one below the rule
     columns = _Columns(_headers(rows[:header_rows], max(map(len, rows))), captions)
     _fill_merged(rows[header_rows:])
@@ -170,8 +171,9 @@ class _Columns:
         cells = []
         for column, cell in enumerate(row):
             header, measure = self._headers[column], self._measures[column]
-            if measure is None and column and not _IN_BRACKETS.search(header):
-                measure = row_measure or self._of_caption
+            if measure is None and column:
+                # brackets in a header, such as "(new)", may name a unit that is not known
+                measure = row_measure or (None if _IN_BRACKETS.search(header) else self._of_caption)
             elif self._unit_column is not None and row_measure and _is_price(measure):
                 measure = measure._replace(per=measure.per or row_measure.unit)  # by the unit of the row
             values = tuple(_in_measure(value, measure) for value in find_values(cell))
@@ -207,6 +209,11 @@ def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[Ta
     names = [cell for row in cells for cell in row if not cell.values]
     for line, row in zip(lines, cells, strict=True):
         yield TableRow(line.start(), line.end(), (*row, *(cell for cell in names if cell not in row)))
+
+
+def _has_data(row: list[str]) -> bool:
+    """Tell whether a row has numbers, or cells that say yes or no, and so is no header."""
+    return _has_numbers(row) or any(map(_ANSWER.fullmatch, row[1:]))
 
 
 def _has_numbers(row: list[str]) -> bool:
