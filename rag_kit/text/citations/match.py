@@ -116,14 +116,29 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
         return whole
     verdicts = [_judge_by_quote(part, source) for part in parts]
     if whole.status == "supported":
-        # outside of a table, a part by itself may lack the words that tell of what its value is
-        in_table = {row.start for row in source.rows}
-        wrong = (verdict for verdict in verdicts if verdict.status == "unsupported")
-        reasons = (one.reason for one in wrong if one.reason != "number" or one.start in in_table)
-        return whole._replace(reason=next(reasons, whole.reason))
+        stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
+        wrong = (
+            verdict.reason
+            for part, verdict in zip(stated_parts, verdicts, strict=True)
+            if verdict.status == "unsupported" and not _may_be_part(part, verdict, source)
+        )
+        return whole._replace(reason=next(wrong, whole.reason))
     if all(verdict.status == "supported" for verdict in verdicts):
         return whole._replace(reason=_reason_by_parts(statement, parts, source, whole, verdicts))
     return whole
+
+
+def _may_be_part(part: Sequence[Token], verdict: Verdict, source: PassageSource) -> bool:
+    """Tell whether a part of a supported statement may be right, though it is not supported by itself.
+
+    Outside of a table it may lack the words that tell of what its value is, or have words from another part of its
+    sentence, which are left out in its own.
+    """
+    if verdict.start in {row.start for row in source.rows}:
+        return False
+    said = content_keys(tokens(source.plain(verdict.start, verdict.end)))
+    is_placed = place_values(part, source.places) == "all" and content_keys(part) <= said
+    return verdict.reason == "number" or (verdict.reason == "changed" and is_placed)
 
 
 def _reason_by_parts(
