@@ -188,7 +188,9 @@ def _opposite_or_negation(pair: Pair) -> str:
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
         # what a cell answers under a header that the statement does not name is nothing that it denies
         of_part = [
-            cell for cell in cells if not cell.answers or any(_has_form(word.key, keys) for word in cell.header)
+            cell
+            for cell in cells
+            if not cell.answers or any(_has_form(word.key, keys) for word in cell.header)
         ]
         texts: list[Sequence[Token]] = [cell.text for cell in of_part]
         texts = texts or [clause if is_of_clause else pair.quoted]
@@ -322,11 +324,17 @@ def _denies_alone(text: Sequence[Token], other: Sequence[Token], in_cell: bool) 
 
 
 def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
-    """Yield the words that each negation denies: the first two content words after it, or the last one before it."""
+    """Yield the words that each negation denies: the first two content words after it, or the last one before it.
+
+    A "not" at the beginning, as in a cell that says no, denies all words.
+    """
     for position, (token, next_token) in enumerate(pairwise([*text, Token("")])):
         if is_negation(token.key) or (token.key == "fail" and next_token.key == "to"):
             following = text[position + 1 : position + 1 + _DENIED_WITHIN]
-            after = [word.key for word in following if word.content][:_MAX_DENIED]
+            if position == 0 and token.key == "not":
+                after = [word.key for word in text if word.content]
+            else:
+                after = [word.key for word in following if word.content][:_MAX_DENIED]
             before = [word.key for word in text[:position] if word.content][-1:]
             if after or before:
                 yield after or before

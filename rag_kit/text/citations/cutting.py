@@ -123,4 +123,6 @@ def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
 def _is_time(clause: Clause) -> bool:
     """Tell whether a clause is a date or a time of day alone."""
     content = [token for token in clause if token.content]
-    return bool(content) and all(token.value and token.value.dimension in ("date", "clock") for token in content)
+    return bool(content) and all(
+        token.value and token.value.dimension in ("date", "clock") for token in content
+    )

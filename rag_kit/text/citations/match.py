@@ -259,7 +259,13 @@ def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str],
 
 
 def _in_order_of_sentence(pair: Pair) -> Sequence[Token]:
-    """Return the statement with its clauses in the order in which the sentence has them, if each has one of its own."""
+    """Return the statement with its clauses in the order in which the sentence has them.
+
+    The statement comes back as it is if two of its clauses have the same one, or one has most of its words elsewhere.
+    """
+    shared = [(content_keys(part), content_keys(clause)) for part, clause in pair.clauses]
+    if any(2 * len(keys & said) < len(keys) for keys, said in shared):
+        return pair.stated
     numbers = [pair.best.clauses.index(clause) for _, clause in pair.clauses if clause in pair.best.clauses]
     if len(set(numbers)) < len(pair.clauses) or len(numbers) < 2:
         return pair.stated

@@ -20,7 +20,7 @@ def cut_by_cells(statement: str, passage: PassageSource) -> list[str]:
     it belongs to the part after it, as a condition or a time.
 
     Example:
-        >>> table = "| Right | Guest | Owner |\\n| --- | --- | --- |\\n| Read files | yes | yes |\\n| Delete files | no | yes |"
+        >>> table = "| | Guest | Owner |\\n|---|---|---|\\n| Read files | yes | yes |\\n| Delete files | no | yes |"
         >>> cut_by_cells("A guest may read files, but not delete files; the owner may", PassageSource(table))
         ['A guest may read files', 'Guest not delete files', 'Delete files the owner may']
     """

@@ -35,11 +35,12 @@ _RELATIONS = [
         r"^\W*(?:before|prior to)\s(?P<right>[^,.;]+),(?P<left>[^.;]+)",
         r"^\W*(?:after|once|because|since|as)\s(?P<left>[^,.;]+),(?P<right>[^.;]+)",
         r"(?P<left>[^.;]+?)\b(?:before|prior to|and then)\s(?P<right>[^.;]+)",
-        r"(?P<left>[^.;]+?)\b(?:cause[sd]?|le(?:ads?|d) to|result(?:s|ed|ing) in)\s(?!by\b)(?P<right>[^.;]+)",
+        r"(?P<left>[^.;]+?)\bfirst\b(?=.*\b(?:then|afterwards|after that)\b),?\s(?:and\s)?(?P<right>[^.;]+)",
+        r"(?P<left>[^.;]+?)\b(?:caus(?:e[sd]?|ing)|le(?:ads?|d) to|result(?:s|ed|ing) in)\s(?!by\b)(?P<right>[^.;]+)",
         r"(?P<right>[^.;]+?)\b(?:due to|caused by|as a result of|because(?: of)?|after|once)\s(?P<left>[^.;]+)",
         r"(?:因为|由于|因)(?P<left>[^，,。；]+)[，,](?P<right>[^。；]+)",
         r"(?P<right>[^。；]+?)[，,]?(?:是因为|原因是|[系是][由因])(?P<left>[^。；]+)",
-        r"(?P<left>[^，。；]+?)(?:导致|引发|造成|引起)了?(?P<right>[^，。；]+)",
+        r"(?P<left>[^，。；]+?)[，,]?(?:导致|引发|造成|引起)了?(?P<right>[^，。；]+)",
         r"先(?P<left>[^。；]+?)[，,]?(?:再|然后|而后|接着|之?后)(?P<right>[^。；]+)",
         r"(?P<right>[^，。；]+?)之?前[，,](?P<left>[^。；]+)",
         r"(?P<left>[^，。；]+?)[之以]?后[，,]?(?P<right>[^。；]+)",
@@ -70,6 +71,7 @@ _FROM_TO = re.compile(
     r"|[由从](?P<old_han>[^，。；]+?)(?:改|变更|调整|更换|换|修改|修订)[为成至到](?P<new_han>[^，。；]+))"
 )
 _CHANGES_WITHIN = 60  # characters before a value in which a verb of change is looked for
+_AGENT_WITHIN = 4  # tokens after "by" in which a name is looked for: "by the chief engineer, Ann"
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
 
 
@@ -162,7 +164,10 @@ def _is_change_of_texts_turned(statement: str, passage: PassageSource) -> bool:
                 side: [letters_of(cell.text) for cell in row.row if pattern.search(cell.header)]
                 for side, pattern in (("old", _OLD), ("new", _NEW))
             }
-            said_new, said_old = any(text in old for text in texts["new"]), any(text in new for text in texts["old"])
+            said_new, said_old = (
+                any(text in old for text in texts["new"]),
+                any(text in new for text in texts["old"]),
+            )
             if said_new and said_old and not any(text in old for text in texts["old"]):
                 return True
     return False
@@ -349,7 +354,12 @@ def _sides_of_verbs(text: Sequence[Token], names: Set[str]) -> Iterator[tuple[st
     words, or another passive tells who acts.
     """
     keys = [token.key for token in text]
-    passive = next((n for n in range(len(text) - 2) if keys[n + 1] == "by" and keys[n + 2] in names), None)
+    verbs = (
+        n
+        for n, key in enumerate(keys[1:])
+        if key == "by" and names.intersection(keys[n + 2 : n + 2 + _AGENT_WITHIN])
+    )
+    passive = next(verbs, None)
     if JOINING.intersection(keys) or (passive is None and VOICE.intersection(keys)):
         return
     for n, token in enumerate(text):
