@@ -203,16 +203,16 @@ def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str
     if match.start() - begin < _MAX_LIST_NUMBER and _LIST_NUMBER.fullmatch(text[begin : match.start()]):
         return True
     window = text[max(begin, match.start() - _BEHIND) : match.start()]
-    if _SPACED.search(window) or _FIRST_OF_SPACED.search(f"{window}|{following}"):
+    if _SPACED.search(window) or _FIRST_OF_SPACED.search(f"{window}|{following}"):  # z. B.
         return True
-    if _GERMAN_DAY.search(window) and _AFTER_DAY.match(following):
+    if _GERMAN_DAY.search(window) and _AFTER_DAY.match(following):  # 3. Oktober
         return True
     before = _WORD_BEFORE.search(window)
     if not before:
         return False
     word = before[1].lower()
-    if word in _NEVER_LAST or (word in _BEFORE_NUMBER and following[:1].isdigit()):
+    if word in _NEVER_LAST or (word in _BEFORE_NUMBER and following[:1].isdigit()):  # Dr. Li, No. 5
         return True
     if re.sub(r"\W+$", "", following).lower() in _FIRST_WORDS:
         return False
-    return word in _RARELY_LAST or _INITIALS.fullmatch(before[1]) is not None
+    return word in _RARELY_LAST or _INITIALS.fullmatch(before[1]) is not None  # Acme Inc., J. R. R.

@@ -156,9 +156,9 @@ def settle_versions(
             continue
         newest = None if question.spans else disagreement.newest
         place = (newest.passage_index, newest.text) if newest else None
-        stays = next((one for one in candidates if (one.passage_index, one.text) == place), rivals[0])
-        settled[settled.index(rivals[0])] = stays
-        settled = [one for one in settled if one is stays or one not in rivals]
+        kept = next((one for one in candidates if (one.passage_index, one.text) == place), rivals[0])
+        settled[settled.index(rivals[0])] = kept
+        settled = [one for one in settled if one is kept or one not in rivals]
     return list(dict.fromkeys(settled))
 
 

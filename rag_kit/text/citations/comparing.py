@@ -26,10 +26,10 @@ from rag_kit.text.values.units import names_unit
 from rag_kit.text.values.value import Value
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
-_FEW = 4  # content words of a statement that says too little to be foreign to a passage
+_FEW_WORDS = 4  # content words of a statement that says too little to be foreign to a passage
 _DENIED_WITHIN = 3  # tokens after a negation among which its denied words are
 _MAX_DENIED = 2
-_WEAK = ("ordinal", "weekday")  # values that a passage without one of their kind may say in other words
+_OFTEN_IN_WORDS = ("ordinal", "weekday")  # dimensions that a passage may say otherwise: "the next day"
 # words that deny something, as a negation does
 _DENYING = word_set(
     "exempt free prohibit forbid forbidden refus fail exclud prevent"
@@ -100,7 +100,7 @@ def compare_words(pair: Pair) -> tuple[str, float]:
     missing = _missing_words(content, pair)
     score = 1 - len(missing) / len(content) if content else 0.0
     if not score:
-        is_specific = len(content) > _FEW or any(token.name or token.value for token in content)
+        is_specific = len(content) > _FEW_WORDS or any(token.name or token.value for token in content)
         return ("thin" if is_specific else "paraphrase"), score
     # a table has no opening sentence, nor has the joint quote of several passages
     has_opening = bool(pair.source.spans) and not pair.source.rows
@@ -161,7 +161,7 @@ def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
         return "paraphrase"  # the row has the number without a unit, and no other that is measured so
     dimensions = {token.value.dimension for token in unknown if token.value}
     said_dimensions = {place.value.dimension for place in source.places} if dimensions else set()
-    if any(dimension not in _WEAK or dimension in said_dimensions for dimension in dimensions):
+    if any(dimension not in _OFTEN_IN_WORDS or dimension in said_dimensions for dimension in dimensions):
         return "number"
     if names := {token.key for token in unknown if token.name}:
         # the text around a table may be of the row

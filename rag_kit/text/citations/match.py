@@ -32,8 +32,8 @@ from rag_kit.text.language import HAN, fold, same_language, word_set
 
 # share of a statement's words from which a sentence, with its neighbours, says the whole of it
 _MOST_OF_ONE_SENTENCE = 0.75
-# reasons that a quote of too few sentences may give, and those that the order of several values may
-_OF_QUOTE, _OF_ORDER = ("number", "name", "paraphrase"), ("number", "order", "moved", "changed")
+_REASONS_OF_QUOTE = ("number", "name", "paraphrase")  # that one of too few sentences may give
+_REASONS_OF_ORDER = ("number", "order", "moved", "changed")  # that the order of several values may give
 # Share of a statement's words that a sentence must have in their order, so that its reason counts: a difference is then
 # a change of what the sentence says, and below it another wording.
 _MIN_CLOSE_BY_REASON = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), MIN_CLOSE)
@@ -146,9 +146,10 @@ def _reason_by_parts(
 ) -> str:
     """Return the reason for a statement whose parts are all supported, though it is not as a whole."""
     stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
-    if whole.reason in _OF_ORDER and all(place_values(part, source.places) == "all" for part in stated_parts):
-        return "covered"  # each value is surely in its place
-    if whole.reason not in _OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
+    are_placed = all(place_values(part, source.places) == "all" for part in stated_parts)
+    if are_placed and whole.reason in _REASONS_OF_ORDER:
+        return "covered"
+    if whole.reason not in _REASONS_OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
         return whole.reason
     stated = [token for part in stated_parts for token in part]
     if place_values(stated, source.places) == "wrong" or find_exchange(statement, stated, source):
@@ -227,6 +228,7 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     referred, passage_words = _split_referred(pair)
     if reason == "covered":
         reason = _reason_of_change(pair, placement, passage_words, referred) or "covered"
+    # words that the sentence refers back to are no difference
     compared = [token for token in pair.stated if token.key not in referred - content_keys(sentence)]
     if reason == "number":
         quoted_words = content_keys(pair.quoted)

@@ -59,7 +59,7 @@ def _others_in_turn(clause: Clause) -> dict[str, set[str]]:
     if not any(token.key in IN_TURN for token in clause):
         return {}
     kinds = [(token.key, kind_of(token.value)) for token in clause if token.value]
-    values = [key for key, kind in kinds if kind == kinds[-1][1]]
+    values = [key for key, kind in kinds if kind == kinds[-1][1]]  # those of the last one's kind
     start = clause[: next(n for n, token in enumerate(clause) if token.key in values)] if values else []
     names = [token.key for token in start if token.name or token.value]
     if len(names) != len(values):  # things without names: the words before the "and", and the one behind it

@@ -88,13 +88,14 @@ class Span:
         """
         said = [CellTokens([], list(self.caption))] if self.row else []
         for cell, source in zip(self.cells, self.row, strict=True):
-            named = [token for token in cell.header if token.content and token.key not in MODALS]
-            named = [token for token in named if not is_negation(token.key)]
+            content = [token for token in cell.header if token.content and token.key not in MODALS]
+            named = [token for token in content if not is_negation(token.key)]
             is_denying = any(is_negation(token.key) for token in cell.header)
-            affirms = _YES_OR_NO.get(source.text.lower())
+            affirms = _YES_OR_NO.get(source.text.lower())  # None if it says something else
             if affirms is None:
                 said.append(CellTokens(named, cell.text, denies=is_denying))
             else:
+                # "no" under "Resistant to", or "yes" under "Not resistant to"
                 denial = [Token("not")] if affirms == is_denying else []
                 said.append(CellTokens(named, [*denial, *named, *self.cells[0].text], answers=True))
         return said

@@ -112,7 +112,7 @@ def _names_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Cla
     names = {token.key for token in stated if token.name}
     if len(parts) < 2 or not names or any(stated_keys <= keys for keys in keys_of_parts):
         return False
-    said_of_names = stated_keys - names
+    said_of_names = stated_keys - names  # "signed by" of "Signed by Ben"
     is_all_said = said_of_names <= set[str]().union(*keys_of_parts)
     for part, keys in zip(parts, keys_of_parts, strict=True):
         missing = names - keys

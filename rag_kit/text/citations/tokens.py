@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -194,12 +194,12 @@ def are_opposites(a: str, b: str) -> bool:
         return period[1] != other_period[1]
     if _is_modified(a, b) or _is_modified(b, a):
         return True
-    pairs = _group_pairs(a, b)
+    pairs = _group_pairs(_groups_of(a), _groups_of(b))
     if not a.isascii() and len(a) == len(b):
         differing = [(mine, other) for mine, other in zip(a, b, strict=True) if mine != other]
         if len(differing) == 1:  # 以东 and 以西
-            groups, others = (_classes(_CHARACTERS).get(character, {}) for character in differing[0])
-            pairs = [(groups[number], others[number]) for number in groups.keys() & others.keys()] or pairs
+            classes = _classes(_CHARACTERS)
+            pairs = _group_pairs(*(classes.get(character, {}) for character in differing[0])) or pairs
     return any(group != other for group, other in pairs)
 
 
@@ -215,12 +215,11 @@ def are_equal(a: str, b: str) -> bool:
         >>> are_equal("rise", "grew"), are_equal("rise", "fell"), are_equal("rise", "bridge")
         (True, False, False)
     """
-    return any(group == other for group, other in _group_pairs(a, b))
+    return any(group == other for group, other in _group_pairs(_groups_of(a), _groups_of(b)))
 
 
-def _group_pairs(a: str, b: str) -> list[tuple[int, int]]:
-    """Return the groups of two words, as a pair for each class that both belong to."""
-    groups, others = _groups_of(a), _groups_of(b)
+def _group_pairs(groups: Mapping[int, int], others: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Return the groups of two words, given by class, as a pair for each class that both belong to."""
     return [(groups[number], others[number]) for number in groups.keys() & others.keys()]
 
 

@@ -89,8 +89,8 @@ _HIGHEST = sum(weight for weight in _WEIGHTS if weight > 0)
 MIN_NEAR = 0.1
 """Share of the question's weight that must stand in a sentence, its neighbours and the title, to be worth anything."""
 # how far behind the first sentence a second one may be, in its passage and in another one
-_BEHIND, _BEHIND_ELSEWHERE = 5.0, 3.5
-_OF_A_PASSAGE = 2  # most sentences of one passage that are chosen
+_MAX_BEHIND, _MAX_BEHIND_ELSEWHERE = 5.0, 3.5
+_MAX_OF_PASSAGE = 2  # most sentences of one passage that are chosen
 _OPENING = 2  # sentences that open a passage
 
 
@@ -201,7 +201,7 @@ def choose(question: Question, scored: list[SentenceCandidate], count: int = 2) 
             gains = [one.score + weight_of(question, one.matched - matched) for one in left]
         chosen.append(left.pop(gains.index(max(gains))))
         counts = Counter(candidate.passage_index for candidate in chosen)
-        left = [candidate for candidate in left if counts[candidate.passage_index] < _OF_A_PASSAGE]
+        left = [candidate for candidate in left if counts[candidate.passage_index] < _MAX_OF_PASSAGE]
     return chosen
 
 
@@ -213,7 +213,7 @@ def drop_distraction(picked: Sequence[SentenceCandidate]) -> list[SentenceCandid
 
     def may_add(candidate: SentenceCandidate) -> bool:
         best = picked[0]
-        limit = _BEHIND if candidate.passage_index == best.passage_index else _BEHIND_ELSEWHERE
+        limit = _MAX_BEHIND if candidate.passage_index == best.passage_index else _MAX_BEHIND_ELSEWHERE
         is_near = best.score - candidate.score < limit
         same_language = detect_language(candidate.text) == detect_language(best.text)
         return is_near and same_language and bool(candidate.matched or candidate.features.kind)

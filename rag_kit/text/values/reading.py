@@ -250,7 +250,7 @@ def _unit_behind(text: str, end: int, coin: FoundUnit | None) -> FoundUnit | Non
 
 
 def _read_amount(text: str) -> tuple[float, str]:
-    """Read a numeral with its scale or half, as "1.5 million" or "two and a half"; also return the numeral."""
+    """Read a number with its scale or half, as "1.5 million" or "two and a half"; return its amount and numeral."""
     lowered = text.lower()
     if lowered.startswith("half a") or text == "半":
         return 0.5, text

@@ -192,7 +192,7 @@ def _is_price(measure: Measure | None) -> TypeGuard[Measure]:
 
 def _is_form(row: list[str]) -> bool:
     """Tell whether the first row of a table has values or names beside labels, and so is no header."""
-    labels, texts = row[::2], row[1::2]
+    labels, texts = row[::2], row[1::2]  # 甲方 | 海源公司 | 金额 | 300元
     if len(labels) != len(texts) or any(map(find_values, labels)):
         return False
     values = chain.from_iterable(map(find_values, texts))

@@ -50,7 +50,12 @@ class Value(NamedTuple):
 
 
 def counted_by(value: Value, *units: Unit) -> Value:
-    """Return a value counted by units, as 35 EUR per month; of several, units of time come last."""
+    """Return a value counted by units; of several, units of time come last.
+
+    Example:
+        >>> counted_by(Value(0, 6, 35.0, "EUR", unit="EUR"), unit_named("month"))[2:6]
+        (35.0, 'EUR/months', 'EUR', 'month')
+    """
     for by in sorted(units, key=lambda unit: unit.dimension in TIMES):
         per, dimension = f"{value.per}·{by.symbol}".lstrip("·"), f"{value.dimension}/{by.dimension}"
         value = value._replace(per=per, factor=value.factor / by.factor, dimension=dimension)
