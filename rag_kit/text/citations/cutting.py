@@ -101,11 +101,14 @@ _JOINTS = ("and", "und", "but", "aber", "而", "但")
 
 
 def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
-    """Join a part that "and" begins to the one before it, unless both have a value, or it says something of a name."""
+    """Join a part that "and" begins to the one before it, as in "milk and eggs".
+
+    Not if both have a value, or if a comma is before the "and" and a name behind it: ", and Ben rang the bell".
+    """
     joined: list[Clause] = []
     before: Clause = [Token("")]
     for begins_with_and, part in parts:
-        is_after_comma, before = not before, part  # between a comma and the "and" behind it is nothing
+        is_after_comma, before = not before, part  # between a comma and the "and" is an empty part
         if not begins_with_and or not joined or (is_after_comma and has_own_subject(part)):
             is_own_clause = True
         else:
