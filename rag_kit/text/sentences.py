@@ -186,8 +186,7 @@ def _ends_chinese(text: str, match: re.Match[str], following: str, full_width: b
         return bool(close or typed)
     if close and close[0] in "”」』\"’'":
         return not _SPEECH.match(following)
-    is_inside = bool(close) and close[0] in "）)】]》" and not following[0].isspace()  # 他（张三。）走了
-    return not is_inside
+    return not (close and close[0] in "）)】]》" and not following[0].isspace())  # 他（张三。）走了
 
 
 def _inside_title(text: str, begin: int, position: int, following: str, close: str) -> bool:

@@ -56,20 +56,25 @@ def sentence_places(parts: list[list[Clause]], number: int) -> Iterator[ValuePla
 
 def _others_in_turn(clause: Clause) -> dict[str, set[str]]:
     """Map each value of a clause with "respectively" to the names of the others: 3万 to 乙 in 甲和乙分别为3万和5万."""
-    if not any(token.key in IN_TURN for token in clause):
-        return {}
     kinds = [(token.key, kind_of(token.value)) for token in clause if token.value]
+    if not kinds or not any(token.key in IN_TURN for token in clause):
+        return {}
     values = [key for key, kind in kinds if kind == kinds[-1][1]]  # those of the last one's kind
-    start = clause[: next(n for n, token in enumerate(clause) if token.key in values)] if values else []
+    start = clause[: next(n for n, token in enumerate(clause) if token.key in values)]
     names = [token.key for token in start if token.name or token.value]
-    if len(names) != len(values):  # things without names: the words before the "and", and the one behind it
-        joint = next((number for number, token in enumerate(start) if token.key in JOINING), 0)
-        before = [token.key for token in start[:joint] if token.content]
-        after = [token.key for token in start[joint:] if token.content]
-        names = [*before[1 - len(values) :], *after[:1]]
+    if len(names) != len(values):
+        names = _things_joined(start, len(values))
     if len(names) != len(values):
         return {}
     return {value: set(names) - {name} for value, name in zip(values, names, strict=True)}
+
+
+def _things_joined(text: Sequence[Token], count: int) -> list[str]:
+    """Return the `count` things without names that "and" joins: the words before it, and the one behind it."""
+    joint = next((number for number, token in enumerate(text) if token.key in JOINING), 0)
+    before = [token.key for token in text[:joint] if token.content]
+    after = [token.key for token in text[joint:] if token.content]
+    return [*before[1 - count :], *after[:1]]
 
 
 def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:

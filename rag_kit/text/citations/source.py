@@ -311,11 +311,9 @@ def holds(passage: str, statement: str) -> bool:
     start = passage.find(statement)
     while start >= 0:
         end = start + len(statement)
-        first_pair, last_pair = (
-            passage[start - 1 : start] + statement[0],
-            statement[-1] + passage[end : end + 1],
-        )
-        if not _WITHIN_NUMBER.fullmatch(first_pair) and not _WITHIN_NUMBER.fullmatch(last_pair):
+        begins_in_number = _WITHIN_NUMBER.fullmatch(passage[start - 1 : start] + statement[0])
+        ends_in_number = _WITHIN_NUMBER.fullmatch(statement[-1] + passage[end : end + 1])
+        if not begins_in_number and not ends_in_number:
             return True
         start = passage.find(statement, start + 1)
     return False

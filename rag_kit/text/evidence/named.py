@@ -49,9 +49,7 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
         return []
     kept = list(passages)
     # each name is a tuple of the forms that a text may have
-    codes: set[tuple[str, ...]] = {
-        (_letters_and_digits(name),) for name in _IDENTIFIER.findall(question.text)
-    }
+    codes: set[tuple[str, ...]] = {(_letters_and_digits(one),) for one in _IDENTIFIER.findall(question.text)}
     for names, normalise in ((codes, _letters_and_digits), (_persons(fold(asked.text)), fold)):
         if names:
             found = {number: _names_in(normalise(text), names) for number, text in texts.items()}
