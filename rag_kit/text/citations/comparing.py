@@ -37,7 +37,8 @@ _DENYING = word_set(
 )
 _ONE = ("one", "a", "an", "一", "1")
 _EXCEPTING = word_set("except 除 除了")
-_EXCEPTS = _EXCEPTING | word_set("but exclud not no 除外 不 无 没有 未")
+_EXCEPTING_BEFORE = word_set("except unless 除非")
+_EXCEPTS = _EXCEPTING | _EXCEPTING_BEFORE | word_set("but exclud not no 除外 不 无 没有 未")
 _BESIDES = word_set("还 也 另 另外 also 仍")
 _EXCEPTED_WITHIN = 4  # tokens after "except" in which what is excepted is looked for
 _OF_EACH = word_set("everi 都 均 一律 每 每天 每日 每周")
@@ -259,7 +260,15 @@ def _widens(pair: Pair) -> bool:
 def _includes_exception(pair: Pair) -> bool:
     """Tell whether a statement is about what its sentence excepts: 5号房有浴缸 beside 除5号房外，都有浴缸."""
     stated, keys = content_keys(pair.stated), {token.key for token in pair.best.tokens}
-    if _EXCEPTS.intersection(token.key for token in pair.stated) or keys & _BESIDES:
+    if _EXCEPTS.intersection(token.key for token in pair.stated):
+        return False
+    for number, clause in enumerate(pair.best.clauses):
+        excepted = _excepted_words(clause)
+        # a clause behind it may say what holds then
+        rest = content_keys(chain(*pair.best.clauses[: number + 1])) - excepted
+        if excepted and excepted <= stated and stated & rest and not stated & (pair.best.keys - rest - excepted):
+            return True
+    if keys & _BESIDES:
         return False
     positions = [n for n, token in enumerate(pair.best.tokens) if token.key in _EXCEPTING]
     for position in positions if keys & (_OF_ALL | _OF_EACH) else ():
@@ -269,6 +278,14 @@ def _includes_exception(pair: Pair) -> bool:
         if excepted in stated - rest and stated & rest:
             return True
     return False
+
+
+def _excepted_words(clause: Sequence[Token]) -> set[str]:
+    """Return the content words of what a clause excepts: before 除外, or behind "except" or "unless"."""
+    keys = [token.key for token in clause]
+    for mark in _EXCEPTING_BEFORE & {*keys}:
+        return content_keys(clause[keys.index(mark) + 1 :])
+    return content_keys(clause[: keys.index("除外")]) if "除外" in keys else set()
 
 
 def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import pairwise, permutations
+from itertools import chain, pairwise, permutations
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
@@ -95,9 +95,34 @@ def find_exchange(
         return "order"
     if _is_mislabelled(statement, passage.labels) or _names_another_part(stated, parts):
         return "name"
+    if _has_other_agent(stated, parts, passage):
+        return "name"
     if quote and (_are_sides_turned(statement, quote) or _are_roles_swapped(statement, quote)):
         return "order"
     return ""
+
+
+def _has_other_agent(
+    stated: Sequence[Token], sentence: Sequence[Sequence[Clause]], passage: PassageSource
+) -> bool:
+    """Tell whether another one must or may do something than in its sentence, who does so in another sentence."""
+    tokens_of_sentence = [*chain.from_iterable(chain.from_iterable(sentence))]
+    agent, said_agent = _agent(stated), _agent(tokens_of_sentence)
+    if not agent or not said_agent or agent in {token.key for token in tokens_of_sentence}:
+        return False
+    return said_agent not in {token.key for token in stated} and agent in map(
+        _agent, (s.tokens for s in passage.spans)
+    )
+
+
+def _agent(text: Sequence[Token]) -> str:
+    """Return who must or may do something: the word before the modal verb, or behind "by" after it; "" if none."""
+    keys = [token.key for token in text if token.key not in _ARTICLES]
+    modal = next((n for n, key in enumerate(keys) if key in MODALS and n > 0), None)
+    if modal is None:
+        return ""
+    behind_by = (key for before, key in pairwise(keys[modal:]) if before == "by")
+    return next(behind_by, keys[modal - 1])
 
 
 def _names_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Clause]]) -> bool:
