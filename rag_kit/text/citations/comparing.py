@@ -266,16 +266,21 @@ def _includes_exception(pair: Pair) -> bool:
         excepted = _excepted_words(clause)
         # a clause behind it may say what holds then
         rest = content_keys(chain(*pair.best.clauses[: number + 1])) - excepted
-        if excepted and excepted <= stated and stated & rest and not stated & (pair.best.keys - rest - excepted):
+        if (
+            excepted
+            and excepted <= stated
+            and stated & rest
+            and not stated & (pair.best.keys - rest - excepted)
+        ):
             return True
     if keys & _BESIDES:
         return False
     positions = [n for n, token in enumerate(pair.best.tokens) if token.key in _EXCEPTING]
     for position in positions if keys & (_OF_ALL | _OF_EACH) else ():
         following = pair.best.tokens[position + 1 : position + 1 + _EXCEPTED_WITHIN]
-        excepted = next((token.key for token in following if token.content), "")
+        word = next((token.key for token in following if token.content), "")
         rest = {token.key for token in pair.best.tokens if token.content and token not in following}
-        if excepted in stated - rest and stated & rest:
+        if word in stated - rest and stated & rest:
             return True
     return False
 

@@ -382,7 +382,7 @@ def _sides_of_verbs(text: Sequence[Token], names: Set[str]) -> Iterator[tuple[st
     verbs = (
         n
         for n, key in enumerate(keys[1:])
-        if key == "by" and names.intersection(keys[n + 2 : n + 2 + _AGENT_WITHIN])
+        if key == "by" and not names.isdisjoint(keys[n + 2 : n + 2 + _AGENT_WITHIN])
     )
     passive = next(verbs, None)
     if JOINING.intersection(keys) or (passive is None and VOICE.intersection(keys)):
