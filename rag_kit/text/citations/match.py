@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
+from rag_kit.text.citations.cells import find_in_cells
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
@@ -16,7 +17,6 @@ from rag_kit.text.citations.placing import (
     is_of_another_column,
     place_values,
 )
-from rag_kit.text.citations.rows import cut_by_cells
 from rag_kit.text.citations.source import PassageSource, Span, holds, letters_of
 from rag_kit.text.citations.swaps import find_exchange, says_change
 from rag_kit.text.citations.tokens import (
@@ -102,15 +102,14 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     The quote of the whole has few sentences, and the passage may make the other assertions elsewhere.
     """
     whole = _judge_by_quote(statement, source)
+    finding = find_in_cells(statement, source) if source.rows and whole.reason != "verbatim" else ""
+    if finding == "covered":
+        stated = with_keys_of(source, tokens(statement))
+        return whole._replace(reason=find_exchange(statement, stated, source) or finding)
+    if finding:
+        return whole if whole.status == "unsupported" else whole._replace(reason=finding)
     if whole.reason in ("verbatim", "language", "thin"):
         return whole
-    if source.rows and whole.status != "supported" and whole.reason != "name":
-        # each part may be right, of a cell of its own
-        of_cells = [_judge_by_quote(part, source) for part in cut_by_cells(statement, source)]
-        if len(of_cells) > 1 and all(verdict.status == "supported" for verdict in of_cells):
-            return whole._replace(reason="covered")
-        if len(of_cells) > 1 and any(verdict.status == "unsupported" for verdict in of_cells):
-            return whole
     parts = assertions(statement)
     if len(parts) < 2:
         return whole

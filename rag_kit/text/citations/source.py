@@ -36,11 +36,11 @@ _DUTY = re.compile(
     rf"(?<![向给对为与和同])(?P<party>{_PARTY})(?:[^，。；,;]{{0,6}}?(?:有权|无权|应当?|必须|不得|负责)(?P<action>[^，。；,;\n]{{3,40}}))?"
 )
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
-_YES_OR_NO = dict.fromkeys(["yes", "ja", "是", "有", "可", "可以", "能", "✓", "✔", "√", "☑"], True)
-_YES_OR_NO |= dict.fromkeys(
+ANSWERS = dict.fromkeys(["yes", "ja", "是", "有", "可", "可以", "能", "✓", "✔", "√", "☑"], True)
+ANSWERS |= dict.fromkeys(
     ["no", "none", "nein", "否", "无", "不", "不可", "不可以", "不是", "没有", "不能"], False
 )
-_YES_OR_NO |= dict.fromkeys(["✗", "✘", "×", "☒", "-", "–", "—", "——"], False)
+ANSWERS |= dict.fromkeys(["✗", "✘", "×", "☒", "-", "–", "—", "——"], False)
 _ENDS_SENTENCE = re.compile(r"[.!?。！？;；]\W*$")
 _NUMBER_SIGN = re.compile(r"\bno\.?$", re.IGNORECASE)  # the end of a header such as "Article no."
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
@@ -91,7 +91,7 @@ class Span:
             content = [token for token in cell.header if token.content and token.key not in MODALS]
             named = [token for token in content if not is_negation(token.key)]
             is_denying = any(is_negation(token.key) for token in cell.header)
-            affirms = _YES_OR_NO.get(source.text.lower())  # None if it says something else
+            affirms = ANSWERS.get(source.text.lower())  # None if it says something else
             if affirms is None:
                 said.append(CellTokens(named, cell.text, denies=is_denying))
             else:

@@ -157,7 +157,8 @@ def _may_begin(text: str, word: str, end: int) -> bool:
     following = text[end : end + 2]
     if len(word) == 1 and re.match(f" ?{forms.LETTERED}", following):  # B区
         return word.isupper()
-    if word in ("a", "A", "an", "An") and not following[:1].isdigit():  # A3 is an identifier
+    is_code = word == "A" and following.removeprefix("-")[:1].isdigit()  # A3, A-03
+    if word in ("a", "A", "an", "An") and not is_code:
         return forms.AFTER_A.match(text, end) is not None
     return word[0].isupper() and following.removeprefix("-").removeprefix("/")[:1].isdigit()  # XR-20
 

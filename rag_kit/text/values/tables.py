@@ -129,7 +129,7 @@ def _rows_of_table(block: list[re.Match[str]], captions: Sequence[str]) -> Itera
     rows = [[cell.strip() for cell in line[0].strip().strip("|").split("|")[:_MAX_CELLS]] for line in lines]
     if len(rows) < 2:
         return
-    if _is_form(rows[0]):
+    if _is_form(rows):
         yield from _form_rows(lines, rows)
         return
     rows_above_rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
@@ -190,10 +190,13 @@ def _is_price(measure: Measure | None) -> TypeGuard[Measure]:
     return measure is not None and measure.unit is not None and is_money(measure.unit.dimension)
 
 
-def _is_form(row: list[str]) -> bool:
-    """Tell whether the first row of a table has values or names beside labels, and so is no header."""
-    labels, texts = row[::2], row[1::2]  # 甲方 | 海源公司 | 金额 | 300元
-    if len(labels) != len(texts) or any(map(find_values, labels)):
+def _is_form(rows: list[list[str]]) -> bool:
+    """Tell whether the first row of a table has values or names beside labels, and so is no header.
+
+    No other row has values in the columns of labels: "Children under 12" may be a header above amounts.
+    """
+    labels, texts = rows[0][::2], rows[0][1::2]  # 甲方 | 海源公司 | 金额 | 300元
+    if len(labels) != len(texts) or any(find_values(cell) for row in rows for cell in row[::2]):
         return False
     values = chain.from_iterable(map(find_values, texts))
     return any(map(_ENTITY.fullmatch, texts)) or any(value.dimension not in _IN_HEADERS for value in values)

@@ -1,0 +1,196 @@
+"""A statement looked up in a table: each of its parts at the row and the column that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from rag_kit.text.citations.placing import kind_of, says
+from rag_kit.text.citations.source import ANSWERS, PassageSource, Span
+from rag_kit.text.citations.tokens import Token, are_alike, content_keys, is_negation, tokens
+from rag_kit.text.language import HAN, word_set
+from rag_kit.text.values.tables import TableCell
+
+Finding = Literal["covered", "number", "negation", ""]
+_JOINT = re.compile(
+    rf"，(?:而|但是?|且|并且?|也)?|、|；|,(?=[{HAN}])|,\s(?:and |but |while )?|;\s"
+    r"|\s(?:and|but|while|whereas)\s|但是?|以及|和|与"
+)
+_IN_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
+# words that say more than a cell does, of several cells or by a denial
+_BEYOND_CELLS = word_set(
+    "only all any every each never always except unless without exempt exclud prohibit forbid more less both"
+    " 仅 只 只有 所有 全部 任何 均 都 每 除 除非 免 禁止 比 最"
+)
+_MAX_UNKNOWN = 4  # content words of a part that neither the table nor its titles have
+
+
+def find_in_cells(statement: str, passage: PassageSource) -> Finding:
+    """Return "covered" if each part of a statement is what a table has at the row and the column that it names.
+
+    A part that names no row, or no column, is about the one named before. Returns the reason if a part says what
+    another cell of its row has ("number") or denies what its cell affirms ("negation"); "" if a part names no cell, or
+    several, or says more than a cell can.
+
+    Example:
+        >>> table = "| | Guest | Owner |\\n|---|---|---|\\n| Read files | yes | yes |\\n| Delete files | no | yes |"
+        >>> [find_in_cells(text, PassageSource(table)) for text in (
+        ...     "A guest may read files, but not delete files", "Guests may delete files", "Guests are welcome")]
+        ['covered', 'negation', '']
+    """
+    table = _Table(passage)
+    row: Span | None = None
+    header = ""
+    is_about_row = True
+    opening: list[Token] = []
+    claims: list[Token] = []  # of the part before
+    for segment in _JOINT.split(statement):
+        words = [*opening, *tokens(segment)]
+        own_rows, own_headers = table.rows_named(words), table.headers_named(words)
+        if (
+            len(own_rows) > 1
+            or len(own_headers) > 1
+            or _BEYOND_CELLS.intersection(word.key for word in words)
+        ):
+            return ""
+        if not own_rows and not own_headers and row is None and not header:
+            opening = words  # a time or a condition: it is of the part behind it
+            continue
+        if row is None and not header:
+            is_about_row = bool(own_rows)
+        row = own_rows[0] if own_rows else row
+        header = own_headers[0] if own_headers else "" if is_about_row and not own_rows else header
+        opening = []
+        if row is None:
+            return ""
+        part = _Part(table, row, header, words, claims)
+        if own_rows and not header and not part.claims and not claims:  # it names what the next part is about
+            opening = words
+            continue
+        if (finding := part.finding()) != "covered":
+            return finding
+        claims = part.claims
+    return "covered" if row is not None and not opening else ""
+
+
+class _Table:
+    """The rows of a passage's tables by their names, and the headers of their columns."""
+
+    def __init__(self, passage: PassageSource) -> None:
+        self.rows = passage.rows
+        self._row_names = [_name_words(row.row[0].text) for row in self.rows]
+        headers = dict.fromkeys(cell.header for row in self.rows for cell in row.row[1:])
+        self._headers = {header: _name_words(header) for header in headers}
+        self.titles = passage.context_keys.union(*(content_keys(row.caption) for row in self.rows))
+        self.body = set[str]().union(
+            *(content_keys(cell.text) for row in self.rows for cell in row.cells[1:])
+        )
+
+    def rows_named(self, words: Sequence[Token]) -> list[Span]:
+        """Return the rows whose names some words have, without those whose names are a part of another's."""
+        named = _longest(words, self._row_names)
+        return [row for row, name in zip(self.rows, self._row_names, strict=True) if name in named]
+
+    def headers_named(self, words: Sequence[Token]) -> list[str]:
+        """Return the headers that some words have."""
+        named = _longest(words, list(self._headers.values()))
+        return [header for header, name in self._headers.items() if name in named]
+
+    def has_elsewhere(self, cell: TableCell, claim: Token) -> bool:
+        """Tell whether another row has a value in the column of a cell that has another of its kind."""
+        in_column = (other for row in self.rows for other in row.row if other.header == cell.header)
+        return _is_rival(cell, claim) and any(_has(other, claim) for other in in_column)
+
+    def without_names(self, words: Sequence[Token], row: Span, header: str) -> list[Token]:
+        """Return the content words that name neither a row nor its column."""
+        names = [*_name_words(row.row[0].text), *self._headers.get(header, ())]
+        return [word for word in words if word.content and not any(_is_same(word, name) for name in names)]
+
+
+class _Part:
+    """A part of a statement, about a row and, if it names one, a column."""
+
+    def __init__(
+        self, table: _Table, row: Span, header: str, words: Sequence[Token], claims_before: list[Token]
+    ) -> None:
+        self._table, self._row, self._header, self._words = table, row, header, words
+        rest = table.without_names(words, row, header)
+        self.claims = [word for word in rest if word.value or word.key in table.body] or claims_before
+        headers = content_keys(token for cell in row.cells for token in cell.header)
+        known = {*table.titles, *headers, *(word.key for word in self.claims)}
+        self._unknown = [word for word in rest if word.key not in known]
+
+    def finding(self) -> Finding:
+        """Compare the part with its cell, or with the row if it names no column."""
+        if len(self._unknown) > _MAX_UNKNOWN or any(word.name for word in self._unknown):
+            return ""
+        if any(is_negation(word.key) for word in tokens(self._header)):
+            return ""
+        is_denied = sum(is_negation(word.key) for word in self._words) % 2 == 1
+        cells = [cell for cell in self._row.row[1:] if cell.header == self._header]
+        answer = ANSWERS.get(cells[0].text.lower()) if cells else None
+        if answer is not None and not any(word.value for word in self.claims):
+            return "covered" if answer != is_denied else "negation"
+        denials = sum(is_negation(token.key) for cell in cells for token in tokens(cell.text))
+        if not self.claims or is_denied != (denials % 2 == 1):
+            return ""
+        findings = [self._find(claim, cells) for claim in self.claims]
+        return next((one for one in findings if one != "covered"), "covered")
+
+    def _find(self, claim: Token, cells: Sequence[TableCell]) -> Finding:
+        """Find a value or a word of the part in its cell, or in another of the row whose header it names better."""
+        if claim.key in self._table.titles or any(_has(cell, claim) for cell in cells):
+            return "covered"
+        holders = [cell for cell in self._row.row[1:] if _has(cell, claim)]
+        rivals = [
+            cell for cell in cells or self._row.row[1:] if cell not in holders and _is_rival(cell, claim)
+        ]
+        named, rival_named = (max(map(self._words_named, ones), default=0) for ones in (holders, rivals))
+        if holders and (named > rival_named or not (cells or rivals)):
+            return "covered"
+        if not holders:
+            is_of_other_row = claim.value and any(self._table.has_elsewhere(cell, claim) for cell in rivals)
+            return "number" if is_of_other_row else ""
+        # of "from 5 to 7" the other value may be in the cell
+        is_only_value = sum(bool(word.value) for word in self.claims) == 1
+        return "number" if claim.value and is_only_value and rival_named > named else ""
+
+    def _words_named(self, cell: TableCell) -> int:
+        """Count the words of a cell's header that the part has."""
+        return sum(any(_is_same(word, name) for word in self._words) for name in _name_words(cell.header))
+
+
+def _is_rival(cell: TableCell, claim: Token) -> bool:
+    """Tell whether a cell has a value of the kind of a claim, or like a claim that is a word none."""
+    if not claim.value:
+        return not cell.values
+    return any(kind_of(value) == kind_of(claim.value) for value in cell.values)
+
+
+def _has(cell: TableCell, claim: Token) -> bool:
+    """Tell whether a cell has a value or a word."""
+    if claim.value:
+        return any(says(value, claim.value) for value in cell.values)
+    return any(_is_same(claim, word) for word in tokens(cell.text))
+
+
+def _name_words(name: str) -> tuple[Token, ...]:
+    """Return the content words of the name of a row, or of a header, without what is in brackets."""
+    return tuple(word for word in tokens(_IN_BRACKETS.sub("", name)) if word.content)
+
+
+def _longest(words: Sequence[Token], names: Sequence[Sequence[Token]]) -> list[Sequence[Token]]:
+    """Return the names of which some words have all, without those whose words another one has, too."""
+    named = [
+        name for name in names if name and all(any(_is_same(word, one) for word in words) for one in name)
+    ]
+    keys = [content_keys(name) for name in named]
+    return [name for name, own in zip(named, keys, strict=True) if not any(own < other for other in keys)]
+
+
+def _is_same(word: Token, other: Token) -> bool:
+    """Tell whether two words are the same, or forms of one if they are no values and no identifiers."""
+    if word.value or other.value:
+        return bool(word.value and other.value and says(other.value, word.value))
+    return are_alike(word.key, other.key) if word.key < "\u2fff" else word.key == other.key
