@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Literal
 
-from rag_kit.text.citations.placing import kind_of, says
+from rag_kit.text.citations.placing import says
 from rag_kit.text.citations.source import ANSWERS, PassageSource, Span
 from rag_kit.text.citations.tokens import Token, are_alike, content_keys, is_negation, tokens
 from rag_kit.text.language import HAN, word_set
 from rag_kit.text.values.tables import TableCell
+from rag_kit.text.values.units import dimensions_agree
 
 Finding = Literal["covered", "number", "negation", ""]
 _JOINT = re.compile(
@@ -18,20 +19,21 @@ _JOINT = re.compile(
     r"|\s(?:and|but|while|whereas)\s|但是?|以及|和|与"
 )
 _IN_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
-# words that say more than a cell does, of several cells or by a denial
+# words that say more than single cells do, or the same of several
 _BEYOND_CELLS = word_set(
-    "only all any every each never always except unless without exempt exclud prohibit forbid more less both"
-    " 仅 只 只有 所有 全部 任何 均 都 每 除 除非 免 禁止 比 最"
+    "only all any every each never always except unless without exempt exclud prohibit forbid more less most least than"
+    " 仅 只 只有 所有 全部 任何 每 除 除非 免 禁止 比 最 高于 低于 大于 小于 多于 少于 超过"
 )
+_OF_SEVERAL = word_set("both same 都 均 同")
 _MAX_UNKNOWN = 4  # content words of a part that neither the table nor its titles have
 
 
 def find_in_cells(statement: str, passage: PassageSource) -> Finding:
     """Return "covered" if each part of a statement is what a table has at the row and the column that it names.
 
-    A part that names no row, or no column, is about the one named before. Returns the reason if a part says what
-    another cell of its row has ("number") or denies what its cell affirms ("negation"); "" if a part names no cell, or
-    several, or says more than a cell can.
+    A part that names no row, or no column, is about the one named before; what it says of several rows, or columns,
+    must hold in each. Returns the reason if a part says what another cell of its row has ("number") or denies what its
+    cell affirms ("negation"); "" if a part names no cell, or says more than single cells do.
 
     Example:
         >>> table = "| | Guest | Owner |\\n|---|---|---|\\n| Read files | yes | yes |\\n| Delete files | no | yes |"
@@ -40,38 +42,44 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
         ['covered', 'negation', '']
     """
     table = _Table(passage)
-    row: Span | None = None
-    header = ""
+    rows: list[Span] = []  # those named last
+    headers: list[str] = []
     is_about_row = True
-    opening: list[Token] = []
+    opening: list[Token] = []  # a time, a condition, or the name of a row: it belongs to the part behind it
     claims: list[Token] = []  # of the part before
     for segment in _JOINT.split(statement):
         words = [*opening, *tokens(segment)]
         own_rows, own_headers = table.rows_named(words), table.headers_named(words)
-        if (
-            len(own_rows) > 1
-            or len(own_headers) > 1
-            or _BEYOND_CELLS.intersection(word.key for word in words)
-        ):
+        if _says_more({word.key for word in words}, len(own_rows), len(own_headers)):
             return ""
-        if not own_rows and not own_headers and row is None and not header:
-            opening = words  # a time or a condition: it is of the part behind it
-            continue
-        if row is None and not header:
+        if not rows and not headers:
+            if not own_rows and not own_headers:
+                opening = words
+                continue
             is_about_row = bool(own_rows)
-        row = own_rows[0] if own_rows else row
-        header = own_headers[0] if own_headers else "" if is_about_row and not own_rows else header
-        opening = []
-        if row is None:
+        rows = own_rows or rows
+        headers = own_headers or ([] if is_about_row and not own_rows else headers)
+        if not rows:
             return ""
-        part = _Part(table, row, header, words, claims)
-        if own_rows and not header and not part.claims and not claims:  # it names what the next part is about
-            opening = words
+        rest = table.without_names(words, rows, headers)
+        parts = [_Part(table, row, header, words, rest, claims) for row in rows for header in headers or [""]]
+        opening = words if own_rows and not headers and not parts[0].claims else []
+        if opening:
             continue
-        if (finding := part.finding()) != "covered":
-            return finding
-        claims = part.claims
-    return "covered" if row is not None and not opening else ""
+        findings = {part.finding() for part in parts}
+        if findings != {"covered"}:
+            return findings.pop() if len(findings) == 1 else ""
+        claims = parts[0].claims
+    return "covered" if rows and not opening else ""
+
+
+def _says_more(keys: Set[str], row_count: int, header_count: int) -> bool:
+    """Tell whether a part says more than single cells: by such a word, or of several rows and several columns."""
+    is_of_several = row_count > 1 or header_count > 1
+    return (
+        bool(keys & _BEYOND_CELLS or (keys & _OF_SEVERAL and not is_of_several))
+        or min(row_count, header_count) > 1
+    )
 
 
 class _Table:
@@ -93,18 +101,25 @@ class _Table:
         return [row for row, name in zip(self.rows, self._row_names, strict=True) if name in named]
 
     def headers_named(self, words: Sequence[Token]) -> list[str]:
-        """Return the headers that some words have."""
+        """Return the headers that some words have; of those that differ in brackets alone, the one that they have."""
         named = _longest(words, list(self._headers.values()))
-        return [header for header, name in self._headers.items() if name in named]
+        headers = [header for header, name in self._headers.items() if name in named]
+        if len(headers) > 1 and len({self._headers[header] for header in headers}) == 1:
+            counts = [_count_named(header, words) for header in headers]
+            headers = [header for header, count in zip(headers, counts, strict=True) if count == max(counts)]
+        return headers
 
     def has_elsewhere(self, cell: TableCell, claim: Token) -> bool:
         """Tell whether another row has a value in the column of a cell that has another of its kind."""
         in_column = (other for row in self.rows for other in row.row if other.header == cell.header)
         return _is_rival(cell, claim) and any(_has(other, claim) for other in in_column)
 
-    def without_names(self, words: Sequence[Token], row: Span, header: str) -> list[Token]:
-        """Return the content words that name neither a row nor its column."""
-        names = [*_name_words(row.row[0].text), *self._headers.get(header, ())]
+    def without_names(
+        self, words: Sequence[Token], rows: Sequence[Span], headers: Sequence[str]
+    ) -> list[Token]:
+        """Return the content words that name none of some rows and columns."""
+        names = [*(name for row in rows for name in _name_words(row.row[0].text))]
+        names += [name for header in headers for name in self._headers[header]]
         return [word for word in words if word.content and not any(_is_same(word, name) for name in names)]
 
 
@@ -112,10 +127,15 @@ class _Part:
     """A part of a statement, about a row and, if it names one, a column."""
 
     def __init__(
-        self, table: _Table, row: Span, header: str, words: Sequence[Token], claims_before: list[Token]
+        self,
+        table: _Table,
+        row: Span,
+        header: str,
+        words: Sequence[Token],
+        rest: Sequence[Token],
+        claims_before: list[Token],
     ) -> None:
         self._table, self._row, self._header, self._words = table, row, header, words
-        rest = table.without_names(words, row, header)
         self.claims = [word for word in rest if word.value or word.key in table.body] or claims_before
         headers = content_keys(token for cell in row.cells for token in cell.header)
         known = {*table.titles, *headers, *(word.key for word in self.claims)}
@@ -146,7 +166,10 @@ class _Part:
         rivals = [
             cell for cell in cells or self._row.row[1:] if cell not in holders and _is_rival(cell, claim)
         ]
-        named, rival_named = (max(map(self._words_named, ones), default=0) for ones in (holders, rivals))
+        named, rival_named = (
+            max((_count_named(cell.header, self._words) for cell in ones), default=0)
+            for ones in (holders, rivals)
+        )
         if holders and (named > rival_named or not (cells or rivals)):
             return "covered"
         if not holders:
@@ -156,16 +179,17 @@ class _Part:
         is_only_value = sum(bool(word.value) for word in self.claims) == 1
         return "number" if claim.value and is_only_value and rival_named > named else ""
 
-    def _words_named(self, cell: TableCell) -> int:
-        """Count the words of a cell's header that the part has."""
-        return sum(any(_is_same(word, name) for word in self._words) for name in _name_words(cell.header))
+
+def _count_named(header: str, words: Sequence[Token]) -> int:
+    """Count the words of a header, with "before" and "after" and what is in brackets, that a part has."""
+    return sum(any(_is_same(word, one) for word in words) for one in tokens(header))
 
 
 def _is_rival(cell: TableCell, claim: Token) -> bool:
     """Tell whether a cell has a value of the kind of a claim, or like a claim that is a word none."""
     if not claim.value:
         return not cell.values
-    return any(kind_of(value) == kind_of(claim.value) for value in cell.values)
+    return any(dimensions_agree(value.dimension, claim.value.dimension) for value in cell.values)
 
 
 def _has(cell: TableCell, claim: Token) -> bool:
