@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.outputs import ChatGenerationChunk
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from support.by_task import by_task
 from support.graphs import BUILDERS, fixed, go, thread
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, ModelUnreachableError
 from rag_kit.graphs import Guards, as_chat, build_adaptive_rag, build_plain_rag
 from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
+from rag_kit.retrieval import BM25Retriever
 
 FAN = Document("The fan starts at 60 degrees.", metadata={"file": "fan.md"})
 
@@ -116,3 +120,24 @@ def test_it_is_a_node_among_others_and_settings_are_those_of_the_graph() -> None
         )
     ]
     assert len(tokens) > 3
+
+
+class _BreaksOff(GenericFakeChatModel):
+    """Streams the beginning of an answer, then loses its connection."""
+
+    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        for word in ("The pump starts ", "at nine "):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
+        raise ConnectionError("reset")
+
+
+def test_after_a_stream_broke_off_no_fallback_writes_the_answer_again() -> None:
+    """A reader of the stream would read two answers, one of them half: it gets the error, as in LangChain."""
+    spare = GenericFakeChatModel(messages=iter([AIMessage("The pump starts at nine.[1]")]))
+    model = _BreaksOff(messages=iter([])).with_fallbacks([spare])
+    graph = as_chat(build_plain_rag(BM25Retriever.from_texts(["The pump starts at nine."]), model))
+    question = {"messages": [("user", "When does the pump start?")]}
+    ids: set[str] = set()
+    with pytest.raises(ModelUnreachableError, match="reset"):
+        ids.update(chunk.id for _, (chunk, _) in graph.stream(question, stream_mode="messages", subgraphs=True))
+    assert len(ids) == 1
