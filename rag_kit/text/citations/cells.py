@@ -47,7 +47,8 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
     is_about_row = True
     opening: list[Token] = []  # a time, a condition, or the name of a row: it belongs to the part behind it
     claims: list[Token] = []  # of the part before
-    for segment in _JOINT.split(statement):
+    says_the_same = any(token.key in _OF_SEVERAL for token in tokens(statement))
+    for segment in [statement] if says_the_same else _JOINT.split(statement):
         words = [*opening, *tokens(segment)]
         own_rows, own_headers = table.rows_named(words), table.headers_named(words)
         if _says_more({word.key for word in words}, len(own_rows), len(own_headers)):
