@@ -190,7 +190,9 @@ class ModelCall:
                 return await logic(self)
             except ModelError as error:
                 may_be_next = self.failure is not None and isinstance(self.failure, route.next_after)
-                if not may_be_next or self.watch.started:  # a reader of the stream would read the answer twice
+                if (
+                    not may_be_next or self.watch.started
+                ):  # a reader of the stream would read the answer twice
                     raise
                 name, other = (
                     model_name(one) or type(one).__name__ for one in (route.model, following.model)

@@ -210,10 +210,11 @@ def _strip_quotes(text: str) -> str:
     """Remove the quotation marks or bold marks around a text."""
     text = text.strip()
     for mark in ("**", "__"):
-        if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
-            text = text[len(mark) : -len(mark)].strip()
+        inner = text[len(mark) : -len(mark)]
+        if text.startswith(mark) and text.endswith(mark) and inner and mark not in inner:
+            text = inner.strip()
     for opening, closing in _QUOTED:
         inner = text[1:-1]
-        if text.startswith(opening) and text.endswith(closing) and len(text) > 2 and closing not in inner:
-            return inner.strip()
+        if text.startswith(opening) and text.endswith(closing) and inner and closing not in inner:
+            return inner.strip()  # but of '"a" and "b"' the marks stay
     return text

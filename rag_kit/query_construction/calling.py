@@ -132,7 +132,7 @@ class SelfQueryCall:
         """List rows that pass, in the collection's order; ``None`` if rows cannot be listed."""
         try:
             source = self.owner._rows(self.call.config)
-            rows_that_pass = source and source.under(self._where)
+            rows_that_pass = None if source is None else source.under(self._where)
         except FilterError as error:
             self.call.note(f"rows were not listed: {error}")
             return None
@@ -140,7 +140,9 @@ class SelfQueryCall:
             return None
         reading = self.call.do("rows", partial(rows_that_pass.documents, limit))
         rows = await self.call.attempt("rows", reading, "they are not listed")
-        self._listed.update(map(id, rows or ()))
+        self._listed.update(
+            map(id, rows or ())
+        )  # the provenance tells listed rows from those that were found
         return rows
 
     def _add_stage(self, documents: Sequence[Document], constructed: ConstructedQuery) -> list[Document]:

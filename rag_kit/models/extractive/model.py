@@ -146,7 +146,7 @@ def perform(prompt: Prompt) -> str:
 
 
 def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Make an object for a JSON schema: known fields from ``fields``, a placeholder for each other."""
+    """Make an object for a JSON schema: those of ``fields``, and a placeholder for every other field."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return dict(fields)

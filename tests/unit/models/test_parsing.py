@@ -69,6 +69,7 @@ def test_lists_are_read_from_any_form(text: str, queries: list[str]) -> None:
         ("<query>What is it?</query>", "What is it?"),
         ("<QUERY>draft</QUERY> then <query>final</query>", "final"),
         ("What is BM25?", "What is BM25?"),
+        ("**BM25** and **SPLADE**", "**BM25** and **SPLADE**"),
         ('Rewritten query: "What is BM25?"', "What is BM25?"),
         ("改写后的问题：什么是 BM25？", "什么是 BM25？"),
         ("Here is the rewritten query:\n\nWhat is BM25?", "What is BM25?"),
