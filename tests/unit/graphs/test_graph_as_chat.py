@@ -139,5 +139,7 @@ def test_after_a_stream_broke_off_no_fallback_writes_the_answer_again() -> None:
     question = {"messages": [("user", "When does the pump start?")]}
     ids: set[str] = set()
     with pytest.raises(ModelUnreachableError, match="reset"):
-        ids.update(chunk.id for _, (chunk, _) in graph.stream(question, stream_mode="messages", subgraphs=True))
+        ids.update(
+            chunk.id for _, (chunk, _) in graph.stream(question, stream_mode="messages", subgraphs=True)
+        )
     assert len(ids) == 1
