@@ -15,6 +15,7 @@ from rag_kit.text.language import HAN
 from rag_kit.text.values.numbers import FIGURES, HAN_DIGITS, NUMBER_WORDS, SCALE, WORDS
 from rag_kit.text.values.numbers import HAN as HAN_NUMERAL
 from rag_kit.text.values.reading import find_values
+from rag_kit.text.values.tables import table_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,8 +133,11 @@ def states(text: str, answer: str) -> bool:
     words = {token.key for token in answer_tokens if not token.value}
     if not values or len(words) > _MAX_WORDS:
         return False
-    text_tokens = tokens(renumber(text, {}))
+    text = renumber(text, {})
+    text_tokens = tokens(text)
     text_values = [token.value for token in text_tokens if token.value]
+    # in a table a number has the unit of its header
+    text_values += [value for row in table_rows(text) for cell in row.cells for value in cell.values]
     has_values = all(any(says(stated, value) for stated in text_values) for value in values)
     return has_values and words <= {token.key for token in text_tokens}
 
