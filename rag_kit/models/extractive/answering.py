@@ -89,14 +89,17 @@ def extract_answer(
 ) -> str:
     """Answer a question by cited sentences; "" if the passages do not support an answer.
 
-    Sentences of one passage are together, in its order, and under its heading where ``headings`` are wanted.
+    Sentences of one passage are together, in its order. Where ``headings`` are wanted and one has a heading, each
+    stands under its own, else its title or file; those without any come first, so that no other's is above them.
     """
     by_passage: dict[int, list[SentenceCandidate]] = {}
     for sentence in _pick_sentences(question, passages, count):
         by_passage.setdefault(sentence.number, []).append(sentence)
     text = ""
-    heading_of = {passage.number: passage.heading for passage in passages if headings}
-    for number, chosen in by_passage.items():
+    chosen_passages = [passage for passage in passages if headings and passage.number in by_passage]
+    has_heading = any(passage.heading for passage in chosen_passages)
+    heading_of = {one.number: one.heading or one.name for one in chosen_passages if has_heading}
+    for number, chosen in sorted(by_passage.items(), key=lambda item: bool(heading_of.get(item[0]))):
         extract = _extract(sorted(chosen, key=lambda sentence: sentence.order))
         if heading := heading_of.get(number):
             extract = f"### {MARKS.sub('', heading)}\n{extract}"

@@ -43,7 +43,8 @@ _NO_SENTENCE = re.compile(
 class PassageText:
     """A passage in which evidence is counted: its number, text, title and innermost heading.
 
-    ``marks`` are the texts that may say its version: of the metadata, the title and the name of its file.
+    ``marks`` are the texts that may say its version: of the metadata, the title and the name of its file. ``name`` is
+    what it is called where it has no heading: its title, else its file.
     """
 
     number: int
@@ -51,15 +52,17 @@ class PassageText:
     title: str = ""
     heading: str = ""
     marks: tuple[str, ...] = ()
+    name: str = ""
 
 
 def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> PassageText:
     """Make a `PassageText` of a passage's metadata; its title has the headings on a second line."""
     values = (metadata.get(name) for name in ("title", "heading"))
     title, headings = (value[:_MAX_TITLE] if isinstance(value, str) else "" for value in values)
-    file = str(metadata.get("file") or metadata.get("source") or "").rpartition("/")[2]
-    marks = version_text(metadata), title, file[:_MAX_TITLE].replace("_", " ")
-    return PassageText(number, text, f"{title}\n{headings}".strip(), headings.rpartition(" > ")[2], marks)
+    file = str(metadata.get("file") or metadata.get("source") or "")[-_MAX_TITLE:]
+    marks = version_text(metadata), title, file.rpartition("/")[2].replace("_", " ")
+    above = f"{title}\n{headings}".strip()
+    return PassageText(number, text, above, headings.rpartition(" > ")[2], marks, title or file)
 
 
 def passage_texts(documents: Iterable[Any]) -> list[PassageText]:

@@ -206,6 +206,26 @@ def test_extracts_stand_under_their_headings(model: ExtractiveChatModel) -> None
     assert check_citations(reply, texts).status == "grounded"
 
 
+@pytest.mark.parametrize(
+    ("metadata", "lines"),
+    [
+        ([{"heading": "Pumps"}, {"title": "Fans", "file": "a/f_1.pdf"}], ["### Pumps", 1, "### Fans", 2]),
+        ([{"heading": "Pumps"}, {"file": "a/f_1.pdf"}], ["### Pumps", 1, "### a/f_1.pdf", 2]),
+        ([{"heading": "Pumps"}, {}], [2, "### Pumps", 1]),
+        ([{"title": "Pumps"}, {"file": "f.pdf"}], None),
+    ],
+)
+def test_no_extract_stands_under_the_heading_of_another(
+    model: ExtractiveChatModel, metadata: list[dict[str, str]], lines: list[Any] | None
+) -> None:
+    """Below a heading a passage without one has its title, else its file; without these it comes first."""
+    texts = ["Late payment costs a fee of 50 EUR a day.", "The contractor pays a fee of 2,000 EUR for delay."]
+    passages = [Document(text, metadata=data) for text, data in zip(texts, metadata, strict=True)]
+    cited = {number: f"{text}[{number}]" for number, text in enumerate(texts, start=1)}
+    expected = "\n".join(cited.get(line, line) for line in lines) if lines else " ".join(cited.values())
+    assert ask(model, "What is the fee?", passages) == expected
+
+
 MANUAL = [
     "The XP-3200 lifts water 8 metres high.",
     "The net profit was 5 million in 2022 and 6 million in 2023.",
