@@ -100,7 +100,7 @@ def _frame_terms() -> frozenset[str]:
 
 _NUMBERED = (
     r"第\s?(?P<han>[\d零一二三四五六七八九十百]{1,6})\s?(?P<unit>[章节条])"
-    r"|(?P<word>\b(?:article|section|clause)\b|§)\s?(?P<number>\d{1,3}(?:\.\d{1,3})*)"
+    r"|(?P<word>(?<![^\W_])(?:article|section|clause)\b|§)\s?(?P<number>\d{1,3}(?:\.\d{1,3})*)"
 )
 #: A clause that a text names anywhere: 第十五条, 5.3条, Article 9.
 REFERENCE = re.compile(rf"{_NUMBERED}|(?P<bare>\d{{1,3}}(?:\.\d{{1,3}})+)\s?条", re.IGNORECASE)
@@ -108,8 +108,8 @@ REFERENCE = re.compile(rf"{_NUMBERED}|(?P<bare>\d{{1,3}}(?:\.\d{{1,3}})+)\s?条"
 HEADING = re.compile(
     rf"(?:{_NUMBERED})(?:[\s:：.]+[^\s\d,，。；;：:][^\d,，。；;：:.]{{0,30}})?", re.IGNORECASE
 )
-_CLAUSE_MARK = re.compile(
-    rf"[#\s]*(?:{_NUMBERED}|(?P<bare>\d{{1,3}}(?:\.\d{{1,3}})+(?=\s)|\d{{1,3}}(?=[.、)）]\D))[.、)）]?"
+_CLAUSE_MARK = re.compile(  # maybe in a heading, a quote or a list, or in bold
+    rf"(?:[#>*_•·‣\s]|[-+](?=\s))*(?:{_NUMBERED}|(?P<bare>\d{{1,3}}(?:\.\d{{1,3}})+(?=[*_\s])|\d{{1,3}}(?=[.、)）]\D))[.、)）]?"
     r"|[(（][\d一二三四五六七八九十]{1,3}[)）]|[一二三四五六七八九十]{1,3}、)",
     re.IGNORECASE,
 )
@@ -143,7 +143,8 @@ def clauses_named(text: str) -> tuple[Clause, ...]:
 def clause_begun(text: str) -> Clause | None:
     """Return the clause or item that a sentence or heading begins."""
     match = _CLAUSE_MARK.match(text)
-    return _clause(match) if match else None
+    is_value = text.startswith(("- ", "* ", "+ ", "• ")) and without_mark(text) == text  # - 2.5 kW
+    return _clause(match) if match and not is_value else None
 
 
 def without_mark(sentence: str) -> str:

@@ -293,7 +293,8 @@ def _sentences_in_context(passage: PassageText) -> Iterator[tuple[str, str, int]
         if text in titles or (is_first_line and _FIRST_HEADING.fullmatch(text)):
             level = 1
         else:
-            level = _CLAUSE_LEVEL if HEADING.fullmatch(text) else len(text) - len(text.lstrip("#"))
+            is_clause = HEADING.fullmatch(text.strip("*_"))
+            level = _CLAUSE_LEVEL if is_clause else len(text) - len(text.lstrip("#"))
         # a single sentence is no heading, since there is nothing below it
         yield text, table_header, level if len(spans) > 1 else 0
 

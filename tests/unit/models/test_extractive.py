@@ -441,6 +441,25 @@ def test_a_clause_is_not_looked_for_in_headings_of_its_document(model: Extractiv
 
 
 @pytest.mark.parametrize(
+    "mark", ["{} ", "**{}** ", "- {} ", "* **{}** ", "> {} ", "__{}__ ", "### **{}**\n\n"]
+)
+@pytest.mark.parametrize(
+    ("clause", "question", "text"),
+    [
+        ("第十五条", "第十五条规定了什么？", "## 第四章 股东会\n\n{}对外担保须经股东会通过。"),
+        ("Section 7", "What does Section 7 say?", "## Chapter 2\n\n{}Pledges need a vote of the members."),
+        ("5.1", "What does clause 5.1 say?", "## Chapter 2\n\n{}Pledges need a vote:\n\n- 2.5 kW\n- 3.5 kW"),
+    ],
+)
+def test_the_mark_of_a_clause_may_be_bold_or_a_list_item(
+    model: ExtractiveChatModel, mark: str, clause: str, question: str, text: str
+) -> None:
+    """A clause is found by its number however that is set; a value in a list of it begins no other clause."""
+    reply = ask(model, question, [text.format(mark.format(clause)), "Article 1 Term\n\n1.1 It ends in May."])
+    assert ("股东会通过" in reply or "need a vote" in reply) and ("kW" in text) == ("kW" in reply)
+
+
+@pytest.mark.parametrize(
     ("question", "passage", "part"),
     [
         ("王老师的办公室在哪？", "王强老师办公室在305。", "305"),
