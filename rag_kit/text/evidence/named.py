@@ -97,7 +97,8 @@ def _persons(question: str) -> set[tuple[str, ...]]:
     pairs = [pair for run in _HAN.findall(question) for pair in tag_words(run, guess_names=True)]
     # "nrt": names that are written by their sound, in one of several ways
     names = {word[:2] for word, tag in pairs if tag in ("nr", "nrfg")}
-    names |= {before + word[0] for (before, _), (word, tag) in pairwise(pairs) if tag == "nr"}  # 郑, 海燕
+    cut = {("nr", "nrfg")} | {(before, "nr") for _, before in pairs}  # 赵, 志远; 郑, 海燕
+    names |= {one + word[0] for (one, before), (word, tag) in pairwise(pairs) if (before, tag) in cut}
     persons: set[tuple[str, ...]] = set()
     for name in names:
         if len(name) == 2 and name[0] in SURNAMES:

@@ -459,6 +459,13 @@ def test_the_mark_of_a_clause_may_be_bold_or_a_list_item(
     assert ("股东会通过" in reply or "need a vote" in reply) and ("kW" in text) == ("kW" in reply)
 
 
+def test_a_table_elsewhere_does_not_hide_what_is_said_of_a_person(model: ExtractiveChatModel) -> None:
+    """A name is found though the dictionary has its second part as a name by itself."""
+    passages = ["赵志远出资三千万元，占60%。", "| 期次 | 比例 |\n| --- | --- |\n| 第一期 | 30% |"]
+    assert ask(model, "赵志远持股比例是多少？", passages) == f"{passages[0]}[1]"
+    assert is_declined(ask(model, "赵志远持股比例是多少？", passages[1:]))
+
+
 @pytest.mark.parametrize(
     ("question", "passage", "part"),
     [
