@@ -20,8 +20,8 @@ from rag_kit.evaluation.wording import SpokenResult, check_language, load_texts,
 Role = Literal["answer", "recall", "precision"]
 Level = Literal["high", "low"]
 
-#: The causes. ``model`` to ``retrieval`` are the four of a low answer score, ``invented`` is an answer that the
-#: documents do not hold; the others are of a good answer.
+#: The causes. ``model`` to ``retrieval`` are the four of a low answer score, ``invented`` is an answer where
+#: the documents hold none; the others are of a good answer.
 CaseName = Literal[
     "model", "noise", "coverage", "retrieval", "invented",
     "right", "right_noisy", "right_unsupported", "right_declined",
@@ -48,7 +48,7 @@ ROLES: dict[Role, tuple[str, ...]] = {
 }  # fmt: skip
 _GOOD_CITATIONS = (None, "supported", "undecided", "grounded")  # statuses
 #: Columns of the table of outcomes; the first has the pipeline's name.
-_OUTCOME_COLUMNS = ("", "right", "wrong", "declined", "of them rightly", "invented", "not known")
+_OUTCOME_COLUMNS = ("", "right", "wrong", "declined", "of them rightly", "answered anyway", "not known")
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Diagnosis(SpokenResult):
 
     ``rows`` has a finding for each question; ``thresholds`` and ``metrics`` go by ``answer``, ``recall`` and
     ``precision``; ``counts`` has the number of questions of each cause that occurs, ``unknown`` of those without one;
-    ``outcomes`` how many were answered right or wrong, declined or invented (`rag_kit.evaluation.outcomes.outcomes`).
+    ``outcomes`` how many were answered right or wrong, declined or anyway (`rag_kit.evaluation.outcomes.outcomes`).
     """
 
     name: str
@@ -225,7 +225,7 @@ def diagnose(
 
     A score is high from its threshold on. Low answer with high recall and precision: the model. High recall, low
     precision: noise. Low recall, high precision: too little was retrieved. Both low: retrieval as a whole. A question
-    that the documents do not answer (``answerable`` is false) was declined, or answered without basis. Where one of the
+    that the documents do not answer (``answerable`` is false) was declined, or answered anyway. Where one of the
     three has no value, the question has no cause: that is said, with the reason, and not guessed.
 
     Args:

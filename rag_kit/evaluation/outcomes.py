@@ -72,7 +72,7 @@ def outcomes(
     answer: str | None = None,
     threshold: float = LIMIT,
 ) -> pd.DataFrame:
-    """Count how many questions each pipeline answered right, wrong, declined, or answered without basis.
+    """Count how many questions each pipeline answered right, wrong, declined, or answered anyway.
 
     Args:
         results: Of one run or several, or their folders; a mapping names them.

@@ -319,7 +319,7 @@ def test_the_first_screen_says_what_to_do(open_report: Open) -> None:
         "ahead of hybrid",
         "More than chance against:",
         "May be chance against:",
-        "right wrong declined invented",
+        "right wrong declined answered anyway",
         "hybrid + multi-query answers 10 of 52 questions wrongly, or not at all.",
         "A stronger chat model. rag_kit.models.chat_model",
     ):

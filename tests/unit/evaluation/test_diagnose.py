@@ -93,10 +93,9 @@ def test_why_a_score_is_missing_is_said_in_chinese_too() -> None:
     }
     found = diagnose(Results("p", [Row(Example("q", "谁？"), Output("它。"), cells)]))
     assert found.rows[0].unknown[0] == "answer_correctness: not applicable (the example has no reference)"
-    said = (
-        "answer_correctness：不适用（这个问题没有 reference）；context_recall：出错（the judge wrote this）"
-    )
-    assert found.to_json()["rows"][0]["unknown"] == said
+    said = found.to_json()["rows"][0]["unknown"].split("；")
+    assert said[0] == "answer_correctness：不适用（这个问题没有参考答案（reference））"
+    assert said[1:] == ["context_recall：出错（the judge wrote this）"]
 
 
 def test_every_remedy_exists_and_is_described_in_both_languages() -> None:
@@ -152,14 +151,14 @@ def test_nothing_known_at_all() -> None:
 def test_a_question_without_an_answer_in_the_documents(
     output: Output, case: str | None, outcome: str
 ) -> None:
-    """An answer is invented, a decline is right; whatever is neither has no cause."""
+    """An answer is wrong, a decline is right; whatever is neither has no cause."""
     found = diagnose(results((None, LOW, LOW), answerable=False, output=output))
     assert (found.rows[0].case, found.main) == (case, "invented" if case == "invented" else None)
     assert found.outcomes[outcome] == 1 and found.outcomes["declined_rightly"] == (outcome == "declined")
     assert len(found.questions(None)) == (case is None)
 
 
-def test_invented_answers_are_a_cause_and_a_column() -> None:
+def test_answers_where_there_is_none_are_a_cause_and_a_column() -> None:
     """Printed in both languages, with remedies; the first table says what became of all questions."""
     rows = [row(0, (HIGH, HIGH, HIGH)), row(1, (LOW, LOW, LOW)), row(2, (LOW, LOW, LOW), answerable=False)]
     rows.append(row(3, (LOW, LOW, LOW), output=Output("The documents do not contain the answer.")))
@@ -167,8 +166,10 @@ def test_invented_answers_are_a_cause_and_a_column() -> None:
     assert found.counts == {"right": 1, "retrieval": 2, "invented": 1}
     expected = {"right": 1, "wrong": 1, "declined": 1, "declined_rightly": 0, "invented": 1, "unknown": 0}
     assert found.outcomes == expected == found.to_json()["outcomes"]
-    assert "Answered without basis" in str(found) and "build_crag" in str(found)
-    assert "无依据作答" in str(found.in_language("zh")) and "编造" in str(found.in_language("zh"))
+    assert "Answered anyway" in str(found) and "build_crag" in str(found)
+    chinese = str(found.in_language("zh"))
+    assert chinese.count("应拒答却作答") > 2 and "答非所问" in chinese
+    assert "编造" not in chinese and "invented" not in str(found), "its citations may all hold"
 
 
 def test_thresholds_are_settable() -> None:

@@ -76,4 +76,4 @@ def test_the_report_has_the_table(tmp_path: Path) -> None:
         (1, 1, "ours_answer_found"), (2, 0, "ours_answer_found"),
     ]  # fmt: skip
     page = write_report(list(runs.values()), tmp_path / "r.html").read_text("utf-8")
-    assert "编造" in page and "outcomesTable" in page
+    assert "应拒答却作答" in page and "outcomesTable" in page

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import compare, write_report
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.ours.answers import _REASONS as DECLINE_KINDS
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.reporting.writing import assets
 from rag_kit.evaluation.runs.results import Results
@@ -429,7 +431,7 @@ FOLDER = Path(rag_kit.evaluation.__file__).parent
 
 
 # Calls whose argument is a reason or a note, and names of tables that hold reasons.
-CALLS = {"undefined", "not_applicable", "append", "note", "_note"}
+CALLS = {"undefined", "not_applicable", "append", "note", "_note", "write_note"}
 
 
 LISTS = {"missing", "notes"}
@@ -450,12 +452,12 @@ def spoken(node: ast.AST | None) -> str | None:
 def told_by(path: Path) -> Iterator[str]:
     """Reasons and notes in a file: arguments of the calls, entries of the lists and tables."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-            owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
-            if node.func.attr in CALLS - {"append"} or (node.func.attr == "append" and owner in LISTS):
+        if isinstance(node, ast.Call) and node.args:
+            *owners, name = ast.unparse(node.func).split(".")
+            if name in CALLS - {"append"} or (name == "append" and owners and owners[-1] in LISTS):
                 ways = node.args[0].values if isinstance(node.args[0], ast.BoolOp) else [node.args[0]]
                 yield from filter(None, map(spoken, ways))
-            if node.func.attr == "ok" and len(node.args) > 1:
+            if name == "ok" and len(node.args) > 1:
                 yield from filter(None, [spoken(node.args[1])])
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             if node.targets[0].id in TABLES and isinstance(node.value, ast.Dict):
@@ -485,6 +487,19 @@ def test_the_sources_are_read() -> None:
     assert ("judge/ragas_table.py", "the tables have no column in common") in FOUND
 
 
+def test_what_graphs_and_retrievers_note_has_chinese_words() -> None:
+    """All but reasons, and texts that the code puts together of more than values."""
+    pieces = ("ambiguous: ", "by its citations", "correct: ", "critique: X7 of", "incorrect: ")
+    pieces += ("X7 above", "X7 below", "X7 of the inner", "X7 passages after X7", "X7 without text")
+    folders = [FOLDER.parent / name for name in ("graphs", "retrieval", "query_construction")]
+    notes = {text for folder in folders for path in folder.rglob("*.py") for text in told_by(path)}
+    notes = {note for note in notes if len(re.findall("[a-z]{2,}", note)) > 3 and not note.startswith(pieces)}
+    assert len(notes) > 40
+    for note in notes:
+        ways = [note.replace("X7", way) for way in ("X7", "7")]
+        assert any(in_chinese(way) != way for way in ways), f"{note!r} is not in sentences.json"
+
+
 def test_what_the_kit_says_of_a_value_has_chinese_words() -> None:
     """Each reason and note is one of the page's sentences."""
     for where, text in FOUND:
@@ -492,11 +507,22 @@ def test_what_the_kit_says_of_a_value_has_chinese_words() -> None:
         assert any(in_chinese(way) != way for way in ways), f"{where}: {text!r} is not in sentences.json"
 
 
+def test_each_field_and_kind_that_a_metric_names_has_chinese_words() -> None:
+    """A field of gold beside its Chinese name, a kind of `ours_decline` in the page's texts."""
+    for name in {field.name for field in fields(Example)} - {"id", "question", "history", "tags", "metadata"}:
+        assert re.search(f"[\u4e00-\u9fff]（{name}）$", in_chinese(f"the example has no {name}")), name
+    for kind in DECLINE_KINDS:
+        assert f"key_{kind}" in texts()["zh"]
+
+
 def test_what_is_filled_into_a_sentence_is_said_in_chinese_too() -> None:
     """Two fields of which one must be there, and the warning below a metric of Ragas's for other letters."""
     assert (
         in_chinese("the example has neither answers nor reference")
-        == "这个问题既没有 answers，也没有 reference"
+        == "这个问题既没有简短答案（answers），也没有参考答案（reference）"
+    )
+    assert in_chinese("the example has no answers; the pipeline gave no passages") == (
+        "这个问题没有简短答案（answers）；流程没有给出段落"
     )
     assert "words" not in in_chinese("Ragas's words are those between blanks; see ours_rouge_l")
     assert in_chinese("relevant at rank 1, 3") == "相关段落排在第 1, 3 名"

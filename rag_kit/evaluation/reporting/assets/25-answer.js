@@ -67,7 +67,7 @@ function changeCard() {
     cause ? [el("p", { class: "small muted" }, sentence(cause.text)), remedies(cause.remedies.slice(0, 2))] : el("p", { class: "small muted" }, t(none)));
 }
 
-/** How many questions each pipeline answered right or wrong, declined, or answered without basis. */
+/** How many questions each pipeline answered right or wrong, declined, or answered anyway. */
 function outcomesTable() {
   const answered = data.outcomes.filter((row) => row.right + row.wrong + row.declined + row.invented);
   if (!answered.length) return null;

@@ -29,7 +29,11 @@ function tree(value, depth = 0) {
   if (depth > 5) return iso(JSON.stringify(value), { class: "prose" });
   if (isTable(value)) return detailTable(value, depth);
   if (Array.isArray(value)) return value.length ? el("ul", { class: "plain" }, value.map((item) => el("li", {}, tree(item, depth + 1)))) : el("span", { class: "muted" }, "–");
-  return el("dl", { class: "plain" }, Object.entries(value).map(([key, item]) => [el("dt", {}, word("key", key)), el("dd", {}, tree(item, depth + 1))]));
+  return el("dl", { class: "plain" }, Object.entries(value).map(([key, item]) => [el("dt", {}, word("key", key)), el("dd", {}, entry(key, item, depth + 1))]));
+}
+
+function entry(key, value, depth) {
+  return key === "kind" ? word("key", value) : tree(value, depth);
 }
 
 function verdict(yes) {
@@ -40,7 +44,7 @@ function detailTable(list, depth) {
   const keys = [...new Set(list.flatMap((item) => Object.keys(item)))];
   const cell = (item, key) => {
     if (/verdict|attributed|supported/.test(key) && (item[key] === 0 || item[key] === 1)) return verdict(item[key] === 1);
-    return key === "kind" ? word("key", item[key]) : tree(item[key], depth + 1);
+    return entry(key, item[key], depth + 1);
   };
   return table(t("details"), "details", keys.map((key) => word("key", key)), list.map((item) => el("tr", {}, keys.map((key) => el("td", {}, cell(item, key))))));
 }
