@@ -16,7 +16,7 @@ from typing import Any
 from rag_kit.cli.exits import Terminated
 from rag_kit.cli.options import ANSWER, PIPELINE, OpenGraph, add_options, open_graph, run_context
 from rag_kit.cli.output import STATUS, erase, error_line, hint, problem, say, say_json
-from rag_kit.cli.retrieve import place_of, plain_document, say_passages, shorten
+from rag_kit.cli.retrieve import place_of, plain_document, say_notes, say_passages, shorten
 from rag_kit.errors import InvalidInputError, RagKitError
 
 _HELP = """Ask a question, or go on from the last one. Ctrl-C stops an answer.
@@ -101,7 +101,7 @@ def _hold_session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
             if line == "/quit":
                 return
             if line == "/sources" and "documents" in last:
-                say_passages(last["documents"])
+                say_passages(last["documents"], last["language"])
             elif line == "/sources":
                 say("Nothing was answered yet.")
             elif line.startswith("/"):
@@ -196,20 +196,23 @@ class AnswerPrinter:
             printed = ""
         say(answer[len(printed) :])
         if self.explain:
-            say_passages(state["documents"], explain=True)
+            say_passages(state["documents"], state["language"], explain=True)
         self._print_sources(state)
 
     def _print_sources(self, result: Mapping[str, Any]) -> None:
         """Print each cited passage once with its quotes, then unsupported citations, uncited statements and notes."""
+        from rag_kit.evaluation.wording import in_language
+
+        language = result["language"]
         citations = sorted(result["citations"], key=lambda citation: citation["number"])
         quotes_by_source: dict[str, list[str]] = {}
         for citation in citations:
             if citation["quote"]:
-                place = place_of(result["documents"][citation["number"] - 1].metadata)
+                place = place_of(result["documents"][citation["number"] - 1].metadata, language)
                 source = f"[{citation['number']}] {place}"
                 quotes_by_source.setdefault(source, []).append(citation["quote"])
         if quotes_by_source:
-            say("\n来源" if result["language"] == "zh" else "\nSources", style="bold")
+            say("\n来源" if language == "zh" else "\nSources", style="bold")
         for source, quotes in quotes_by_source.items():
             say(source, style="cyan", indent="  ")
             for quote in dict.fromkeys(quotes):
@@ -217,11 +220,10 @@ class AnswerPrinter:
         for citation in citations:
             if citation["status"] != "supported":
                 verdict = "is undecided" if citation["status"] == "undecided" else "does not hold"
-                text = f"! citation [{citation['number']}] {verdict}: {citation['reason']}"
-                say(text, style="yellow", indent="  ")
+                text = f"citation [{citation['number']}] {verdict}: {citation['reason']}"
+                say(f"! {in_language(text, language)}", style="yellow", indent="  ")
         for statement in result["uncited"]:
-            say(f"! no citation for: {shorten(statement)}", style="yellow", indent="  ")
-        for note in dict.fromkeys(result["notes"]):
-            if note not in self._notes:  # in a session a note comes once
-                self._notes.add(note)
-                hint(f"note: {note}")
+            text = f"no citation for: {shorten(statement)}"
+            say(f"! {in_language(text, language)}", style="yellow", indent="  ")
+        say_notes((note for note in dict.fromkeys(result["notes"]) if note not in self._notes), language)
+        self._notes.update(result["notes"])  # in a session a note comes once

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli.options import PIPELINE, add_options, call_arguments, open_retriever
@@ -28,6 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rag_kit.concurrency.notes import use_notes
     from rag_kit.retrieval.inner import call_retriever
     from rag_kit.text import check_question
+    from rag_kit.text.language import detect_language
 
     question = check_question(arguments.question, example="rag-kit retrieve 'How ...?' --index DIR")
     with open_retriever(arguments) as (_, retriever):
@@ -38,9 +39,9 @@ def run(arguments: argparse.Namespace) -> None:
         plain = [plain_document(document) for document in documents]
         say_json({"question": question, "documents": plain, **record})
         return
-    say_passages(documents, explain=arguments.explain, complete=not record["unsearched"])
-    for note in record["notes"]:
-        hint(f"note: {note}")
+    language = detect_language(question)
+    say_passages(documents, language, explain=arguments.explain, complete=not record["unsearched"])
+    say_notes(record["notes"], language)
 
 
 def all_notes(notes: Notes, documents: list[Document]) -> dict[str, list[str]]:
@@ -51,28 +52,41 @@ def all_notes(notes: Notes, documents: list[Document]) -> dict[str, list[str]]:
     return {"notes": texts, "unsearched": notes.unsearched}
 
 
-def say_passages(documents: list[Document], *, explain: bool = False, complete: bool = True) -> None:
+def say_notes(notes: Iterable[str], language: str) -> None:
+    """Print notes on standard error in a language, ``en`` or ``zh``."""
+    from rag_kit.evaluation.wording import in_language
+
+    for note in notes:
+        hint(("说明：" if language == "zh" else "note: ") + in_language(note, language))
+
+
+def say_passages(
+    documents: list[Document], language: str, *, explain: bool = False, complete: bool = True
+) -> None:
     """Print source and beginning of each passage, or why it was found (``explain``); say so if there is none."""
     from rag_kit.documents import explain as explain_documents
+    from rag_kit.evaluation.wording import in_language
 
-    if not documents and complete:
+    if not documents:
         why = "no passage shares a word with the question and matches the filter, if one was given."
-        say(f"Nothing was found: {why}")
-    elif not documents:
-        say("Nothing was found: not everything could be searched; the notes say what.")
+        why = why if complete else "not everything could be searched; the notes say what."
+        say(in_language(f"Nothing was found: {why}", language))
     elif explain:
         say(str(explain_documents(documents)))
     else:
         for number, document in enumerate(documents, 1):
-            say(f"[{number}] {place_of(document.metadata)}", style="bold")
+            say(f"[{number}] {place_of(document.metadata, language)}", style="bold")
             say(shorten(document.page_content), indent="    ")
 
 
-def place_of(metadata: Mapping[str, Any]) -> str:
+def place_of(metadata: Mapping[str, Any], language: str = "en") -> str:
     """Write the source of a passage as one line: file, page or slide or sheet, heading, picture."""
+    from rag_kit.evaluation import wording
+
     pages = ("page", "slide", "sheet")
     parts = [metadata.get("file") or metadata.get("source") or metadata.get("title") or "(no source)"]
-    parts += [f"{name} {metadata[name]}" for name in pages if metadata.get(name) is not None]
+    numbers = {name: metadata[name] for name in pages if metadata.get(name) is not None}
+    parts += [wording.say(name, language, n=number) for name, number in numbers.items()]
     parts += [metadata[name] for name in ("heading", "picture") if metadata.get(name)]
     return one_line(" · ".join(map(str, parts)))
 
