@@ -46,7 +46,7 @@ def blocks() -> list[object]:
 def test_python_blocks_run_and_print_what_they_say(
     page: Path, code: list[str], whole_guide: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every block runs; a comment `# -> text` after a print is what it prints."""
+    """Every block runs; a comment `# -> text` after a print is what it prints, but for what "..." leaves out."""
     program = "\n".join(code)
     guide = tmp_path / "docs" / "guide"  # some blocks read the guide itself
     if whole_guide:
@@ -61,13 +61,25 @@ def test_python_blocks_run_and_print_what_they_say(
     monkeypatch.setitem(sys.modules, "__main__", module)  # where dataclasses and schemas look for their names
     for name in ("_identifier_to_system", "_identifier_to_refcount"):  # an in-memory Chroma is one a process
         monkeypatch.setattr(SharedSystemClient, name, {})
+    starts = set()
+
+    def print_from_here(*values: Any, **options: Any) -> None:
+        starts.add(out.tell())
+        print(*values, **options)
+
+    vars(module)["print"] = print_from_here
     with mock.patch.dict(os.environ), contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(program, f"<{page.name}>", "exec", dont_inherit=True), module.__dict__)
     printed = out.getvalue()
     position = 0
-    for expected in re.findall(r"^\s*# -> (.*)$", program, re.MULTILINE):
-        assert expected in printed[position:], f"{page.name} does not print {expected!r} there:\n{printed}"
-        position = printed.index(expected, position) + len(expected)
+    for line_before, expected in re.findall(r"(?<=\n)(?=(.*)\n *# -> (.*))", program):
+        text = expected.removeprefix("... ")
+        assert text in printed[position:], f"{page.name} does not print {text!r} there:\n{printed}"
+        position = printed.index(text, position)
+        assert position in starts or text != expected or "# -> " in line_before, (
+            f"more is printed before {text!r}"
+        )
+        position += len(text)
 
 
 def test_readme_has_blocks_to_run() -> None:
