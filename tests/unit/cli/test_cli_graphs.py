@@ -59,7 +59,7 @@ def test_a_source_in_a_spreadsheet_is_a_sheet(
     assert main(["ingest", str(tmp_path / "docs"), *index, "--embedding-model", "none"]) == exits.OK
     capsys.readouterr()
     assert main(["ask", "天枢水泵的保修期是多长？", *index, "--graph", graph]) == exits.OK
-    assert "价目表.xlsx · sheet 价目" in (said := capsys.readouterr().out) and "page" not in said
+    assert "价目表.xlsx · 工作表 价目" in (said := capsys.readouterr().out) and "page" not in said
 
 
 @every_graph

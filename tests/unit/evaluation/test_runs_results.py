@@ -296,5 +296,5 @@ def test_results_of_chinese_questions_are_printed_in_chinese() -> None:
     for shown in map(str, (results, estimate)):
         assert set(re.findall(r"[A-Za-z]\w+", shown, re.ASCII)) <= set(kept.split("|")), shown
     assert "混合 one：10 个问题，其中 1 个失败" in str(results) and "均值" in results._repr_html_()
-    assert "mrr 没有值：这个问题既没有 answers，也没有 reference" in str(results)
+    assert "mrr 没有值：这个问题既没有简短答案（answers），也没有参考答案（reference）" in str(results)
     assert results.notes[0].startswith("1 gold ids and spans")  # data, as in the manifest
