@@ -19,7 +19,7 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from rag_kit.concurrency.budget import MAX_SECONDS
-from rag_kit.documents.filters import LISTS, MISSING, Filter, combine_filters, plain_scalar
+from rag_kit.documents.filters import LISTS, MISSING, Filter, combine_filters, plain_scalar, validate_filter
 from rag_kit.documents.identity import content_hash, field_of
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.graphs.state import InputChannel, Update, clean_texts
@@ -206,9 +206,14 @@ ContextT = TypeVar("ContextT", bound=RagContext)
 
 #: Where a node's configuration holds LangGraph's runtime, and in it the context that the caller gave.
 RUNTIME = "__pregel_runtime"
+#: What `init_chat_model` and others call the fields of a configurable model.
+_OF_MODELS = {"model", "max_tokens"}
 _NO_CONTEXT = (
     "degraded: the parent graph went on without a context, which it does not keep, so no filter of an earlier call "
     "holds"
+)
+_OTHER_FILTER = (
+    "degraded: the filter in config['configurable'] is not the kit's: at most a field of that name takes it"
 )
 
 
@@ -238,7 +243,7 @@ def _settings_of_call(schema: type[RagContext], config: RunnableConfig) -> Updat
     """Make the update with the settings of a call; a note tells that a parent graph lost those of an earlier one."""
     notes: Update = {}
     configurable = config["configurable"]
-    if configurable.get("__pregel_resuming") and configurable[RUNTIME].context is None:  # resumed without one
+    if configurable.get("__pregel_resuming") and _has_no_context(schema, config):  # resumed without one
         if not _is_inside_another(config):
             raise InvalidInputError(
                 "this run goes on from before its first step, where its settings are not kept yet: give its "
@@ -246,6 +251,8 @@ def _settings_of_call(schema: type[RagContext], config: RunnableConfig) -> Updat
             )
         notes = {"notes": Overwrite([_NO_CONTEXT])}
     settings = given_context(schema, config).named()
+    if "filter" in configurable and "filter" not in settings:
+        notes = {"notes": Overwrite([_OTHER_FILTER])}
     return {**notes, "turn_settings": {**settings, "question": _hash_question(config, fresh=True)}}
 
 
@@ -261,7 +268,7 @@ def run_context(schema: type[ContextT], config: RunnableConfig | None = None) ->
         return given.continued(kept)
     # no question: an edit as "__start__" emptied the settings, and nobody knows whether there were some
     may_lose_settings = bool(kept) or question is None
-    if may_lose_settings and config["configurable"][RUNTIME].context is None:
+    if may_lose_settings and _has_no_context(schema, config):
         raise InvalidInputError(
             "the question of this turn came by an edit of the state, so no settings are kept for it: give its "
             "context, or context={} if it has none."
@@ -277,21 +284,39 @@ def keep_settings(context: RagContext, question: str | None = None) -> Update:
 
 
 def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
-    """Return the settings that the caller gave, else the defaults.
+    """Return the settings that the caller gave, else the defaults; those in ``config["configurable"]`` hold too.
 
     LangGraph passes None in plain Python and an instance on the server. In a parent graph that gave no ``context``
     it passes the parent's, of whatever class: what has the name of a setting is taken from it.
     """
     context: Any = config["configurable"][RUNTIME].context
-    if context is None:
-        return schema()
-    if isinstance(context, schema):
-        return context
-    if not _is_inside_another(config):
+    if not isinstance(context, schema | None) and not _is_inside_another(config):
         raise InvalidInputError(
             f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
-    return schema.from_parent(context)
+    own = context if isinstance(context, schema) else schema.from_parent(context)
+    return own.continued(_settings_of_config(schema, config))
+
+
+def _settings_of_config(schema: type[RagContext], config: RunnableConfig) -> dict[str, Any]:
+    """Return the settings in ``config["configurable"]``, of which the server makes the context.
+
+    Keys of the same names may be fields of the caller's own runnables (`_OF_MODELS` often are), so a value that a
+    setting does not allow, such as a store's own filter, is left to them.
+    """
+    settings: dict[str, Any] = {}
+    for name in config["configurable"].keys() & schema.model_fields.keys() - _OF_MODELS:
+        try:
+            given = schema(**{name: config["configurable"][name]}).named()
+            validate_filter(given.get("filter"))
+        except InvalidInputError:
+            continue
+        settings |= given
+    return settings
+
+
+def _has_no_context(schema: type[RagContext], config: RunnableConfig) -> bool:
+    return config["configurable"][RUNTIME].context is None and not _settings_of_config(schema, config)
 
 
 def read_state(key: str, config: RunnableConfig | None = None, *, fresh: bool = False) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
@@ -28,7 +29,7 @@ from rag_kit.graphs import nodes as nodes_of_all
 from rag_kit.graphs.crag.state import CragContext
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models import chat_model
-from rag_kit.retrieval import BM25Retriever
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
 
 FAN, LAMP = "The fan starts at 60 degrees.", "The fan starts at 90 degrees."
 ASKED: Any = {"question": "At how many degrees does the fan start?"}
@@ -562,3 +563,44 @@ def test_a_graph_in_a_parent_that_goes_on_says_that_it_has_no_context() -> None:
     paused = made.get_state(thread()).config
     assert any("without a context" in note for note in made.invoke(None, thread())["notes"])
     assert seen(made.invoke(None, paused, context=OF_ANN)) == ["ann 40", "ann 50"]
+
+
+def configured(number: str = "1", **settings: Any) -> Any:
+    """A thread's config with settings of LangGraph's older kind."""
+    return {"configurable": {**thread(number)["configurable"], **settings}}
+
+
+@both
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_settings_in_configurable_hold_as_on_the_server(name: str, native: bool) -> None:
+    """Whole, as a stream, after a pause, as a node of a parent, and beside a filter of the context."""
+    graph, of_bob = of_tenants(BUILDERS[name]), configured(**OF_BOB)
+    assert seen(await go(graph, native, ASKED, of_bob)) == ["bob 60"]
+    [*_, streamed] = graph.stream(ASKED, configured("2", **OF_ANN, k=1), stream_mode="values")
+    assert len(seen(streamed)) == 1 and "bob 60" not in seen(streamed)
+    graph.invoke(ASKED, configured("3", **OF_ANN), interrupt_after=list(graph.builder.nodes)[:1])
+    narrower = configured("3", filter={"degrees": {"$gt": 45}})
+    assert seen(await go(graph, native, None, narrower)) == ["ann 50"]
+    assert seen(await go(graph, native, ASKED, configured("4", **OF_ANN), context=OF_BOB)) == []
+    parent: Any = StateGraph(graph.builder.state_schema)
+    parent.add_node("rag", BUILDERS[name](BM25Retriever.from_documents(TENANTS), chat_model("extractive")))
+    parent.add_edge(START, "rag")
+    made = parent.compile(InMemorySaver())
+    made.invoke(ASKED, of_bob, interrupt_before=["rag"])
+    result = await go(made, native, None, of_bob)
+    assert "bob" in result["answer"] and not any("without a context" in note for note in result["notes"])
+
+
+@both
+async def test_fields_of_ones_own_in_configurable_stay_theirs(native: bool) -> None:
+    """Keys that no setting has, values that it does not allow, and what configurable models call their fields."""
+    other = configured(
+        filters=1, k="few", model="gpt", max_tokens=1, language="de", filter={"tenant": {"$is": 1}}
+    )
+    result = await go(of_tenants(), native, ASKED, other)
+    assert "bob 60" in seen(result) and any("is not the kit's" in note for note in result["notes"])
+    field = ConfigurableField(id="filter")
+    own: Any = BM25Retriever.from_documents(TENANTS).configurable_fields(filter=field)
+    for each in (own, EnsembleRetriever(retrievers=[own])):
+        graph = build_plain_rag(each, chat_model("extractive"))
+        assert seen(await go(graph, native, ASKED, {"configurable": OF_BOB})) == ["bob 60"]
