@@ -197,7 +197,8 @@ class ModelCall:
                 name, other = (
                     model_name(one) or type(one).__name__ for one in (route.model, following.model)
                 )
-                note_fallback(name, error, other)
+                # words chosen by the question's own are no reading of the passages
+                note_fallback(name, error, other, unsearched=is_extractive(following.model))
             if is_extractive(following.model) and (stand_ins := _stand_ins.get()) is not None:
                 stand_ins.append(name)
         self._take(self._routes[-1])

@@ -420,8 +420,8 @@ class Call:
     def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
         """Return the values of a model's answers; failed ones are noted, or raised (``on_error="raise"``).
 
-        Failures are noted as ``unsearched``, for they would have led to searches; so is the embedded model if it stood
-        in for a language model. If the embedded model itself was asked, it has written its own note.
+        Failures are noted as ``unsearched``, for they would have led to searches; `ModelCall` notes so where the
+        embedded model stands in. If the embedded model itself was asked, it has written its own note.
         """
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and self.limits.on_error == "raise":
@@ -429,7 +429,7 @@ class Call:
         unsearched = bool(failed) and not is_extractive(model)
         if self.by_rule and not is_extractive(model):
             stands_in = "'extractive', which is no language model, stood in for the model"
-            self.note(f"degraded: {outcomes[0].name}: {stands_in}", unsearched=True)
+            self.note(f"degraded: {outcomes[0].name}: {stands_in}")
         for outcome in outcomes:
             self._note_outcome(outcome, unsearched=unsearched)
         return [outcome.value for outcome in outcomes if outcome.ok]

@@ -218,7 +218,7 @@ def test_the_status_of_the_paper_follows_its_critique(verdict: Any, status: str,
 
 @pytest.mark.parametrize("wrapped", ["", "bound", "in an ensemble"])
 async def test_a_fallback_that_stands_in_is_noted(wrapped: str, caplog: pytest.LogCaptureFixture) -> None:
-    """LangChain's fallbacks hide it: the result gets a note, the log one line; what the fallback searched counts."""
+    """LangChain's fallbacks hide it: the result gets a note, the log one line; what failed was not searched."""
 
     def unreachable(query: str) -> Any:
         raise ConnectionError("no route to host")
@@ -231,10 +231,21 @@ async def test_a_fallback_that_stands_in_is_noted(wrapped: str, caplog: pytest.L
         inner = EnsembleRetriever(retrievers=[inner])
     graph = build_plain_rag(inner, chat_model("extractive"))
     found, missing = await both(graph, ASKED["question"]), await both(graph, "Who painted the ceiling?")
-    assert (found["status"], missing["status"]) == ("grounded", "declined")
+    assert (found["status"], missing["status"]) == ("grounded", "incomplete")
     note = "degraded: store failed: ConnectionError: no route to host; a fallback was asked"
     assert found["notes"].count(note) == missing["notes"].count(note) == 1
     assert [record.getMessage() for record in caplog.records] == [f"store: {note}"]
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_a_decline_of_extractive_in_the_place_of_a_model_is_incomplete(name: str) -> None:
+    """Nobody read the passages; where another language model stands by, it did."""
+    down, question = Down(responses=[""]), "Who painted the ceiling of the fan?"
+    graph = BUILDERS[name](fixed(FAN), down.with_fallbacks([chat_model("extractive")]))
+    assert (await both(graph, question))["status"] == "incomplete"
+    other = FakeListChatModel(responses=[DECLINED["en"]])
+    read = await both(build_plain_rag(fixed(FAN), down.with_fallbacks([other])), question)
+    assert read["status"] == "declined" and "was asked" in " ".join(read["notes"])
 
 
 @pytest.mark.parametrize("several", [False, True])
