@@ -22,6 +22,7 @@ from langgraph.types import Command
 
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.concurrency.steps import Step, arun, run
+from rag_kit.documents.identity import content_hash
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.web import documents_in
 from rag_kit.graphs.state import AnswerCitation, AnswerStatus, Update, check_answer, digest_of
@@ -32,7 +33,8 @@ from rag_kit.text import detect_language
 _MAX_PASSAGES = 200  # of one result of a tool
 _MAX_CHARS = 12_000  # of one passage
 _NOT_INPUT = OmitFromSchema(input=True, output=False)
-_UNSEARCHED = "rag_kit_unsearched"  # in a tool message's metadata: notes on what its tool could not search
+# in a tool message's metadata: notes on what its tool could not search, and a hash of the content that it gave
+_UNSEARCHED, _CONTENT = "rag_kit_unsearched", "rag_kit_content"
 _Handler = Callable[[ModelRequest[Any]], Any]  # gives a ModelResponse, or an awaitable of one
 _FIRST_TRY, _SECOND_TRY = {"citations_sent_back": False}, {"citations_sent_back": True}
 #: The statuses of answers that are sent back, and how the two answers compare.
@@ -67,6 +69,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
 
     The passages are the ``artifact`` of tool messages: LangChain documents, or what a search gives as JSON; so they are
     with ``create_retriever_tool(..., response_format="content_and_artifact")`` and any retriever, and with `as_tool`.
+    Where the content was changed after the tool ran, as by a middleware that redacts, it is the passage instead.
     The model reads them numbered through the whole conversation, with the rules for citing in the system message. Its
     answer is checked as those of this package's graphs are. One with a citation that does not hold, or a statement
     without one, is sent back once, with what is wrong; the better of the two stays. The state then has ``citations``
@@ -86,7 +89,8 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     Example:
         >>> from langchain_core.messages import HumanMessage, ToolMessage
         >>> check = CitationCheck()
-        >>> found = ToolMessage("", tool_call_id="1", artifact=[Document("The fan starts at 60 degrees.")])
+        >>> text = "The fan starts at 60 degrees."
+        >>> found = ToolMessage(text, tool_call_id="1", artifact=[Document(text)])
         >>> [document.page_content for document in check.passages([HumanMessage("When?"), found])]
         ['The fan starts at 60 degrees.']
     """
@@ -121,14 +125,14 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return await arun(self._answer(request, handler))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Keep with a tool's result what it could not search."""
+        """Keep with a tool's result what it could not search, and a hash of its content."""
         with use_notes() as notes:
-            return _with_unsearched(handler(request), notes.unsearched)
+            return _with_marks(handler(request), notes.unsearched)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """Do what `wrap_tool_call` does, on an event loop."""
         with use_notes() as notes:
-            return _with_unsearched(await handler(request), notes.unsearched)
+            return _with_marks(await handler(request), notes.unsearched)
 
     async def _answer(self, request: ModelRequest[Any], handler: _Handler) -> Any:
         """Ask the model and check its answer; if that fails, ask once more. Return the better answer with its check."""
@@ -164,7 +168,7 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         if not isinstance(message, ToolMessage) or message.status == "error":
             return []
         documents = list(_documents_of(message.artifact))
-        if not documents and message.name in self.named_tools:
+        if _was_changed(message) if documents else message.name in self.named_tools:
             documents = [Document(message.text, metadata={"title": message.name})]
         return documents
 
@@ -214,15 +218,17 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         if documents and finish_of(last) in ("length", "filter", "error"):
             status, rank = "incomplete", len(_BEST_FIRST)  # worse than all others
             notes.append("the answer was cut off")
-        notes += self._note_unknown_tools(request)
+        notes += self._note_tools(request)
         return _Checked(response, {**checked, "citation_status": status, "citation_notes": notes}, rank)
 
-    def _note_unknown_tools(self, request: ModelRequest[Any]) -> list[str]:
-        """Note the names given as ``tools`` that neither a tool of the agent nor a tool's result has."""
-        called = {message.name for message in request.messages if isinstance(message, ToolMessage)}
+    def _note_tools(self, request: ModelRequest[Any]) -> list[str]:
+        """Note the names in ``tools`` that no tool and no result has, and the tools whose messages were changed."""
+        results = [message for message in request.messages if isinstance(message, ToolMessage)]
         tools = {tool.get("name") if isinstance(tool, dict) else tool.name for tool in request.tools}
-        unknown = ", ".join(sorted(self.named_tools - called - tools))
-        return [f"no tool is named {unknown}, as tools= of the check says"] if unknown else []
+        unknown = ", ".join(sorted(self.named_tools - {result.name for result in results} - tools))
+        notes = [f"no tool is named {unknown}, as tools= of the check says"] if unknown else []
+        changed = dict.fromkeys(result.name or "a tool" for result in results if _was_changed(result))
+        return notes + [f"the content of a message of {name} was changed; it counts" for name in changed]
 
     def _request_again(self, request: ModelRequest[Any], failed: _Checked) -> ModelRequest[Any]:
         """Add an answer whose check failed, and what is wrong with it, to the request."""
@@ -248,21 +254,31 @@ def _with_update(checked: _Checked) -> Any:
     return ExtendedModelResponse(checked.response, Command(update=checked.update))
 
 
-def _with_unsearched(result: Any, notes: list[str]) -> Any:
-    """Put notes into the metadata, which no model reads, of a tool's message, or of those in a tool's command."""
-    if not notes:
-        return result
+def _with_marks(result: Any, notes: list[str]) -> Any:
+    """Put notes and hashes into the metadata, which no model reads, of a tool's message, or those in a command."""
     if isinstance(result, Command):
-        return replace(result, update=_with_unsearched(result.update, notes))
+        return replace(result, update=_with_marks(result.update, notes))
     if isinstance(result, (list, tuple)):  # messages, or a command's pairs of a key and messages
-        return type(result)([_with_unsearched(item, notes) for item in result])
+        return type(result)([_with_marks(item, notes) for item in result])
     if isinstance(result, Mapping) and "messages" in result:
-        return {**result, "messages": _with_unsearched(result["messages"], notes)}
+        return {**result, "messages": _with_marks(result["messages"], notes)}
     if isinstance(result, Mapping) and "tool" in (result.get("role"), result.get("type")):
         [result] = convert_to_messages([dict(result)])
     if not isinstance(result, ToolMessage):
         return result
-    return result.model_copy(update={"response_metadata": {**result.response_metadata, _UNSEARCHED: notes}})
+    marks: dict[str, Any] = {_UNSEARCHED: notes} if notes else {}
+    if any(_documents_of(result.artifact)):
+        marks[_CONTENT] = content_hash(result.text)
+    return result.model_copy(update={"response_metadata": {**result.response_metadata, **marks}})
+
+
+def _was_changed(message: ToolMessage) -> bool:
+    """Tell whether a message's content is no longer what its tool gave; without a hash, whether it lacks a passage."""
+    documents = list(_documents_of(message.artifact))
+    if documents and (given := message.response_metadata.get(_CONTENT)):
+        return bool(given != content_hash(message.text))
+    text = " ".join(message.text.split())
+    return not all(" ".join(document.page_content.split()) in text for document in documents)
 
 
 def _documents_of(artifact: Any) -> Iterator[Document]:

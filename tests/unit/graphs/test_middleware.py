@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, PIIMiddleware
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -175,7 +175,7 @@ ARTIFACTS: dict[str, Any] = {
 @pytest.mark.parametrize("artifact", ARTIFACTS.values(), ids=ARTIFACTS)
 def test_passages_of_other_tools_count(artifact: Any) -> None:
     """Whatever form their artifact has."""
-    [found] = CitationCheck().passages([ToolMessage("", tool_call_id="1", artifact=artifact)])
+    [found] = CitationCheck().passages([ToolMessage(f"1. {FAN}", tool_call_id="1", artifact=artifact)])
     assert found.page_content == FAN
 
 
@@ -194,6 +194,63 @@ def test_what_is_no_passage_does_not_count() -> None:
     for wrong in ("search", [1]):
         with pytest.raises(InvalidInputError, match="names of tools"):
             CitationCheck(tools=wrong)  # type: ignore[arg-type]
+
+
+MAIL = "The office in Bonn is reached at anna@example.com every day."
+
+
+@both
+@pytest.mark.parametrize("first", [False, True], ids=["check first", "redaction first"])
+@pytest.mark.parametrize("kind", ["retriever", "graph"])
+async def test_what_was_redacted_is_neither_shown_nor_quoted(kind: str, first: bool, native: bool) -> None:
+    """The content of a message that another middleware changed counts, and a note says so."""
+    retriever = fixed(MAIL)
+    tool = search_tool(retriever)
+    if kind == "graph":
+        tool = as_tool(build_plain_rag(retriever, chat_model("extractive")), name="search")
+    call = {
+        **CALL,
+        "args": {"question" if kind == "graph" else "query": "How is the office in Bonn reached?"},
+    }
+    replies = [AIMessage("", tool_calls=[call]), AIMessage("The office in Bonn is reached every day.[1]")]
+    model = Scripted(messages=iter(replies), asked=[])
+    redact = PIIMiddleware("email", strategy="redact", apply_to_tool_results=True)
+    middleware: list[Any] = [redact, CitationCheck()] if first else [CitationCheck(), redact]
+    result = await go(create_agent(model, [tool], middleware=middleware), native)
+    shown = "".join(message.text for message in model.asked[-1])
+    assert "[REDACTED_EMAIL]" in shown and '<passage id="1"' in shown and "anna@" not in shown
+    assert "[REDACTED_EMAIL]" in result["citations"][0]["quote"] and "anna@" not in str(result["citations"])
+    assert any("search was changed" in note for note in result["citation_notes"])
+
+
+@pytest.mark.parametrize("form", ["a copy", "written anew", "emptied"])
+def test_a_tool_message_that_a_person_changed_counts_as_it_is(form: str) -> None:
+    """Whether its metadata stayed or not; what the tool found is not shown any more."""
+    model = scripted(RIGHT, RIGHT)
+    made = agent(model, checkpointer=InMemorySaver())
+    made.invoke({"messages": [("user", "When does the fan start?")]}, thread(), interrupt_after=["tools"])
+    found = made.get_state(thread()).values["messages"][-1]
+    text = "" if form == "emptied" else "The fan starts at 95 degrees."
+    fields = {"content": text, "artifact": found.artifact, "tool_call_id": "1", "id": found.id}
+    edited = ToolMessage(**fields) if form == "written anew" else found.model_copy(update=fields)
+    made.update_state(thread(), {"messages": [edited]})
+    result = made.invoke(None, thread())
+    assert FAN not in model.asked[1][-1].text and text in model.asked[1][-1].text
+    assert result["citation_status"] == "flagged"
+
+
+def test_a_text_that_a_tool_gave_beside_its_passages_is_no_passage() -> None:
+    """``found 2 passages``: the passages are those of the artifact."""
+
+    @tool(response_format="content_and_artifact")
+    def search(query: str) -> Any:
+        """Searches."""
+        return "found 2 passages", [Document(FAN), Document(TEA)]
+
+    model = scripted(RIGHT)
+    result = agent(model, [search]).invoke({"messages": [("user", "When does the fan start?")]})
+    assert FAN in model.asked[1][-1].text and result["citation_status"] == "grounded"
+    assert result["citation_notes"] == []
 
 
 @both
