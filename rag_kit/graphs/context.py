@@ -243,11 +243,11 @@ def _settings_of_call(schema: type[RagContext], config: RunnableConfig) -> Updat
     """Make the update with the settings of a call; a note tells that a parent graph lost those of an earlier one."""
     notes: Update = {}
     configurable = config["configurable"]
-    if configurable.get("__pregel_resuming") and _has_no_context(schema, config):  # resumed without one
+    if configurable.get("__pregel_resuming") and _has_no_context(schema, config):
         if not _is_inside_another(config):
             raise InvalidInputError(
                 "this run goes on from before its first step, where its settings are not kept yet: give its "
-                "context again, or context={} if it had none."
+                'context again, or context={"filter": None} if it had none.'
             )
         notes = {"notes": Overwrite([_NO_CONTEXT])}
     settings = given_context(schema, config).named()
@@ -271,7 +271,7 @@ def run_context(schema: type[ContextT], config: RunnableConfig | None = None) ->
     if may_lose_settings and _has_no_context(schema, config):
         raise InvalidInputError(
             "the question of this turn came by an edit of the state, so no settings are kept for it: give its "
-            "context, or context={} if it has none."
+            'context, or context={"filter": None} if it has none.'
         )
     return given
 
@@ -316,6 +316,9 @@ def _settings_of_config(schema: type[RagContext], config: RunnableConfig) -> dic
 
 
 def _has_no_context(schema: type[RagContext], config: RunnableConfig) -> bool:
+    """Tell whether a call gave no context; over a server, which gives {} for none, whether it names no setting."""
+    if "langgraph_request_id" in config["configurable"]:
+        return not given_context(schema, config).named()
     return config["configurable"][RUNTIME].context is None and not _settings_of_config(schema, config)
 
 

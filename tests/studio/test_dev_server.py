@@ -218,6 +218,26 @@ def test_an_edit_at_a_pause_is_followed(client: Any, graph: str) -> None:
     assert result["status"] == "grounded" and "fusion" in result["answer"].lower()
 
 
+@pytest.mark.parametrize(
+    "edit", [{"question": f"{QUESTION} Please."}, {"turn_settings": {}}], ids=["question", "settings"]
+)
+def test_an_edit_loses_no_filter(client: Any, edit: Any) -> None:
+    """The server gives an empty context for none, so the run is refused until it is given one, as in Python."""
+    thread, paused = client.threads.create()["thread_id"], {"interrupt_before": ["retrieve"]}
+    only: Any = {"filter": {"file": "en/answers.md"}}
+    client.runs.wait(thread, "crag", input={"question": QUESTION}, context=only, **paused)
+    client.threads.update_state(thread, edit)
+    with pytest.raises(Exception, match="no settings are kept"):
+        client.runs.wait(thread, "crag", input=None)
+    files = {
+        passage["metadata"]["file"]
+        for passage in client.runs.wait(thread, "crag", input=None, context=only)["documents"]
+    }
+    assert files <= {"en/answers.md"}
+    client.threads.update_state(thread, {"turn_settings": {}}, as_node="begin")
+    assert client.runs.wait(thread, "crag", input=None, context={"filter": None})["status"] == "grounded"
+
+
 def test_the_chat_over_messages(client: Any) -> None:
     """As Studio's chat and agent-chat-ui do it: messages in and out on a thread, the answer streamed once."""
     [assistant] = client.assistants.search(graph_id="chat")
