@@ -401,7 +401,7 @@ def test_notes_and_their_parts_speak_it_too(open_report: Open) -> None:
     shown = page.get_by_role("dialog").text_content()
     for text in (
         "已降级：multi_query 失败：ConnectionError: refused",
-        "这个问题没有 reference；流程没有给出 answer",
+        "这个问题没有参考答案（reference）；流程没有给出答案",
         "3 条得到支持，1 条缺少引用",
         "map：无定义（没有找到相关段落）",
         "user: my own note; of mine",
