@@ -66,20 +66,28 @@ def reciprocal_rank_fusion(
         raise InvalidInputError(f"k={k!r} was given; it must be a number >= 0 (60 is usual).")
     if not rankings:
         return []
+    shares_of: dict[float, list[float]] = {}  # weight -> what each rank adds to a score; made once a weight
     scores: dict[K, float] = {}
+    score_of = scores.get
     for ranking, weight in zip(rankings, check_weights(weights, len(rankings)), strict=True):
         if weight == 0:
             continue
         keys = ranking if isinstance(ranking, (list, tuple)) else list(ranking)
+        shares = shares_of.get(weight, [])
+        if len(shares) < len(keys):
+            shares = shares_of[weight] = [weight / (k + rank) for rank in range(1, len(keys) + 1)]
         try:
-            positions = first_positions(keys)
+            is_distinct = len(set(keys)) == len(keys)
         except TypeError:
             raise InvalidInputError(
                 f"rankings hold {type(keys[0]).__name__}; give keys, such as ids (rag_kit.documents.document_keys)."
             ) from None
-        for key, position in positions.items():
-            rank = position + 1
-            scores[key] = scores.get(key, 0.0) + weight / (k + rank)
+        if is_distinct:  # nearly always, and then a loop over keys and shares is quickest
+            for key, share in zip(keys, shares, strict=False):
+                scores[key] = score_of(key, 0.0) + share
+        else:
+            for key, position in first_positions(keys).items():
+                scores[key] = score_of(key, 0.0) + shares[position]
     return sort_by_score(scores)
 
 
