@@ -229,8 +229,9 @@ def _make_branches(
                 f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it returned, "
                 "e.g. lambda: search(query)."
             )
-    check_count("max_concurrency", max_concurrency, minimum=1)
-    check_seconds("timeout", timeout)
+    if max_concurrency is not None or timeout is not None:
+        check_count("max_concurrency", max_concurrency, minimum=1)
+        check_seconds("timeout", timeout)
     if on_error not in ("raise", "skip"):
         raise InvalidInputError(f"on_error={on_error!r:.60} was given; allowed: 'raise', 'skip'.")
     if names is None:

@@ -365,8 +365,8 @@ class Call:
         """Note the failure of a part of the call, or record that its outage is over."""
         if outcome.error is not None:
             self.note_failure(outcome.name, outcome.error, unsearched=unsearched)
-        else:
-            outages.worked(f"{self.owner.get_name()} > {outcome.name}")
+        elif (part := f"{self.owner.get_name()} > {outcome.name}") in outages.failing:
+            outages.worked(part)
 
     # Models
 
