@@ -190,14 +190,13 @@ class ModelCall:
                 return await logic(self)
             except ModelError as error:
                 may_be_next = self.failure is not None and isinstance(self.failure, route.next_after)
-                if (
-                    not may_be_next or self.watch.started
-                ):  # a reader of the stream would read the answer twice
+                # after streamed words, a reader of the stream would read the answer twice
+                if not may_be_next or self.watch.started:
                     raise
                 name, other = (
                     model_name(one) or type(one).__name__ for one in (route.model, following.model)
                 )
-                # words chosen by the question's own are no reading of the passages
+                # the extractive model compares words: where it declines, no language model has read the passages
                 note_fallback(name, error, other, unsearched=is_extractive(following.model))
             if is_extractive(following.model) and (stand_ins := _stand_ins.get()) is not None:
                 stand_ins.append(name)
