@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from rag_kit.text.citations.placing import says
 from rag_kit.text.citations.source import ANSWERS, PassageSource, Span
@@ -26,6 +27,7 @@ _BEYOND_CELLS = word_set(
 )
 _OF_SEVERAL = word_set("both same 都 均 同")
 _MAX_UNKNOWN = 4  # content words of a part that neither the table nor its titles have
+_TABLES: WeakKeyDictionary[PassageSource, _Table] = WeakKeyDictionary()  # as long as their passages live
 
 
 def find_in_cells(statement: str, passage: PassageSource) -> Finding:
@@ -41,7 +43,7 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
         ...     "A guest may read files, but not delete files", "Guests may delete files", "Guests are welcome")]
         ['covered', 'negation', '']
     """
-    table = _Table(passage)
+    table = _table_of(passage)
     rows: list[Span] = []  # those named last
     headers: list[str] = []
     is_about_row = True
@@ -72,6 +74,13 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
             return findings.pop() if len(findings) == 1 else ""
         claims = parts[0].claims
     return "covered" if rows and not opening else ""
+
+
+def _table_of(passage: PassageSource) -> _Table:
+    """Return the tables of a passage, prepared once for all statements about it."""
+    if passage not in _TABLES:
+        _TABLES[passage] = _Table(passage)
+    return _TABLES[passage]
 
 
 def _says_more(keys: Set[str], row_count: int, header_count: int) -> bool:
