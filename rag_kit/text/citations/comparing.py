@@ -287,9 +287,9 @@ def _includes_exception(pair: Pair) -> bool:
 
 def _excepted_words(clause: Sequence[Token]) -> set[str]:
     """Return the content words of what a clause excepts: before 除外, or behind "except" or "unless"."""
+    if from_mark := list(dropwhile(lambda token: token.key not in _EXCEPTING_BEFORE, clause)):
+        return content_keys(from_mark[1:])
     keys = [token.key for token in clause]
-    for mark in _EXCEPTING_BEFORE & {*keys}:
-        return content_keys(clause[keys.index(mark) + 1 :])
     return content_keys(clause[: keys.index("除外")]) if "除外" in keys else set()
 
 
