@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25 import parameters as check
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
-from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
+from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, formula_of
 from rag_kit.indexing.bm25.postings import (
     Floats,
     PostingRun,
@@ -29,7 +28,15 @@ from rag_kit.indexing.bm25.postings import (
 )
 from rag_kit.indexing.bm25.spelling import correct
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, passes_of
+from rag_kit.indexing.bm25.view import (
+    BM25View,
+    Hits,
+    Passes,
+    check_k,
+    check_query,
+    check_weights,
+    passes_of,
+)
 from rag_kit.text import default_analyzer
 
 
@@ -72,12 +79,12 @@ class BM25Index(InvertedIndex):
         analyzer: Callable[[str], list[str]] | None = None,
     ) -> None:
         super().__init__()
-        self._formula = check.formula_of(k1, b, variant)
+        self._formula = formula_of(k1, b, variant)
         self.k1, self.b, self.variant = self._formula
         self.analyzer = default_analyzer() if analyzer is None else analyzer
 
     def _analyse(self, texts: Sequence[str]) -> list[Sequence[str]]:
-        return [check.check_terms(self.analyzer(text)) for text in texts]
+        return [_check_terms(self.analyzer(text)) for text in texts]
 
     def _make_run(self, analysed: Sequence[Sequence[str]], first: int) -> PostingRun:
         return count_terms(analysed, self._vocabulary, first)
@@ -106,7 +113,7 @@ class BM25Index(InvertedIndex):
             InvalidInputError: ``k`` below 1, or the query is not a string.
             FilterError: The filter is malformed.
         """
-        k, passes, view = check.check_k(k), passes_of(filter), self.current()
+        k, passes, view = check_k(k), passes_of(filter), self.current()
         terms = self.spell(query, Counter(self.query_terms(query)), view, passes)
         return view.search(terms, k, passes)
 
@@ -130,7 +137,7 @@ class BM25Index(InvertedIndex):
             >>> [(doc.page_content, round(score, 2)) for doc, score in index.search_weighted({"car": 1, "truck": .5})]
             [('a car', 0.36), ('a truck', 0.18)]
         """
-        weights, k = check.check_weights(terms), check.check_k(k)
+        weights, k = check_weights(terms), check_k(k)
         return self.current().search(weights, k, passes_of(filter))
 
     def spread(
@@ -159,7 +166,7 @@ class BM25Index(InvertedIndex):
             >>> [(doc.id, terms) for doc, _, terms in index.spread({"1": 1.0})]
             [('1', ['babbag']), ('2', ['babbag'])]
         """
-        k = check.check_k(k)
+        k = check_k(k)
         with self._lock:
             view = self.current()
             if max_df not in view.graphs:
@@ -185,7 +192,7 @@ class BM25Index(InvertedIndex):
             ['cap', 'call']
         """
         analyse = getattr(self.analyzer, "query_terms", self.analyzer)
-        return check.check_terms(analyse(check.check_query(query)))
+        return _check_terms(analyse(check_query(query)))
 
     def scores(self, query: str) -> Floats:
         """Return the score of every document, in insertion order, as a new array of shape (documents,).
@@ -214,7 +221,7 @@ class BM25Index(InvertedIndex):
         """
         header, state = storage.load(path, cls.kind)
         with storage.format_errors(path):
-            settings = check.formula_of(**header["settings"])._asdict()
+            settings = formula_of(**header["settings"])._asdict()
             stored = None if header["analyzer"] is None else storage.analyzer_from(header["analyzer"])
         if stored is None and analyzer is None:
             raise InvalidInputError(
@@ -230,3 +237,12 @@ class BM25Index(InvertedIndex):
 
     def __repr__(self) -> str:
         return f"BM25Index({len(self)} documents, k1={self.k1:g}, b={self.b:g}, variant={self.variant!r})"
+
+
+def _check_terms(terms: Any) -> Sequence[str]:
+    """Return an analyzer's result; raise InvalidInputError unless it is a list (a string would be single letters)."""
+    if not isinstance(terms, (list, tuple)):
+        raise InvalidInputError(
+            f"The analyzer returned {type(terms).__name__}; it must return a list of terms (str)."
+        )
+    return terms

@@ -1,10 +1,11 @@
-"""A finished, read-only state of the index: what a search works on while writers go on."""
+"""A finished, read-only state of the index: what a search works on while writers go on, and may be asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.documents.filters import FilterMasks
 from rag_kit.documents.identity import copy_value
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.postings import Floats, Postings, Weights
 from rag_kit.indexing.bm25.term_graph import TermGraph
 
@@ -21,6 +23,7 @@ _DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full r
 # To find the k best, the scores are laid out as a grid of at most 64 rows of 256 columns or more: the maximum of each
 # column is quickly found, and the k-th best maximum is a lower bound of the k-th best score.
 _MAX_HEIGHT, _MIN_WIDTH = 64, 256
+_MAX_WEIGHT = 1e15  # sums of the products of 10**8 such weights stay finite in float32
 
 Positions = NDArray[np.int64]
 Passes = Callable[[Mapping[str, Any]], bool]
@@ -180,3 +183,48 @@ def passes_of(where: Filter | None) -> Passes | None:
 def documents_of_rows(rows: Iterable[ScoreRow]) -> list[Document]:
     """Make a Document of each row, with a copy of its metadata."""
     return [Document(page_content=row.text, metadata=copy_value(row.metadata), id=row.id) for row in rows]
+
+
+def check_query(query: Any) -> str:
+    """Return a query; raise InvalidInputError unless it is a string."""
+    if not isinstance(query, str):
+        raise InvalidInputError(f"A query must be a str, not {type(query).__name__}.")
+    return query
+
+
+def check_k(k: Any) -> int:
+    """Return a number of results as an int; raise InvalidInputError unless it is a whole number of 1 or more."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InvalidInputError(f"k={k!r} is not allowed; give a whole number of 1 or more.")
+    return int(k)
+
+
+def check_weights(terms: Any) -> dict[str, float]:
+    """Return terms with weights above 0; raise InvalidInputError for anything but a dict of allowed weights.
+
+    Terms are strings or whole numbers, each once: 7 and "7" are the same.
+
+    Example:
+        >>> check_weights({"cat": 0.5, 7: 2, "dog": 0})
+        {'cat': 0.5, '7': 2.0}
+    """
+    if not isinstance(terms, Mapping):
+        raise InvalidInputError(f"Weights are {type(terms).__name__}; give a dict from term to weight.")
+    checked: dict[str, float] = {}
+    for term, weight in terms.items():
+        if not is_number(weight) or not 0 <= weight <= _MAX_WEIGHT:
+            raise InvalidInputError(
+                f"The weight of {term!r} is {weight!r}; give numbers from 0 to {_MAX_WEIGHT:g}."
+            )
+        if isinstance(term, bool) or not isinstance(term, str | Integral) or str(term) in checked:
+            raise InvalidInputError(
+                f"The term {term!r} has a weight; give strings or whole numbers, each once."
+            )
+        if np.float32(weight) > 0:  # a weight too small for float32 could only make hits of score 0
+            checked[str(term)] = float(weight)
+    return checked
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a real number, and no boolean."""
+    return isinstance(value, Real) and not isinstance(value, bool)

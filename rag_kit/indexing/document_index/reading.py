@@ -13,8 +13,8 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
-from rag_kit.indexing.bm25.parameters import check_ids, check_k
-from rag_kit.indexing.bm25.view import Hits
+from rag_kit.indexing.bm25.parameters import check_ids
+from rag_kit.indexing.bm25.view import Hits, check_k
 from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.rows import FamilyView, read_documents

@@ -10,8 +10,7 @@ import numpy as np
 
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.index import BM25Index
-from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
-from rag_kit.indexing.bm25.view import Hits, Terms, passes_of
+from rag_kit.indexing.bm25.view import Hits, Terms, check_k, check_query, check_weights, passes_of
 from rag_kit.indexing.document_index.rows import documents_of_ids
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import passage_filter

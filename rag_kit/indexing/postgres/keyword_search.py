@@ -18,11 +18,11 @@ from psycopg import Connection
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, check_k
+from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.spelling import correct
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import Hits, Terms
+from rag_kit.indexing.bm25.view import Hits, Terms, check_k
 from rag_kit.indexing.document_index.rows import read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION, IndexState
 from rag_kit.indexing.document_index.vectors import TIE, Numbers

@@ -16,10 +16,9 @@ from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
-from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
 from rag_kit.indexing.bm25.postings import PostingRun, Postings, weighted_terms
 from rag_kit.indexing.bm25.postings import Weights as Scores
-from rag_kit.indexing.bm25.view import Hits, passes_of
+from rag_kit.indexing.bm25.view import Hits, check_k, check_query, check_weights, passes_of
 from rag_kit.text import default_analyzer
 
 Vector = dict[str, float]
