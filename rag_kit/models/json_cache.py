@@ -16,8 +16,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import RunnableConfig
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
-from rag_kit.models.runnables import base_url, model_name
-from rag_kit.models.wrapped import routes_to
+from rag_kit.models.runnables import base_url, model_name, routes_to
 
 _MAX_CHARS = 200_000
 _APPLICATION = 0x52574331  # "RWC1", SQLite's application_id in the file; another layout gets another one

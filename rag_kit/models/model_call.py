@@ -22,8 +22,7 @@ from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 
 from .failures import map_model_error, mask_error
 from .redact import host_of, secrets_of, short
-from .runnables import base_url, endpoint_of, has_listeners, model_name, without_retries
-from .wrapped import Route, bare_model, routes_to
+from .runnables import Route, bare_model, base_url, endpoint_of, has_listeners, model_name, routes_to
 
 T = TypeVar("T")
 #: Makes what is called out of a model and the arguments bound to it; None where it cannot.
@@ -251,6 +250,21 @@ def _check_parts(model: Any, prompt: Any, values: Any) -> None:
     variables = getattr(prompt, "input_variables", None) or []
     if missing := ", ".join(repr(name) for name in variables if name not in values):
         raise InvalidInputError(f"values lack {missing}; the prompt needs: {', '.join(variables)}.")
+
+
+def without_retries(model: Any, timeout: float | None) -> Any:
+    """Copy an OpenAI model so that it neither retries by itself nor waits longer than the time-out.
+
+    Structured calls retry within their caps; a client's own retries would outlast the deadline. Other models stay.
+    """
+    options: dict[str, Any] = {"max_retries": 0, **({} if timeout is None else {"timeout": timeout})}
+    changes: dict[str, Any] = {}
+    for root_name, name in (("root_client", "client"), ("root_async_client", "async_client")):
+        root: Any = getattr(model, root_name, None)
+        if hasattr(root, "with_options") and hasattr(root, "chat"):
+            changes[root_name] = root.with_options(**options)
+            changes[name] = changes[root_name].chat.completions
+    return model.model_copy(update=changes) if changes and hasattr(model, "model_copy") else model
 
 
 def with_bound(

@@ -25,8 +25,7 @@ from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.graphs.running import call_within_deadline
 from rag_kit.graphs.state import clean_texts
-from rag_kit.models.runnables import acall_runnable
-from rag_kit.models.wrapped import bare_model
+from rag_kit.models.runnables import acall_runnable, bare_model
 from rag_kit.text import fold
 
 logger = logging.getLogger("rag_kit.graphs.crag")

@@ -29,8 +29,7 @@ from rag_kit.graphs.evaluators.base import (
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side
 from rag_kit.models.model_call import is_extractive
-from rag_kit.models.runnables import acall_runnable
-from rag_kit.models.wrapped import bare_model
+from rag_kit.models.runnables import acall_runnable, bare_model
 from rag_kit.retrieval.asking import grade_score
 
 Scale = Literal["confidence", "share"]

@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
 from rag_kit.graphs.streaming import MessageCatcher
-from rag_kit.models.runnables import without_retries
+from rag_kit.models.model_call import without_retries
 
 #: Alternatives asked for at each token. Five labels are the most; the rest is room for capitals and quotes.
 TOP_LOGPROBS = 10

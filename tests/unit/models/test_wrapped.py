@@ -32,7 +32,6 @@ from rag_kit.models import (
     runnables,
     structured_call,
     text_call,
-    wrapped,
 )
 from rag_kit.models.model_call import with_bound
 from rag_kit.prompts import load_prompt, render_passages
@@ -147,7 +146,7 @@ def test_a_refused_form_is_no_reason_for_a_fallback(asynchronous: bool) -> None:
     with OpenAIServer([error(422)]) as server, OpenAIServer(['{"queries": ["c"]}']) as other:
         model = openai(server).with_fallbacks([openai(other)])
         assert run(0, model, PROMPT, VALUES).queries == ["c"]
-        assert runnables.endpoint_of(wrapped.bare_model(model)).first_method == 0
+        assert runnables.endpoint_of(runnables.bare_model(model)).first_method == 0
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
