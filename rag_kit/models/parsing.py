@@ -78,8 +78,11 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
 
 def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
     """Yield the values that a text may hold, the likeliest first: a ranking, JSON, tags."""
-    if (ranking := _read_ranking(body, target)) is not None:
-        yield ranking
+    name = target.only_field
+    takes_ranking = name is not None and target.fields[name].get("items", {}).get("type") == "integer"
+    # as JSON, "[2] > [1] > [3]" would be three lists of one; the last ranking counts: others are weighed before it
+    if takes_ranking and "{" not in body and (rankings := _CHAIN.findall(body)):
+        yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
     if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
         with suppress(ValueError, RecursionError):
             yield json.loads(text)
@@ -110,18 +113,6 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
     if isinstance(parsed, BaseModel | dict):
         return target.accept(parsed)
     raise UnreadableError("the answer is empty")
-
-
-def _read_ranking(text: str, target: Target) -> dict[str, list[int]] | None:
-    """Read a ranking such as ``[2] > [1] > [3]`` as the only field; None if that is not a list of integers.
-
-    Read as JSON it would be three lists of one. The last ranking counts: others are weighed before it.
-    """
-    name = target.only_field
-    if name is None or "{" in text or target.fields[name].get("items", {}).get("type") != "integer":
-        return None
-    rankings = [match[0] for match in _CHAIN.finditer(text)]
-    return {name: list(map(int, re.findall(r"\d+", rankings[-1])))} if rankings else None
 
 
 def _read_tags(text: str, target: Target) -> dict[str, Any]:
