@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -182,25 +182,26 @@ class ModelCall:
         return None if made is None else self._route.wrap(made)
 
     async def _answer(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
-        """Carry out the logic with one model after another, until no request of it fails; a note says which failed."""
-        for route, following in pairwise(self._routes):
-            self._take(route)
-            try:
-                return await logic(self)
-            except ModelError as error:
-                may_be_next = self.failure is not None and isinstance(self.failure, route.next_after)
-                # after streamed words, a reader of the stream would read the answer twice
-                if not may_be_next or self.watch.started:
-                    raise
-                name, other = (
-                    model_name(one) or type(one).__name__ for one in (route.model, following.model)
-                )
-                # the extractive model compares words: where it declines, no language model has read the passages
-                note_fallback(name, error, other, unsearched=is_extractive(following.model))
-            if is_extractive(following.model) and (stand_ins := _stand_ins.get()) is not None:
-                stand_ins.append(name)
-        self._take(self._routes[-1])
-        return await logic(self)
+        """Carry out the logic within the caps, with one model after another until no request fails; note which did."""
+        with use_budget(self._budget()):
+            for route, following in pairwise(self._routes):
+                self._take(route)
+                try:
+                    return await logic(self)
+                except ModelError as error:
+                    may_be_next = self.failure is not None and isinstance(self.failure, route.next_after)
+                    # after streamed words, a reader of the stream would read the answer twice
+                    if not may_be_next or self.watch.started:
+                        raise
+                    name, other = (
+                        model_name(one) or type(one).__name__ for one in (route.model, following.model)
+                    )
+                    # the extractive model compares words: where it declines, no language model has read the passages
+                    note_fallback(name, error, other, unsearched=is_extractive(following.model))
+                if is_extractive(following.model) and (stand_ins := _stand_ins.get()) is not None:
+                    stand_ins.append(name)
+            self._take(self._routes[-1])
+            return await logic(self)
 
     def failed(self, error: Exception) -> ModelError:
         """Return the kit's error for that of a request, after which a model that stands by may be asked."""
@@ -225,13 +226,11 @@ class ModelCall:
 
     def run(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
         """Carry out the logic of this call within the caps, blocking."""
-        with use_budget(self._budget()):
-            return run(self._answer(logic), self)
+        return run(self._answer(logic), self)
 
-    async def arun(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
+    def arun(self, logic: Callable[[ModelCall], Logic[T]]) -> Awaitable[T]:
         """Carry out the logic of this call within the caps, on an event loop."""
-        with use_budget(self._budget()):
-            return await arun(self._answer(logic), self)
+        return arun(self._answer(logic), self)
 
     def without_secrets(self, text: str | Exception) -> str:
         """A message on one line, without the model's keys."""

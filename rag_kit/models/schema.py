@@ -76,6 +76,7 @@ class Target:
         needed = self.required or list(self.fields)
         self.only_field = needed[0] if len(needed) == 1 else None
         self._names_by_key = {_name_key(name): name for name in self.fields}
+        self._wrappers = _WRAPPERS | {_name_key(self.name)}
 
     @property
     def native(self) -> Any:
@@ -138,8 +139,9 @@ class Target:
             value = value[0]
         if not isinstance(value, dict):
             return [{only: value}] if only is not None and isinstance(value, list | str) else []
-        wrappers = _WRAPPERS | {_name_key(self.name)}
-        inner = [item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in wrappers]
+        inner = [
+            item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in self._wrappers
+        ]
         objects = []
         for item in (value, *inner):
             objects.append(self._with_known_names(item))
@@ -166,7 +168,7 @@ class Target:
         """Convert a value that a model wrote in another type to the type of its field."""
         kind = self.kinds.get(name)
         if kind == "strings":
-            items = split_lines(value)
+            items = value if isinstance(value, list) else split_lines(value)
             if not isinstance(items, list):
                 return items
             texts = list(map(_single_string, items))
