@@ -93,9 +93,6 @@ class JsonCache:
         with self._transaction("written") as connection:
             connection.execute("DELETE FROM answers")
 
-    def close(self) -> None:
-        """Nothing to do: no call leaves the file open."""
-
     def __len__(self) -> int:
         with self._transaction("read") as connection:
             return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from os import PathLike
 from typing import Any, Literal
 
@@ -155,9 +154,8 @@ class MultiRepresentationRetriever(FamilyWriter):
         kinds = settings.get(SETTING, ()) if self.represent is None else self.represent
         width = self.max_concurrency or 8
         representer = Representer(kinds, llm=self.llm, cache=self.cache, max_concurrency=width)
-        with closing(representer):
-            representations = representer.represent(documents)
-            new_settings = {**settings, **representer.recorded}
+        representations = representer.represent(documents)
+        new_settings = {**settings, **representer.recorded}
         if representations.failed:
             count = f"{len(representations.failed)} of {len(documents)} documents"
             note = f"degraded: the model gave no usable reply for {count}, which lack some representations"

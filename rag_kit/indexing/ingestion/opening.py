@@ -112,15 +112,11 @@ def _create_index(folder: Path | RemoteLocation, legs: Any, common: dict[str, An
             raise refusal from None
 
 
-@contextlib.contextmanager
-def open_representer(
-    index: DocumentIndex, options: IngestOptions, *, dry_run: bool
-) -> Iterator[Representer | None]:
-    """Yield a `Representer` for the representations in the options, else for those on record; ``None`` without any."""
+def make_representer(index: DocumentIndex, options: IngestOptions, *, dry_run: bool) -> Representer | None:
+    """Make a `Representer` for the representations in the options, else for those on record; ``None`` without any."""
     recorded, represent = index.settings, options.represent
     if represent is None and "represent" not in recorded:
-        yield None
-        return
+        return None
     from rag_kit.indexing.representing.representer import Representer  # imports the models
 
     replies = index.replies
@@ -137,8 +133,7 @@ def open_representer(
             f"now. Give that one (llm=, --model); or represent={recorded['represent']!r} (--represent) to have "
             f"{model_now!r} make them all again; or represent=[] (--represent none) to drop them."
         )
-    with contextlib.closing(representer):
-        yield representer
+    return representer
 
 
 @contextlib.contextmanager
@@ -152,15 +147,13 @@ def open_converter(
             "workers= and scheduler=, or leave the pictures out (pictures=False, --no-pictures)."
         )
     if not options.clustered:
-        with contextlib.ExitStack() as stack:
-            pictures = None
-            if settings.pictures:
-                from rag_kit.indexing.ingestion.pictures import Pictures  # imports the models
+        pictures = None
+        if settings.pictures:
+            from rag_kit.indexing.ingestion.pictures import Pictures  # imports the models
 
-                pictures = Pictures(index, options.vision, dry_run=dry_run)
-                stack.callback(pictures.close)
-            converter = Converter(settings, options.limits, options.readers, pictures)
-            yield stack.enter_context(contextlib.closing(converter))
+            pictures = Pictures(index, options.vision, dry_run=dry_run)
+        with contextlib.closing(Converter(settings, options.limits, options.readers, pictures)) as converter:
+            yield converter
         return
     from rag_kit.indexing.cluster.connecting import cluster_client
     from rag_kit.indexing.cluster.work import ClusterConverter, ClusterEmbeddings, on_cluster

@@ -32,11 +32,6 @@ class Pictures:
         is_used = self._model and not dry_run
         self._cache = JsonCache(index.replies, max_entries=_MAX_REPLIES) if is_used else None
 
-    def close(self) -> None:
-        """Close the file of replies."""
-        if self._cache is not None:
-            self._cache.close()
-
     def keep(self, data: bytes) -> str:
         """Write a picture, unless in a dry run; return its name below the folder of the index."""
         return picture_name(data) if self._dry_run else keep_picture(self._folder, data)

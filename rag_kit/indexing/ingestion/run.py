@@ -19,7 +19,7 @@ from rag_kit.indexing.document_index.rows import family_rows
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.files import as_path
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
-from rag_kit.indexing.ingestion.opening import list_files, open_converter, open_index, open_representer
+from rag_kit.indexing.ingestion.opening import list_files, make_representer, open_converter, open_index
 from rag_kit.indexing.ingestion.report import IngestReport, Progress, first_names
 from rag_kit.indexing.ingestion.settings import IngestOptions, SplitSettings, settings_for
 
@@ -92,10 +92,8 @@ def ingest(
             f"options is {type(options).__name__}; give IngestOptions(chunk_size=400, ...)."
         )
     location = location_of(index)
-    with (
-        open_index(roots, location, embeddings, options, dry_run=dry_run) as opened,
-        open_representer(opened, options, dry_run=dry_run) as representer,
-    ):
+    with open_index(roots, location, embeddings, options, dry_run=dry_run) as opened:
+        representer = make_representer(opened, options, dry_run=dry_run)
         settings = settings_for(opened, options, representer.recorded if representer is not None else {})
         records = opened.source_records()
         listing = list_files(roots, location, list(records) if prune else [])

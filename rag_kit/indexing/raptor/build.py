@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -98,9 +97,9 @@ def build_raptor(
     replies = index.replies
     llm = chat_model() if llm is None else llm
     cache = None if dry_run and not replies.exists() else replies
-    with closing(Asker([_CLUSTER], llm, cache, max_concurrency)) as asker:
-        builder = _TreeBuilder(index, asker, partition, seed, max_tokens, rebuild, dry_run, progress)
-        builder.build()
+    asker = Asker([_CLUSTER], llm, cache, max_concurrency)
+    builder = _TreeBuilder(index, asker, partition, seed, max_tokens, rebuild, dry_run, progress)
+    builder.build()
     return builder.report
 
 

@@ -68,11 +68,6 @@ class Asker:
             is_file = isinstance(cache, str | os.PathLike)
             self._cache = JsonCache(cache, max_entries=_MAX_REPLIES) if is_file else cache
 
-    def close(self) -> None:
-        """Close the file of replies."""
-        if self._cache is not None:
-            self._cache.close()
-
     @property
     def prompts(self) -> str:
         """A hash of all prompts, which changes with each of them."""

@@ -62,10 +62,6 @@ class Representer:
         self._asker = Asker(self._model_kinds, self.llm, cache, max_concurrency)
         self._planned_keys: set[str] = set()  # of the requests that `plan` has counted
 
-    def close(self) -> None:
-        """Close the file of replies."""
-        self._asker.close()
-
     @property
     def recorded(self) -> dict[str, Any]:
         """Return the settings that an index records: with other values, its documents are represented again."""

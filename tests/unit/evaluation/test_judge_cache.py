@@ -36,7 +36,6 @@ async def spoilt(path: Path, change: str, *values: Any) -> Judge:
     await judge.ask("judge_statements", VALUES)
     await judge.embed(["x", "y"])
     assert judge._cache.file is not None
-    judge._cache.file.close()
     connection = sqlite3.connect(path)
     with connection:
         connection.execute(change, values)
