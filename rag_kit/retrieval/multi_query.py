@@ -30,7 +30,6 @@ class MultiQueryRetriever(RewritingRetriever):
 
     Args:
         n: Versions to ask for, 1 to 32.
-        entity_variants: Add the searches for each thing that is compared.
 
     All other arguments are those of ``RewritingRetriever``.
 
@@ -48,7 +47,6 @@ class MultiQueryRetriever(RewritingRetriever):
     answer_form: ClassVar[type[BaseModel]] = Queries
 
     n: Rewrites = 3
-    entity_variants: bool = True
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
         """Make a search for each version of the question, and for each thing compared that none is about alone."""
@@ -56,7 +54,7 @@ class MultiQueryRetriever(RewritingRetriever):
         variants = await self._ask_for_texts(
             values, "queries", call, max_texts=self.n, max_chars=MAX_QUERY_CHARS
         )
-        if self.entity_variants and _COMPARISON_WORDS.search(question):
+        if _COMPARISON_WORDS.search(question):
             variants += missing_queries(entity_queries(question), variants)
         return [Search(variant, "variant") for variant in variants]
 

@@ -72,7 +72,6 @@ class RewritingSettings(CallSettings, total=False):
     # ---
     n: int
     mode: str
-    entity_variants: bool
     embeddings: Embeddings | None
     repeat: int
     separator: str

@@ -18,7 +18,7 @@ from rag_kit.prompts.grading import ChosenSentences
 from rag_kit.retrieval.asking import LanguagePrompts, read_numbers
 from rag_kit.retrieval.base import HasRunnables
 from rag_kit.retrieval.call import Call, failures_or_raise
-from rag_kit.retrieval.fields import check_count, check_model, check_number
+from rag_kit.retrieval.fields import check_model, check_number
 from rag_kit.retrieval.vectors import embed, unit
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.questions import analyse
@@ -26,6 +26,7 @@ from rag_kit.text.evidence.sentences import MAX_SENTENCES, MIN_NEAR, PassageText
 from rag_kit.text.sentences import Sentence, sentences
 
 KEPT_KEY = "kept"
+_SHOWN_SENTENCES = 100  # in one call of a model; a longer passage takes several
 
 
 @dataclass(frozen=True)
@@ -151,21 +152,17 @@ class ModelCompressor(Compressor):
         llm: A chat model.
         prompt: A prompt with ``question`` and ``passages``, or one a language; ``None`` for the kit's ``compress``.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
-        most_sentences: Sentences shown in one call; a longer passage takes several.
     """
 
     name = "model"
 
-    def __init__(
-        self, llm: Any, *, prompt: Any = None, language: str = "auto", most_sentences: int = 100
-    ) -> None:
+    def __init__(self, llm: Any, *, prompt: Any = None, language: str = "auto") -> None:
         self.llm = check_model(llm)
         self.prompts = LanguagePrompts("compress", prompt, ("question", "passages"), language)
-        self.most_sentences = check_count("most_sentences", most_sentences)
 
     async def select(self, query: str, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
-        pieces = _cut_into_pieces(passages, self.most_sentences)
+        pieces = _cut_into_pieces(passages, _SHOWN_SENTENCES)
         values = []
         for piece in pieces:
             texts = [sentence.text for sentence in piece.sentences]

@@ -28,21 +28,17 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
     Args:
         prompts: Names of prompt files (a list), or a mapping of name to template, to the name of a prompt file, or to
             one of these in a tuple, before a description and examples.
-        question_key: Where the question is in the input.
         name: Its name in traces.
         **settings: ``how``, ``llm``, ``embeddings``, ``threshold``, ``fallback``...: as for ``RoutingRetriever``, and
             ``on_none``: ``"empty"`` or ``"raise"``. A failed decision takes the fallback; without one it raises.
     """
 
-    def __init__(
-        self, prompts: Any, *, question_key: str = "question", name: str | None = None, **settings: Any
-    ) -> None:
+    def __init__(self, prompts: Any, *, name: str | None = None, **settings: Any) -> None:
         if settings.get("on_none") == "all" or settings.get("most", 1) != 1:
             raise InvalidInputError(
                 "For only one prompt can be used, on_none is 'empty' or 'raise', and most is 1."
             )
         super().__init__(self._pick, afunc=self._apick, name=name or "PromptRouter")
-        self.question_key = question_key
         self._templates, sources = _read_prompts(prompts)
         # A template is a runnable as a retriever is; the router is asked for routes alone.
         self._router = RoutingRetriever(sources=sources, **settings)
@@ -56,10 +52,10 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._usable(await self._router.aroute(question, config))
 
     def _pick(self, values: Any, config: RunnableConfig) -> Any:
-        return self._picked(self.route(self._question_of(values), config))
+        return self._picked(self.route(_question_of(values), config))
 
     async def _apick(self, values: Any, config: RunnableConfig) -> Any:
-        return self._picked(await self.aroute(self._question_of(values), config))
+        return self._picked(await self.aroute(_question_of(values), config))
 
     def _usable(self, route: Route) -> Route:
         """Return the route, or after a failed decision one to the fallback instead of to all prompts.
@@ -76,14 +72,6 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
             )
         notes = (f"{failure}; the fallback is used",)
         return replace(route, outcome="fallback", choices=fallback, notes=notes)
-
-    def _question_of(self, values: Any) -> str:
-        question = values.get(self.question_key) if isinstance(values, Mapping) else values
-        if not isinstance(question, str):
-            raise InvalidInputError(
-                f"The prompt router takes a question, or a dict with the question under {self.question_key!r}."
-            )
-        return question
 
     def template(self, route: Route) -> Any:
         """Return the template that a route leads to, in the question's language; ``None`` if it leads nowhere."""
@@ -103,6 +91,15 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         metadata = {"routed_to": route.names[0], "routed_by": route.how}
         picked: Runnable[Any, PromptValue] = self.template(route).with_config(metadata=metadata)
         return picked
+
+
+def _question_of(values: Any) -> str:
+    question = values.get("question") if isinstance(values, Mapping) else values
+    if not isinstance(question, str):
+        raise InvalidInputError(
+            "The prompt router takes a question, or a dict with the question under 'question'."
+        )
+    return question
 
 
 def route_prompt(

@@ -89,8 +89,8 @@ async def test_in_a_chain() -> None:
     assert "<task>tutor_maths</task>" in third
     router = PromptRouter(TUTORS)
     assert router.invoke("What is a prime number?") == router.invoke({"question": "What is a prime number?"})
-    other = PromptRouter({"a": ChatPromptTemplate([("user", "number {ask} {more}")])}, question_key="ask")
-    assert other.invoke({"ask": "number", "more": "x"}).to_string() == "Human: number number x"
+    other = PromptRouter({"a": ChatPromptTemplate([("user", "number {question} {more}")])})
+    assert other.invoke({"question": "number", "more": "x"}).to_string() == "Human: number number x"
     for wrong in ({"query": "x"}, 3, {"question": 3}):
         with pytest.raises(InvalidInputError, match="'question'"):
             router.invoke(wrong)

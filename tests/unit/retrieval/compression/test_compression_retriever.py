@@ -272,10 +272,10 @@ async def test_row_23_useless_answers(reply: Any) -> None:
 
 async def test_long_passages_take_several_calls() -> None:
     """A passage with more sentences than one call shows is read in parts, with the right places."""
-    docs = [Document(" ".join(f"Sentence {n}." for n in range(25)), id="a")]
+    docs = [Document(" ".join(f"Sentence {n}." for n in range(250)), id="a")]
     model = Scripted(script=lambda prompt: choose(1))
-    found = await both(made(ModelCompressor(model, most_sentences=10), docs), "q")
-    assert found[0].page_content == "Sentence 0. … Sentence 10. … Sentence 20." and len(model.prompts) == 6
+    found = await both(made(ModelCompressor(model), docs), "q")
+    assert found[0].page_content == "Sentence 0. … Sentence 100. … Sentence 200." and len(model.prompts) == 6
     many = [Document(" ".join(["Tea is hot."] * 900 + ["The fan is loud."]), id="a")]
     assert (await both(made(docs=many), "Is the fan loud?"))[0].page_content == "The fan is loud."
 
@@ -364,7 +364,6 @@ def test_wrong_arguments() -> None:
         lambda: LexicalCompressor(min_score=-1),
         lambda: EmbeddingCompressor("minilm"),
         lambda: ModelCompressor("gpt"),
-        lambda: ModelCompressor(Scripted(script=""), most_sentences=0),
         lambda: CompressionRetriever(retriever="bm25"),
     ):
         with pytest.raises(InvalidInputError):
