@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
@@ -114,7 +114,7 @@ class RerankRetriever(RefiningRetriever):
     call_arguments: ClassVar[frozenset[str]] = frozenset({"shown"})
     other_names: ClassVar[Mapping[str, str]] = {"base_compressor": "reranker"}
 
-    reranker: Any
+    reranker: Annotated[Any, BeforeValidator(as_rerankers)]
     blend: float | None = Field(default=None, gt=0.0, le=1.0)
     max_query_tokens: OptionalCount = None
     score_threshold: float | None = None
@@ -143,11 +143,6 @@ class RerankRetriever(RefiningRetriever):
             raise InvalidInputError(f"mode={mode!r} was given; allowed: 'pointwise', 'listwise'.")
         kind = PointwiseReranker if mode == "pointwise" else ListwiseReranker
         return cls(retriever=retriever, reranker=kind(llm, prompt=prompt), k=k, **settings)
-
-    @field_validator("reranker", mode="before")
-    @classmethod
-    def _wrap_rerankers(cls, value: Any) -> Any:
-        return as_rerankers(value)
 
     @field_validator("score_gap")
     @classmethod

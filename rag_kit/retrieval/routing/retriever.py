@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Self, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import arun, is_control_flow, run
@@ -69,7 +69,7 @@ class RoutingRetriever(AskingRetriever):
 
     call_arguments: ClassVar[frozenset[str]] = frozenset({"sources", "route"})
 
-    sources: Any
+    sources: Annotated[Any, BeforeValidator(read_sources)]
     how: Any = None
     llm: Any = None
     embeddings: Any = None
@@ -91,11 +91,6 @@ class RoutingRetriever(AskingRetriever):
     ) -> Self:
         """Make a retriever that routes by a model; ``settings`` are any further arguments of the class."""
         return cls(how="model", llm=llm, sources=sources, prompt=prompt, k=k, **settings)
-
-    @field_validator("sources", mode="before")
-    @classmethod
-    def _read_sources(cls, value: Any) -> tuple[Source, ...]:
-        return read_sources(value)
 
     @model_validator(mode="after")
     def _check_and_make_way(self) -> Self:
