@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fields import Weights
-from rag_kit.retrieval.fusion import Search, check_fusion, check_weights, merge
+from rag_kit.retrieval.fields import Fusion, RrfK, Weights
+from rag_kit.retrieval.fusion import Search, check_weights, merge
 
 _SCORE_FUSION_DEPTH = 100  # results of each retriever; fusions of scores need to see how these fall off
 Retriever = Runnable[str, list[Document]]
@@ -59,12 +59,11 @@ class EnsembleRetriever(AskingRetriever):
     k: int | None = 4  # type: ignore[assignment]
     retrievers: list[Retriever] = Field(min_length=1)
     weights: Weights = None
-    fusion: str = "rrf"
-    rrf_k: float = 60
+    fusion: Fusion = "rrf"
+    rrf_k: RrfK = 60
 
     @model_validator(mode="after")
-    def _check_fusion_and_weights(self) -> Self:
-        check_fusion(self.fusion, self.rrf_k)
+    def _check_weights(self) -> Self:
         check_weights(self.weights, len(self.retrievers))
         return self
 

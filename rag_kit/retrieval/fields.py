@@ -6,7 +6,7 @@ import inspect
 import math
 import operator
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -105,6 +105,10 @@ Seconds = Annotated[float | None, BeforeValidator(lambda value, info: check_seco
 """A time-out or deadline; ``None`` for none."""
 Weights = Annotated[list[float] | None, BeforeValidator(_read_weights)]
 """The weights of lists, >= 0; ``None`` for equal ones."""
+Fusion = Literal["rrf", "convex"]
+"""How lists are fused: by ranks, or by the weighted mean of z-scores."""
+RrfK = Annotated[float, BeforeValidator(lambda value, info: check_number(info.field_name, value))]
+"""The ``k`` of reciprocal rank fusion; 60 is usual."""
 InnerRetriever = Annotated[Runnable[str, list[Document]], BeforeValidator(read_retriever)]
 """A retriever that is asked by another."""
 Model = Annotated[Runnable[Any, Any], BeforeValidator(check_model)]

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.convex import Standardised
 
 K = TypeVar("K", bound=Hashable)
-FUSIONS = ("rrf", "convex")
 # Sums of the same shares in another order differ by rounding; closer scores than this are a tie.
 _TIE = 1e-12
 
@@ -106,14 +105,6 @@ def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
     if count and not any(weight > 0 for weight in weights):
         raise InvalidInputError("All weights are 0; at least one must be above 0.")
     return [float(weight) for weight in weights]
-
-
-def check_fusion(name: str, rrf_k: float) -> None:
-    """Refuse an unknown fusion, and a negative ``k`` of reciprocal rank fusion."""
-    if name not in FUSIONS:
-        raise InvalidInputError(f"fusion={name!r} was given; allowed: {', '.join(map(repr, FUSIONS))}.")
-    if rrf_k < 0:
-        raise InvalidInputError(f"rrf_k={rrf_k!r} was given; it must be >= 0 (60 is usual).")
 
 
 def first_positions(keys: Sequence[K]) -> dict[K, int]:

@@ -13,7 +13,7 @@ from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
 from rag_kit.retrieval.base import blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
-from rag_kit.retrieval.fields import Weights
+from rag_kit.retrieval.fields import Fusion, Weights
 from rag_kit.retrieval.fusion import Search, first_positions, fuse, identify, join_documents, note_empty
 
 # docs/decisions/0011
@@ -58,7 +58,7 @@ class HybridRetriever(EnsembleRetriever):
         ['pump']
     """
 
-    fusion: str = "convex"
+    fusion: Fusion = "convex"
     weights: Weights = Field(default_factory=lambda: [1 - DENSE_WEIGHT, DENSE_WEIGHT])
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
-from rag_kit.retrieval.fields import OptionalCount, Seconds
+from rag_kit.retrieval.fields import Fusion, OptionalCount, Seconds
 from rag_kit.retrieval.indexed import embed_first
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.parents.base import FamilyWriter
@@ -78,7 +78,7 @@ class MultiRepresentationRetriever(FamilyWriter):
 
     kinds: tuple[str, ...] | None = None
     weights: Mapping[str, float] | None = None
-    fusion: str = "convex"
+    fusion: Fusion = "convex"
     on_error: Literal["raise", "skip"] = "skip"
     timeout: Seconds = None
     max_concurrency: OptionalCount = None

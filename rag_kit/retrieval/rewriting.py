@@ -22,8 +22,8 @@ from rag_kit.models.json_cache import model_identity
 from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fields import InnerRetriever, Model, Weights
-from rag_kit.retrieval.fusion import Search, check_fusion, merge
+from rag_kit.retrieval.fields import Fusion, InnerRetriever, Model, RrfK, Weights
+from rag_kit.retrieval.fusion import Search, merge
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 
@@ -79,8 +79,8 @@ class RewritingRetriever(AskingRetriever):
     prompt: Any = None
     language: Literal["auto", "en", "zh"] = "auto"
     include_original: bool = True
-    fusion: str = "rrf"
-    rrf_k: float = 60
+    fusion: Fusion = "rrf"
+    rrf_k: RrfK = 60
     weights: Weights = None
     cache: JsonCache | None = None
 
@@ -107,7 +107,6 @@ class RewritingRetriever(AskingRetriever):
 
     @model_validator(mode="after")
     def _check_and_load_prompts(self) -> Self:
-        check_fusion(self.fusion, self.rrf_k)
         if self.cache is not None and model_identity(self.llm) is None:
             raise InvalidInputError(
                 f"cache was given, but llm is {type(self.llm).__name__}, which has no identity of its own; "

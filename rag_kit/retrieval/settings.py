@@ -65,7 +65,7 @@ class RewritingSettings(CallSettings, total=False):
 
     language: Literal["auto", "en", "zh"]
     include_original: bool
-    fusion: str
+    fusion: Literal["rrf", "convex"]
     rrf_k: float
     weights: Sequence[float] | None
     cache: JsonCache | str | PathLike[str] | None
@@ -111,7 +111,7 @@ class RoutingSettings(CallSettings, total=False):
     fallback: str | None
     on_none: Literal["empty", "all", "raise"]
     allow: Callable[[RunnableConfig], Any] | None
-    fusion: str
+    fusion: Literal["rrf", "convex"]
     rrf_k: float
 
 

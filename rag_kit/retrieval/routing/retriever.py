@@ -16,7 +16,8 @@ from rag_kit.concurrency.steps import arun, is_control_flow, run
 from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
 from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
-from rag_kit.retrieval.fusion import Search, check_fusion, merge
+from rag_kit.retrieval.fields import Fusion, RrfK
+from rag_kit.retrieval.fusion import Search, merge
 from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source, allowed_among, read_sources
 from rag_kit.retrieval.routing.ways import Way, make_way
 from rag_kit.retrieval.settings import RoutingSettings
@@ -80,8 +81,8 @@ class RoutingRetriever(AskingRetriever):
     fallback: str | None = None
     on_none: Literal["empty", "all", "raise"] = "empty"
     allow: Callable[[RunnableConfig], Any] | None = None
-    fusion: str = "rrf"
-    rrf_k: float = 60
+    fusion: Fusion = "rrf"
+    rrf_k: RrfK = 60
 
     _way: Way = PrivateAttr()
 
@@ -94,7 +95,6 @@ class RoutingRetriever(AskingRetriever):
 
     @model_validator(mode="after")
     def _check_and_make_way(self) -> Self:
-        check_fusion(self.fusion, self.rrf_k)
         if self.fallback is not None:
             allowed_among(self.sources, [self.fallback], "fallback")
         self._way = make_way(self.how, self.sources, dict(self))

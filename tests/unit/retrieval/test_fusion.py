@@ -16,7 +16,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, MultiQueryRetriever, VectorRetriever
-from rag_kit.retrieval.fusion import check_fusion, reciprocal_rank_fusion
+from rag_kit.retrieval.fusion import reciprocal_rank_fusion
 
 
 def test_ranks_count_from_one() -> None:
@@ -87,8 +87,6 @@ def test_what_lists_may_be() -> None:
     assert reciprocal_rank_fusion([]) == [] == reciprocal_rank_fusion([[], []])
     with pytest.raises(InvalidInputError):
         reciprocal_rank_fusion(["abc", "abd"])
-    with pytest.raises(InvalidInputError, match="'rrf'"):
-        check_fusion("borda", 60)
 
 
 # The same chunks in two stores

@@ -163,7 +163,7 @@ def test_a_document_is_whole_beside_one_that_overlaps_it(tmp_path):
         ({"weights": {"sumary": 1}}, "weights names \\['sumary'\\]; the representations searched are text"),
         ({"kinds": 3}, "kinds"),
         ({"represent": ["poem"]}, "represent='poem' is unknown"),
-        ({"fusion": "max"}, "fusion='max' was given"),
+        ({"fusion": "max"}, "fusion: Input should be 'rrf' or 'convex'"),
         ({"docstore": {}}, "docstore"),
     ],
 )
