@@ -168,19 +168,21 @@ async def call_client(
     return await run_in_thread(blocking)
 
 
+def linked_errors(error: BaseException) -> list[BaseException]:
+    """List an exception, its causes, those that were being handled, and those of its group; each once, if in a ring."""
+    linked = [error]
+    for current in linked:  # the list grows while it is read
+        members = current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        for other in (current.__cause__, current.__context__, *members):
+            if other is not None and not any(other is known for known in linked):
+                linked.append(other)
+    return linked
+
+
 def of_another_loop(error: BaseException) -> bool:
     """Tell whether a call failed because a connection or lock belongs to another event loop, or a closed one."""
-    pending: list[BaseException | None] = [error]
-    seen_ids: set[int] = set()
-    while pending:
-        cause = pending.pop()
-        if cause is None or id(cause) in seen_ids:
-            continue
-        seen_ids.add(id(cause))
-        if isinstance(cause, RuntimeError) and any(text in str(cause) for text in _LOOP_ERRORS):
-            return True
-        pending += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
-    return False
+    problems = (str(cause) for cause in linked_errors(error) if isinstance(cause, RuntimeError))
+    return any(text in problem for problem in problems for text in _LOOP_ERRORS)
 
 
 def call_function(func: Callable[..., Any], *args: object) -> Any:

@@ -15,7 +15,7 @@ from langchain_core import exceptions as core
 from langchain_core.embeddings import Embeddings
 from pydantic import ValidationError
 
-from rag_kit.concurrency.bridge import of_another_loop
+from rag_kit.concurrency.bridge import linked_errors, of_another_loop
 from rag_kit.errors import (
     BranchTimeoutError,
     BudgetExceededError,
@@ -314,23 +314,13 @@ def _requests(error: BaseException) -> Iterator[Any]:
 
 def mask_error(error: BaseException, model: Any) -> None:
     """Mask keys in an exception and all its causes, before callbacks and tracers record it."""
-    linked = _linked(error)
+    linked = linked_errors(error)
     secrets = [*secrets_of(model), *(secret for cause in linked for secret in _secrets_sent(cause))]
     for cause in linked:
         for name in ("args", "message", "body", "__notes__"):
             if isinstance(value := getattr(cause, name, None), str | dict | list | tuple):
                 with suppress(AttributeError, TypeError):  # a class of somebody's own may not let it be set
                     setattr(cause, name, redact_inside(value, secrets))
-
-
-def _linked(error: BaseException) -> list[BaseException]:
-    """List an exception, its causes, and those that were being handled, each once, even if they form a ring."""
-    linked = [error]
-    for current in linked:  # the list grows while it is read
-        for other in (current.__cause__, current.__context__):
-            if other is not None and not any(other is known for known in linked):
-                linked.append(other)
-    return linked
 
 
 def _secrets_sent(error: BaseException) -> list[str]:
