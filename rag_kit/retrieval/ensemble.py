@@ -48,10 +48,7 @@ class EnsembleRetriever(AskingRetriever):
         ['b', 'c']
     """
 
-    other_names: ClassVar[Mapping[str, str]] = {
-        "c": "rrf_k",
-        "normalisation": 'nothing: fusion="convex" compares scores in standard deviations',
-    }
+    other_names: ClassVar[Mapping[str, str]] = {"c": "rrf_k"}
     asks_models: ClassVar[bool] = False
     searches_together: ClassVar[bool] = True
     k_may_be_none: ClassVar[bool] = True

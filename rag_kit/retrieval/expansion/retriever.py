@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from os import PathLike
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, Unpack
@@ -77,10 +77,6 @@ class ExpansionRetriever(RewritingRetriever):
 
     task: ClassVar[str] = "expansion"
     answer_form: ClassVar[type[BaseModel]] = Queries
-    other_names: ClassVar[Mapping[str, str]] = {
-        "feedback": "RM3 feedback was taken out, as it is behind BM25 on every measured set; "
-        "give llm, thesaurus or templates"
-    }
 
     llm: Model | None = None  # type: ignore[assignment]
     thesaurus: Thesaurus | None = None

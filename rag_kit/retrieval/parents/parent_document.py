@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from langchain_core.documents import Document
 from pydantic import StrictInt, field_validator, model_validator
@@ -47,10 +47,6 @@ class ParentDocumentRetriever(FamilyRetriever):
         >>> found.id, len(found.page_content)
         ('lake', 179)
     """
-
-    other_names: ClassVar[Mapping[str, str]] = {
-        "merge": "nothing: auto-merging was taken out, as it is behind plain chunks on every measured set"
-    }
 
     parent_size: StrictInt | None = None
     child_size: int = 400

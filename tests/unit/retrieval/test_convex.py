@@ -157,13 +157,3 @@ def test_nan_is_refused() -> None:
     """NaN is an error, not a score."""
     with pytest.raises(InvalidInputError, match="finite"):
         convex_combination([[("a", math.nan), ("b", 1.0)], DENSE])
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [({"fusion": "auto"}, "'rrf', 'convex'"), ({"normalisation": "min-max"}, "standard deviations")],
-)
-def test_fusions_that_went_are_refused(settings: dict[str, Any], told: str) -> None:
-    """The message names what there is."""
-    with pytest.raises(InvalidInputError, match=told):
-        EnsembleRetriever(retrievers=[Scored(found=[])], **settings)

@@ -274,13 +274,9 @@ def test_settings_that_are_refused(settings: dict[str, Any]) -> None:
 
 
 def test_parts_that_do_not_fit() -> None:
-    """No source at all; and feedback, which went, with what to use in its place."""
+    """No source at all."""
     with pytest.raises(InvalidInputError, match="from_thesaurus"):
         ExpansionRetriever(retriever=bm25())
-    with pytest.raises(
-        InvalidInputError, match=r"RM3 feedback was taken out.*; give llm, thesaurus or templates"
-    ):
-        ExpansionRetriever(retriever=bm25(), thesaurus=THESAURUS, feedback={"fb_docs": 10})
 
 
 # Over the keyword leg of an index

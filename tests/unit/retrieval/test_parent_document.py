@@ -293,7 +293,6 @@ def test_a_folder_is_made_opened_and_closed(tmp_path: Path) -> None:
         ({"parent_size": 300, "child_size": 300}, "smaller"),
         ({"parent_size": "300"}, "parent_size"),
         ({"parent_size": 2000, "parent_splitter": lines}, "not both"),
-        ({"merge": 0.5}, "auto-merging was taken out"),
         ({"pipeline": "magic"}, "pipeline"),
         ({"window": 1}, "'window' is no argument"),
         ({"index": 3}, "index must be"),
