@@ -309,7 +309,7 @@ class RagKitRetriever(BaseRetriever):
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
-            question=arguments.get("question"),
+            question=arguments.get("question") or "",
             arguments=own_arguments,
         )
 

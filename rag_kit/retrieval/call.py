@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar, cast
 
@@ -69,6 +69,7 @@ class Job:
         return self.native or partial(run_in_thread, self.sync)
 
 
+@dataclass(eq=False, repr=False)
 class Call:
     """One call of a retriever. Models, searches and other slow things are asked through it.
 
@@ -86,32 +87,24 @@ class Call:
         settled: The query alone is all there is to search for, and nothing went wrong.
     """
 
-    def __init__(
-        self,
-        owner: Any,
-        query: str,
-        *,
-        k: int,
-        filter: Filter | None,
-        config: RunnableConfig,
-        run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun | None,
-        question: str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.owner = owner
-        self.query = query
-        self.question = query if question is None else question
-        self.k = k
-        self.filter = filter
-        self.config = config
-        self.run_manager = run_manager
-        self.arguments = arguments or {}
-        self.notes: list[str] = []
-        self.extra: dict[str, Any] = {}
-        self.settled = False
-        self.by_rule = False
-        self._new_replies: dict[str, Any] = {}
-        self._cache_hits = 0
+    owner: Any
+    query: str
+    _: KW_ONLY
+    k: int
+    filter: Filter | None
+    config: RunnableConfig
+    run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun | None
+    question: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list, init=False)
+    extra: dict[str, Any] = field(default_factory=dict, init=False)
+    settled: bool = field(default=False, init=False)
+    by_rule: bool = field(default=False, init=False)
+    _new_replies: dict[str, Any] = field(default_factory=dict, init=False)
+    _cache_hits: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.question = self.question or self.query
 
     # Number of documents, and config
 
