@@ -88,11 +88,6 @@ class JsonCache:
                 (self.max_entries,),
             )
 
-    def clear(self) -> None:
-        """Forget all values."""
-        with self._transaction("written") as connection:
-            connection.execute("DELETE FROM answers")
-
     def __len__(self) -> int:
         with self._transaction("read") as connection:
             return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])

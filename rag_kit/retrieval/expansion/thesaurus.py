@@ -74,12 +74,6 @@ class Thesaurus:
             start += size or 1
         return result
 
-    def __len__(self) -> int:
-        return len(self._related)
-
-    def __repr__(self) -> str:
-        return f"Thesaurus({len(self)} terms)"
-
 
 def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
     """Yield each term of a thesaurus with its related terms; in a group of synonyms these are all the others."""

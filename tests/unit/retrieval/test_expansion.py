@@ -118,7 +118,6 @@ def test_finding_terms() -> None:
     assert thesaurus.find("care, scar, carton") == {}
     assert thesaurus.find("深度学习与学习") == {"深度学习": ["神经网络"], "学习": ["掌握"]}
     assert thesaurus.find("ＣＡＲ") == {"ＣＡＲ": ["auto"]} and thesaurus.find("") == {}
-    assert len(thesaurus) == 6 and repr(thesaurus) == "Thesaurus(6 terms)"
 
 
 def test_directions_and_groups() -> None:
