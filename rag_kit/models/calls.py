@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.budget import charge_call, charge_tokens, remaining_seconds, return_call
 from rag_kit.concurrency.notes import write_note
@@ -25,7 +25,7 @@ from rag_kit.prompts.rendering import Markup, first_passages
 
 from .failures import RETRYABLE, Failure, classify, refuses_bound, retry_after
 from .json_text import ends_in_loop
-from .model_call import Method, ModelCall, Options
+from .model_call import CallLimits, Method, ModelCall
 from .replies import (
     TextReply,
     count_tokens,
@@ -226,7 +226,9 @@ def text_call(
     model: Runnable[Any, Any],
     prompt: Runnable[Any, Any],
     values: Mapping[str, Any],
-    **options: Unpack[Options],
+    *,
+    config: RunnableConfig | None = None,
+    **limits: Unpack[CallLimits],
 ) -> str:
     """Ask a model for text.
 
@@ -235,7 +237,7 @@ def text_call(
 
     Args:
         model: A chat model, or any runnable that takes messages.
-        prompt, values, **options: Those of ``structured_call``: ``config`` and limits.
+        prompt, values, config, **limits: Those of ``structured_call``.
 
     Returns:
         The answer without reasoning blocks and surrounding white space; never empty.
@@ -250,17 +252,19 @@ def text_call(
         >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
         'Hello.'
     """
-    return _noted(ModelCall(model, prompt, values, **options).run(ask_for_reply), prompt)
+    return _noted(ModelCall(model, prompt, values, config, **limits).run(ask_for_reply), prompt)
 
 
 async def atext_call(
     model: Runnable[Any, Any],
     prompt: Runnable[Any, Any],
     values: Mapping[str, Any],
-    **options: Unpack[Options],
+    *,
+    config: RunnableConfig | None = None,
+    **limits: Unpack[CallLimits],
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
-    return _noted(await ModelCall(model, prompt, values, **options).arun(ask_for_reply), prompt)
+    return _noted(await ModelCall(model, prompt, values, config, **limits).arun(ask_for_reply), prompt)
 
 
 def _noted(reply: TextReply, prompt: Any) -> str:

@@ -73,12 +73,6 @@ def check_limits(timeout: float | None, max_retries: int) -> None:
         raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
 
 
-class Options(CallLimits, total=False):
-    """Limits of a call, and the config that is passed down."""
-
-    config: RunnableConfig | None
-
-
 class _StreamWatch(BaseCallbackHandler):
     """Notes whether a token was streamed, after which a retry would repeat the text; masks keys in errors."""
 
