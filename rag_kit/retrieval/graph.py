@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from rag_kit.documents import combine_filters
 from rag_kit.documents.identity import document_key
@@ -39,8 +39,6 @@ class GraphRetriever(RefiningRetriever):
         retriever: Finds the first results in the same index; ``None`` for hybrid search (without vectors: by keyword).
             A filter of its own must be a mapping.
         fetch_k: First results that the walk begins at; ``None`` for 20, or ``k`` where that is more.
-        damping: Chance to go on to a neighbour rather than to begin again, above 0 and below 1.
-        max_df: Most passages that a term may be in to join them, 2 or more.
         **more: ``filter``, ``timeout``, ``deadline``, ``id_key``, ...: see ``RefiningRetriever``. The walk
             touches no passage that the filters, those of ``retriever`` among them, do not let through.
 
@@ -54,8 +52,6 @@ class GraphRetriever(RefiningRetriever):
 
     index: Any
     retriever: Any = None
-    damping: float = Field(default=0.5, gt=0, lt=1)
-    max_df: int = Field(default=100, ge=2)
 
     @model_validator(mode="before")
     @classmethod
@@ -108,5 +104,5 @@ class GraphRetriever(RefiningRetriever):
         A passage comes with its probability and the terms that led to it. Reads the store.
         """
         reader = reader_of(self.index)
-        visited = reader.spread(seeds, k, where, damping=self.damping, max_df=self.max_df)
+        visited = reader.spread(seeds, k, where)
         return visited, {key for key in seeds if key not in reader}

@@ -53,9 +53,7 @@ DOORS = {
     "weighted": lambda index, question: index.keyword_view().search_weighted(
         dict.fromkeys(index.keyword_view().analyzer(question), 1.0), 9
     ),
-    "spread": lambda index, question: index.keyword_view().spread(
-        {"p0": 1.0, "node0": 1.0}, 9, None, damping=0.5, max_df=100
-    ),
+    "spread": lambda index, question: index.keyword_view().spread({"p0": 1.0, "node0": 1.0}, 9, None),
     "bm25": lambda index, question: retrieval.index_retriever(index, "bm25", 9).invoke(question),
     "vectors": lambda index, question: retrieval.index_retriever(index, "dense", 9).invoke(question),
     "hybrid": lambda index, question: retrieval.index_retriever(index, k=9).invoke(question),

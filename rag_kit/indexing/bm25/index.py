@@ -27,7 +27,6 @@ from rag_kit.indexing.bm25.postings import (
     count_terms,
 )
 from rag_kit.indexing.bm25.spelling import correct
-from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import (
     BM25View,
     Hits,
@@ -145,9 +144,6 @@ class BM25Index(InvertedIndex):
         seeds: Mapping[str, float],
         k: int = 4,
         filter: Filter | None = None,
-        *,
-        damping: float = 0.5,
-        max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
         """Return the documents that share rare terms with the seeds, by personalised PageRank (see ``GraphRetriever``).
 
@@ -155,8 +151,6 @@ class BM25Index(InvertedIndex):
             seeds: Weight of each document, by its id in the index, where the walk begins; others are passed over.
             k: How many at most; 1 or more.
             filter: Condition on the metadata; the walk touches no other document.
-            damping: Chance to go on from a document to its neighbours, from 0 to 1.
-            max_df: Most documents that a term may be in to join them.
 
         Returns:
             ``(document, mass, terms)`` by falling mass, seeds included; ``terms`` led the walk there most often.
@@ -169,12 +163,13 @@ class BM25Index(InvertedIndex):
         k = check_k(k)
         with self._lock:
             view = self.current()
-            if max_df not in view.graphs:
-                view.graphs[max_df] = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
-            position_of = view.place_of
+            graph, position_of = (
+                view.graph,
+                view.place_of,
+            )  # the vocabulary must not grow while the graph is made
             weights = {position_of[key]: weight for key, weight in seeds.items() if key in position_of}
         allowed = None if passes_of(filter) is None else view.masks.mask(filter)
-        visits = view.graphs[max_df].visits(weights, k, damping, allowed)
+        visits = graph.visits(weights, k, allowed)
         documents = view.documents(visit.document for visit in visits)
         return [(doc, visit.mass, visit.terms) for doc, visit in zip(documents, visits, strict=True)]
 

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 
+MAX_DF = 100
+"""Most documents that a term may be in to join them."""
+_DAMPING = 0.5  # chance to go on from a document to its neighbours
 _ROUNDS = 2  # of documents to terms to documents; further ones do not change the order of the first results
 _SHOWN_TERMS = 3  # terms that explain a result
 
@@ -26,12 +29,12 @@ class TermGraph:
     """The bipartite graph of ``size`` documents and the terms in them, which have ``names``.
 
     A document leads to each of its terms by the term's rarity; a term leads to all its documents alike. A term
-    in one document leads nowhere, one in more than ``max_df`` everywhere: both are left out.
+    in one document leads nowhere, one in more than `MAX_DF` everywhere: both are left out.
     """
 
-    def __init__(self, postings: Postings, size: int, names: Sequence[str], max_df: int) -> None:
+    def __init__(self, postings: Postings, size: int, names: Sequence[str]) -> None:
         frequencies = postings.frequencies()
-        is_used = (frequencies > 1) & (frequencies <= max_df)
+        is_used = (frequencies > 1) & (frequencies <= MAX_DF)
         df = frequencies[is_used]
         self._size, self._term_count = size, len(df)
         self._names = [names[number] for number in np.flatnonzero(is_used).tolist()]
@@ -43,13 +46,11 @@ class TermGraph:
         self._to_terms = (rarity / rarity_sums[self._documents]).astype(np.float32)
         self._to_documents = np.repeat(1 / df, df).astype(np.float32)
 
-    def visits(
-        self, seeds: Mapping[int, float], k: int, damping: float, allowed: NDArray[np.bool_] | None
-    ) -> list[Visit]:
+    def visits(self, seeds: Mapping[int, float], k: int, allowed: NDArray[np.bool_] | None) -> list[Visit]:
         """Return the k documents that the walk visits most, by personalised PageRank (a power iteration).
 
         ``seeds`` are weights by document number: the walk begins there, and at each step begins anew with the chance
-        1 - ``damping``. It stays in the ``allowed`` documents, a mask of shape (documents,); ``None`` allows all.
+        1 - `_DAMPING`. It stays in the ``allowed`` documents, a mask of shape (documents,); ``None`` allows all.
         """
         start = np.zeros(self._size)
         start[list(seeds)] = list(seeds.values())
@@ -62,9 +63,9 @@ class TermGraph:
             at_edges = mass[self._documents] * self._to_terms
             term_mass = np.bincount(self._terms, at_edges, minlength=self._term_count)  # sums by term
             at_edges = term_mass[self._terms] * self._to_documents
-            mass = (1 - damping) * start
+            mass = (1 - _DAMPING) * start
             # squared, for a round has two steps: to terms and back
-            mass += damping**2 * np.bincount(self._documents, at_edges, minlength=self._size)
+            mass += _DAMPING**2 * np.bincount(self._documents, at_edges, minlength=self._size)
             if allowed is not None:
                 mass = np.where(allowed, mass, 0.0)
         best = np.argsort(-mass, kind="stable")[:k]

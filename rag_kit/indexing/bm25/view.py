@@ -65,7 +65,6 @@ class BM25View:
         self._width = -(-self._size // self._height)  # rounded up
         self._padded = self._width * self._height  # length of the scores, which zeros fill up
         self._weights_of: dict[int, Floats] = {}
-        self.graphs: dict[int, TermGraph] = {}  # of `spread`, by its ``max_df``
         self._known_terms = postings.terms
         # an element of a memoryview (`.data`) is a Python number, not a numpy scalar, which is slower
         self._pointers = np.ascontiguousarray(postings.pointers).data
@@ -105,6 +104,11 @@ class BM25View:
                 if passes is None or passes(self.rows[position].metadata):
                     yield term, self.rows[position].text
                     break
+
+    @cached_property
+    def graph(self) -> TermGraph:
+        """The documents and the rare terms that they share."""
+        return TermGraph(self.postings, self._size, list(self._vocabulary))
 
     @cached_property
     def masks(self) -> FilterMasks:

@@ -95,10 +95,10 @@ class KeywordView(PostingsView):
         return self._hits(self._spell(query, weights, where), k, where, ids_only)
 
     def spread(
-        self, seeds: Mapping[str, float], k: int, filter: Filter | None, *, damping: float, max_df: int
+        self, seeds: Mapping[str, float], k: int, filter: Filter | None
     ) -> list[tuple[Document, float, list[str]]]:
         """Return the documents that share rare terms with ``seeds``, weights by id (see ``BM25Index.spread``)."""
-        return self._index.spread(seeds, k, self._passages(filter), damping=damping, max_df=max_df)
+        return self._index.spread(seeds, k, self._passages(filter))
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
         """Return the weighted terms of a query, those that no document has replaced by the nearest ones."""

@@ -21,7 +21,7 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.spelling import correct
-from rag_kit.indexing.bm25.term_graph import TermGraph
+from rag_kit.indexing.bm25.term_graph import MAX_DF, TermGraph
 from rag_kit.indexing.bm25.view import Hits, Terms, check_k
 from rag_kit.indexing.document_index.rows import read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION, IndexState
@@ -220,7 +220,7 @@ class PostgresKeywordView(KeywordView):
         return [(documents[key], score) for key, score in hits]
 
     def spread(
-        self, seeds: Mapping[str, float], k: int, filter: Filter | None, *, damping: float, max_df: int
+        self, seeds: Mapping[str, float], k: int, filter: Filter | None
     ) -> list[tuple[Document, float, list[str]]]:
         """Find documents that share rare terms with the seeds, by a random walk as in ``BM25Index.spread``.
 
@@ -234,17 +234,17 @@ class PostgresKeywordView(KeywordView):
             id_of = filter_rows(native, [n for (n,) in native.execute(query, (list(seeds),))], where)
             seed_numbers = np.array(list(id_of), np.int64)
             for _ in range(2):  # rounds of the walk, which goes on from the documents that pass
-                numbers_of_term = _documents_of_terms(tables, list(id_of), max_df)
+                numbers_of_term = _documents_of_terms(tables, list(id_of))
                 numbers = np.unique(np.concatenate([seed_numbers, *numbers_of_term.values()]))
                 id_of = filter_rows(native, numbers.tolist(), where)
             size = tables.counts().documents  # the rarity of a term is by all documents, not only those read
-            graph = TermGraph(_postings_of(numbers_of_term, numbers), size, list(numbers_of_term), max_df)
+            graph = TermGraph(_postings_of(numbers_of_term, numbers), size, list(numbers_of_term))
             # in the graph, a document has the position of its row in ``numbers``; by id, of those that pass
             position_of = {id_of[n]: position for position, n in enumerate(numbers.tolist()) if n in id_of}
             allowed = np.zeros(size, bool)
             allowed[list(position_of.values())] = True
             seed_weights = {position_of[key]: seeds[key] for key in seeds if key in position_of}
-            visits = graph.visits(seed_weights, k, damping, allowed)
+            visits = graph.visits(seed_weights, k, allowed)
             ids = [id_of[int(numbers[visit.document])] for visit in visits]
             documents = read_documents(connection, ids)
         return [(documents[key], visit.mass, visit.terms) for key, visit in zip(ids, visits, strict=True)]
@@ -266,10 +266,10 @@ def _postings_of(numbers_of_term: Mapping[str, Numbers], numbers: Numbers) -> Po
     return Postings(pointers, documents, np.ones(len(joined), np.uint16))
 
 
-def _documents_of_terms(tables: TermTables, numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:
-    """Return row numbers of documents by term, for the terms of some documents that 2 to ``max_df`` documents have."""
+def _documents_of_terms(tables: TermTables, numbers: Sequence[int]) -> dict[str, Numbers]:
+    """Return row numbers of documents by term, for the terms of some documents that 2 to `MAX_DF` documents have."""
     terms = set().union(*tables.terms(numbers).values())
     frequencies = tables.frequencies(terms)
-    shared = sorted(term for term, count in frequencies.items() if 1 < count <= max_df)
+    shared = sorted(term for term, count in frequencies.items() if 1 < count <= MAX_DF)
     postings = tables.postings(shared)
     return {term: postings[term].numbers for term in shared}
