@@ -95,25 +95,25 @@ def check_embeddings(embeddings: Any) -> Embeddings:
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:
     """Embed a query by ``embeddings.embed_query``; raise the kit's errors, whose messages hold no key."""
-    return run(_embed(embeddings, "query", text))
+    return run(embed_logic(embeddings, "query", text))
 
 
 def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """Embed texts by ``embeddings.embed_documents``; raise the kit's errors, whose messages hold no key."""
-    return run(_embed(embeddings, "documents", texts))
+    return run(embed_logic(embeddings, "documents", texts))
 
 
 async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
     """Embed a query without blocking: by the model's own ``aembed_query``, else on the kit's pool of threads."""
-    return await arun(_embed(embeddings, "query", text))
+    return await arun(embed_logic(embeddings, "query", text))
 
 
 async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """Embed texts without blocking: by the model's own ``aembed_documents``, else on the kit's pool of threads."""
-    return await arun(_embed(embeddings, "documents", texts))
+    return await arun(embed_logic(embeddings, "documents", texts))
 
 
-async def _embed(embeddings: Embeddings, kind: Literal["query", "documents"], texts: Any) -> Any:
+async def embed_logic(embeddings: Embeddings, kind: Literal["query", "documents"], texts: Any) -> Any:
     """Embed a query or documents; inside a `keep_query_vectors` block each query once. Raises the kit's errors."""
     kept = _kept.get() if kind == "query" else None
     if kept is not None and (vector := kept.get(embeddings, texts)) is not None:
@@ -214,11 +214,6 @@ def prepared_vector(model: Any, query: str) -> list[float] | None:
     if error := prepared.awaited.get((id(model), query)):
         raise copy(error)  # several threads may raise it
     return prepared.get(model, query)
-
-
-def embed_query_step(model: Embeddings, query: str) -> Step[list[float]]:
-    """Make a step that embeds one query."""
-    return Step("embedding", lambda _: embed_query(model, query), lambda _: aembed_query(model, query))
 
 
 async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequence[Vector] | None:

@@ -15,7 +15,7 @@ from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.views import KeywordView, SparseView
-from rag_kit.models.clients import embed_query_step
+from rag_kit.models.clients import embed_logic
 from rag_kit.models.runnables import has_listeners
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.bm25 import BM25Retriever
@@ -137,7 +137,7 @@ async def embed_first(retriever: Any, query: str) -> None:
         if isinstance(leaf, DenseIndexRetriever) and leaf.index.embeddings is not None and leaf.reads(query):
             model = leaf.index.embeddings
             with suppress(ModelError):  # the searches embed for themselves then, and report the failure
-                vector = await embed_query_step(model, query)
+                vector = await embed_logic(model, "query", query)
                 leaf.query_vectors.keep(model, query, vector)
 
 

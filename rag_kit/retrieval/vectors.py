@@ -17,8 +17,8 @@ from rag_kit.models.clients import (
     aembed_documents,
     aembed_query,
     embed_documents,
+    embed_logic,
     embed_query,
-    embed_query_step,
     keeps_query_vectors,
     prepare_vectors,
     prepared_vector,
@@ -67,7 +67,7 @@ class ByVectorRetriever(RagKitRetriever):
         if vector is None:
             vector = prepared_vector(model, query)
         if vector is None:
-            vector = await embed_query_step(model, query)
+            vector = await embed_logic(model, "query", query)
         documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
         self.query_vectors.keep(model, query, vector)
         return documents
