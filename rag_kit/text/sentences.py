@@ -124,7 +124,7 @@ _INITIALS = re.compile(r"[^\W\d_a-zI]|[^\W\d_](?:\.[^\W\d_])+")
 _SPACED = re.compile(r"(?:^|[\s(])[a-zäöü]\. [A-Za-zÄÖÜ]$")  # z. B., d. h.
 _FIRST_OF_SPACED = re.compile(r"(?:^|[\s(])[a-zäöü]\|[A-Za-zÄÖÜ]\.$")
 _GERMAN_DAY = re.compile(r"(?:^|[\s(])(?:[012]?\d|3[01])$")
-_AFTER_DAY = re.compile(
+AFTER_DAY = re.compile(
     r"(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhunderts?|Quartals?"
     r"|Stock|Etage|Tag(?:e[sn]?)?|Woche|Monats?|Lebensjahrs?|Auflage|Klasse|Geburtstage?s?)\b"
 )
@@ -140,14 +140,7 @@ _STOPS = ".!?。！？｡．…:：;；"
 
 
 def _joins_next_line(line: str, following: str) -> bool:
-    """Tell whether a line is hard-wrapped, so that its sentence goes on in the following line.
-
-    Example:
-        >>> _joins_next_line("a line of text that was broken by the width of a", "page of paper")
-        True
-        >>> _joins_next_line("Shopping", "- milk")
-        False
-    """
+    """Tell whether a line is hard-wrapped, so that its sentence goes on in the following line."""
     if _MARKER.match(following) or line.startswith(("#", "|", "```", "~~~")):
         return False
     last = line.rstrip(_CLOSERS.replace("\\", ""))[-1:] or line[-1]
@@ -163,7 +156,8 @@ def _ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> boo
     following = text[match.end() : min(end, match.end() + _AHEAD)]
     if not following.strip():
         return True
-    if _inside_title(text, begin, match.start(), following, match["close"]):
+    before = text[max(begin, match.start() - _OPEN_TITLE) : match.start()]
+    if before.rfind("《") > before.rfind("》") and "》" in match["close"] + following:  # inside a title
         return False
     full_width = any(character in "。！？｡" for character in match["stop"])
     if full_width or _HAN.match(following) or following[0] in "“「『《（":
@@ -189,12 +183,6 @@ def _ends_chinese(text: str, match: re.Match[str], following: str, full_width: b
     return not (close and close[0] in "）)】]》" and not following[0].isspace())  # 他（张三。）走了
 
 
-def _inside_title(text: str, begin: int, position: int, following: str, close: str) -> bool:
-    """Tell whether a stop at a position is inside a book title: 《 is open before it, and 》 follows."""
-    window = text[max(begin, position - _OPEN_TITLE) : position]
-    return window.rfind("《") > window.rfind("》") and ("》" in following or "》" in close)
-
-
 def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str) -> bool:
     """Tell whether a full stop follows an abbreviation, initials or the number of a list item or day.
 
@@ -205,7 +193,7 @@ def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str
     window = text[max(begin, match.start() - _BEHIND) : match.start()]
     if _SPACED.search(window) or _FIRST_OF_SPACED.search(f"{window}|{following}"):  # z. B.
         return True
-    if _GERMAN_DAY.search(window) and _AFTER_DAY.match(following):  # 3. Oktober
+    if _GERMAN_DAY.search(window) and AFTER_DAY.match(following):  # 3. Oktober
         return True
     before = _WORD_BEFORE.search(window)
     if not before:

@@ -14,12 +14,11 @@ from rag_kit.text.analysis import content_words
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.citations.match import judge
 from rag_kit.text.citations.source import PassageSource
-from rag_kit.text.sentences import sentences
+from rag_kit.text.language import HAN
+from rag_kit.text.sentences import AFTER_DAY, sentences
 
 CitationStatus = Literal["supported", "unsupported", "undecided", "missing_passage"]
 ReportStatus = Literal["grounded", "flagged", "undecided", "uncited", "declined"]
-
-JudgedSupport = Literal["supported", "unsupported"]
 
 _TABLE = Path(__file__).with_name("reasons.txt").read_text(encoding="utf-8")
 _REASONS = [line.split("\t") for line in _TABLE.splitlines()]  # name, English, Chinese
@@ -29,7 +28,8 @@ MAX_ANSWER = 100_000
 MAX_STATEMENTS = 500
 _MAX_RANGE = 20  # numbers of a mark such as [1-20]; in a longer one only the two ends count
 _NUMBERS = r"\d{1,6}(?:\s{0,4}(?:[,，、;；–—~-]|and|和)\s{0,4}\d{1,6}){0,40}"
-_MARK = re.compile(rf"[\[［【]\s{{0,4}}(?P<numbers>{_NUMBERS})\s{{0,4}}[\]］】]")
+_OPEN = r"[\[［【]\s{0,4}(?:(?i:passage|source|段落|来源|文档|资料)\s?)?"
+_MARK = re.compile(rf"{_OPEN}(?P<numbers>{_NUMBERS})\s{{0,4}}[\]］】]")
 _BLANK_AND_MARK = re.compile(rf"(?P<blank>\s?){_MARK.pattern}")
 _PLAIN = re.compile(r"\[(\d{1,6})\]")
 # begins where a run of blanks begins, so that a long run is looked at once and not from each of its blanks
@@ -38,14 +38,23 @@ _MARKS = re.compile(r"((?:\[\d{1,6}\](?:\s{0,3}(?=\[\d{1,6}\]))?)+)")
 # a word and the marks behind it; none where a sentence ended, as before a footnote
 _WORD_AND_MARKS = re.compile(
     r"[^\s\]】。！？]{1,20}(?<![.!?…])(?<![.!?…][\"”’)])"
-    rf"(?P<marks>(?:\s?[\[［【]\s{{0,4}}{_NUMBERS}\s{{0,4}}[\]］】])+)"
+    rf"(?P<marks>(?:\s?{_OPEN}{_NUMBERS}\s{{0,4}}[\]］】])+)"
 )
 # signs of no language stand for the brackets of a text while it is cut into sentences and at its marks
 _HIDDEN = str.maketrans("[］【]［】", "\ue000\ue001\ue002\ue003\ue004\ue005")
 _UNHIDDEN = {hidden: bracket for bracket, hidden in _HIDDEN.items()}
 _RANGE = re.compile(r"(\d{1,6})(?:\s{0,4}[–—~-]\s{0,4}(\d{1,6}))?")
 _NO_STATEMENT = re.compile(
-    r"^\s*(?:#{1,6}\s.*|[-*•·]?\s*(?:\*\*)?[^.!?。！？]{0,120}[:：](?:\*\*)?\s*|[\W_]*)$", re.DOTALL
+    r"^\s*(?:#{1,6}\s.*|[-*•·]?\s*(?:\*\*)?[^.!?。！？]{0,120}[:：](?:\*\*)?\s*|[\W_]*"
+    r"|\*\*[^.!?。！？*\d]{1,60}\*\*|(?:yes|no|sure|ja|nein|是的?|对|不是?|否)[.!。！])$",
+    re.DOTALL | re.IGNORECASE,
+)
+# the header of a table, before the line below it; the fences of code
+_NOT_SAID = re.compile(r"(?m)^[ \t]*(?:\|[^\n\[【［]*\|[ \t]*\n(?=[ \t]*\|[ \t:|-]*--)|(?:```|~~~).*$)")
+# of an item of a list; "1. Mai" is a day
+_LIST_NUMBER = re.compile(
+    rf"(?m)(^[ \t>]*|(?<=[;；])[ \t]*)(\*\*)?[(（]?\d{{1,2}}(?:[.)）、．](?=[{HAN}*“《])"
+    rf"|[.)）]\s+(?!{AFTER_DAY.pattern})(?=[\w*“\"《(]))"
 )
 
 
@@ -86,7 +95,7 @@ def check_citations(
     passages: Sequence[str | Any],
     *,
     language: str | None = None,
-    judged: Mapping[str, JudgedSupport] | None = None,
+    judged: Mapping[str, CitationStatus] | None = None,
 ) -> CitationReport:
     """Check every citation ``[n]`` of an answer against the passage that it names.
 
@@ -156,7 +165,7 @@ def _check_statement(
     statement: Statement,
     sources: Sequence[PassageSource],
     reasons: Mapping[str, str],
-    judged: Mapping[str, JudgedSupport],
+    judged: Mapping[str, CitationStatus],
 ) -> Iterator[Citation]:
     """Check a statement against each passage that it cites: one citation a number, in order."""
     cited = {number: sources[number - 1] for number in statement.numbers if 1 <= number <= len(sources)}
@@ -183,16 +192,18 @@ class Statement(NamedTuple):
 def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
     """Cut the first MAX_ANSWER characters of an answer into at most MAX_STATEMENTS statements with their citations.
 
-    Marks may be ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``【1】`` or ``［1］``, before or after the full
-    stop, or on the next line. A sentence with several marks is cut at them where each part says something.
-    Headings and lines that only introduce a list are not statements. A mark that a passage has after the same word
-    is text ("a[3]"), if its sentence has another mark.
+    Marks may be ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``【1】``, ``［1］`` or ``[source 1]``, before or after the
+    full stop, or on the next line. A sentence with several marks is cut at them where each part says something.
+    Headings, also of a table, lines that only introduce a list, and a bare yes or no are not statements; the number of
+    an item is no part of one. A mark that a passage has after the same word is text ("a[3]"), if its sentence has
+    another mark.
 
     Example:
         >>> statements("A cat sleeps [1]. Dogs bark loudly 【2、3】。")
         [Statement(text='A cat sleeps.', numbers=(1,)), Statement(text='Dogs bark loudly。', numbers=(2, 3))]
     """
-    answer = answer[:MAX_ANSWER]
+    answer = _NOT_SAID.sub("", answer[:MAX_ANSWER])
+    answer = _LIST_NUMBER.sub(lambda item: f"{item[1]}{item[2] or '- '}", answer)
     text_marks = _passage_marks(answer, passages)  # are hidden while the answer is cut at the others
 
     def plain_or_hidden(mark: re.Match[str]) -> str:
@@ -245,6 +256,7 @@ def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
 
 def _marks_after_words(text: str) -> Iterator[tuple[int, str]]:
     """Yield the start of each mark that follows a word, maybe after other marks, and the text from the word to it."""
+    text = text.replace("`", " ")  # of code
     for found in _WORD_AND_MARKS.finditer(text):
         for mark in _MARK.finditer(text, found.start("marks"), found.end()):
             yield mark.start(), " ".join(text[found.start() : mark.end()].split())

@@ -311,16 +311,13 @@ def _with_table_headers(spans: Sequence[Sentence]) -> Iterator[tuple[Sentence, s
         elif _DELIMITER.fullmatch(after):
             header = span.text
             continue
-        elif header and _DELIMITER.fullmatch(before) and _continues_header(header, span.text):
-            header = f"{header}\n{span.text}"
-            continue
+        elif header and _DELIMITER.fullmatch(before):
+            cells = [[cell.strip() for cell in row.strip("| ").split("|")] for row in (header, span.text)]
+            # the header's second line: a cell over both is written twice
+            if any(above == cell != "" for above, cell in zip(*cells, strict=False)):
+                header = f"{header}\n{span.text}"
+                continue
         yield span, header
-
-
-def _continues_header(header: str, row: str) -> bool:
-    """Tell whether the first row below a header is its second line: a cell over both is written twice."""
-    pairs = zip(header.strip("| ").split("|"), row.strip("| ").split("|"), strict=False)
-    return any(above.strip() == cell.strip() != "" for above, cell in pairs)
 
 
 def _without_code(text: str) -> str:

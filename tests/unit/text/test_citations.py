@@ -41,13 +41,17 @@ def status(answer: str) -> str:
         "The Rhine rises in Switzerland. [1]",
         "The Rhine rises in Switzerland.\n[1]",
         "The Rhine rises in Switzerland【1】.",
-        "The Rhine rises in Switzerland［1］.",
+        "The Rhine rises in Switzerland［1］. Emma was published in 1815 [Passage 2]. 全书共四十章【来源 3】。",
         "The Rhine rises in Switzerland [1][1].",
         "该书于1933年由开明书店出版，并未在北京印刷。[3]",
         "该书于1933年由开明书店出版，并未在北京印刷【3】。",
         "《家》是巴金的长篇小说[3]。全书共四十章［3］。",
         "The Rhine rises in Switzerland [1], and Emma is a novel by Jane Austen [2].",
         "- **The Rhine rises in Switzerland.** [1]\n- Emma was published in 1815 [2].",
+        "1. The Rhine rises in Switzerland [1].\n2. **Emma** was published in 1815 [2].",
+        "（1）该书于1933年由开明书店出版[3]；（2）全书共四十章[3]。\n3、《家》是巴金的长篇小说[3]。",
+        "## Rivers\n\n**The Rhine**\nYes. Here is what I found:\n\n- The Rhine rises in Switzerland [1].",
+        "| Book | Year |\n|:--|--:|\n| Emma by Jane Austen | published in 1815 [2] |",
         "It is 1230 km long [1].",
         "According to [2], Emma is a novel by Jane Austen.",
         "Emma was published in London by John Murray in 1815 [2].",
@@ -159,11 +163,6 @@ def test_statement_without_citation() -> None:
     assert status("Ships are useful things.") == "uncited"
 
 
-def test_introductions_are_no_statements() -> None:
-    """A heading or a line that ends in a colon needs no citation."""
-    assert status("## Rivers\n\nHere is what I found:\n\n- The Rhine rises in Switzerland [1].") == "grounded"
-
-
 def test_marks_of_the_source_do_not_matter() -> None:
     """Footnote marks inside a passage neither break a match nor count as citations."""
     report = check_citations(
@@ -227,6 +226,7 @@ SETTINGS = [
     [
         ('The setting rrf_k takes {"int": [1, 100], "default": 60} and weight takes [0, 1].', "[1]"),
         ("The loop reads a[3], then b[1][2] and goes on.", "[2]"),
+        ("The loop reads `a[3]`, then `b[1][2]` and goes on.", "[2]"),
         ("It was built in 1911[[ 41 ]](#cite_note-41) by Smith.", "[2]"),
         ("Osteoblasts express it [18] [19] [1].", "[2]"),
         ("取值范围是[1, 100]，默认是［60］。", "[3]"),
