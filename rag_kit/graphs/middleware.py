@@ -36,7 +36,6 @@ _NOT_INPUT = OmitFromSchema(input=True, output=False)
 # in a tool message's metadata: notes on what its tool could not search, and a hash of the content that it gave
 _UNSEARCHED, _CONTENT = "rag_kit_unsearched", "rag_kit_content"
 _Handler = Callable[[ModelRequest[Any]], Any]  # gives a ModelResponse, or an awaitable of one
-_FIRST_TRY, _SECOND_TRY = {"citations_sent_back": False}, {"citations_sent_back": True}
 #: The statuses of answers that are sent back, and how the two answers compare.
 _SENT_BACK = ("uncited", "flagged")
 _BEST_FIRST = ("grounded", "undecided", "declined", "unsourced", "uncited", "flagged")
@@ -51,6 +50,7 @@ class CitationState(AgentState[Any]):
     citation_notes: NotRequired[Annotated[list[str], _NOT_INPUT]]
     # private: what a subagent's check writes, its parent's state gets
     citations_sent_back: NotRequired[Annotated[bool, PrivateStateAttr]]
+    citations_of: NotRequired[Annotated[str, PrivateStateAttr]]  # a hash of the answer that was checked
 
 
 class _Checked(NamedTuple):
@@ -73,10 +73,11 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     The model reads them numbered through the whole conversation, with the rules for citing in the system message. Its
     answer is checked as those of this package's graphs are. One with a citation that does not hold, or a statement
     without one, is sent back once, with what is wrong; the better of the two stays. The state then has ``citations``
-    (with verbatim quotes), ``uncited``, ``citation_status`` (``unsourced`` where there are no passages, and none is
-    cited) and ``citation_notes``. These name what the turn's tools could not search; without a passage, and where the
-    answer declines, it is ``incomplete`` then. Where tokens are streamed, those of an answer that is sent back were
-    seen.
+    (with verbatim quotes), ``uncited``, ``citation_status`` (``unsourced`` where there are no passages, none is cited,
+    and the answer does not decline after a search) and ``citation_notes``. These name what the turn's tools could not
+    search, and those that failed; without a passage, and where the answer declines, it is ``incomplete`` then. An
+    answer that is changed after its check, as by a middleware that redacts, is checked anew at the end. Where tokens
+    are streamed, those of an answer that is sent back were seen.
 
     Args:
         tools: Names of tools whose results are passages also where they have no artifact: then the text of the result
@@ -114,7 +115,17 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
 
     def before_agent(self, state: CitationState, runtime: Any) -> dict[str, Any]:
         """Begin a turn without the state of the one before."""
-        return {"citations": [], "uncited": [], "citation_status": None, "citation_notes": [], **_FIRST_TRY}
+        emptied: Update = {"citations": [], "uncited": [], "citation_status": None, "citation_notes": []}
+        return {**emptied, "citations_sent_back": False, "citations_of": ""}
+
+    def after_agent(self, state: CitationState, runtime: Any) -> dict[str, Any] | None:
+        """Check an answer anew that a person, or a middleware that redacts, changed after its check."""
+        last = state["messages"][-1]
+        if state.get("citations_of") in (None, "", content_hash(last.text)):
+            return None
+        update, _ = self._check_message(last, state["messages"])
+        note = "the answer was changed after its check, and checked anew"
+        return {**update, "citation_notes": [*state["citation_notes"], note]}
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: _Handler) -> Any:
         """Show the passages numbered, check the answer, and send it back once if it fails."""
@@ -143,18 +154,18 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
             return self._check(request, response)
 
         numbered = self._with_numbered_passages(request)
-        first = await ask(numbered)
+        best = first = await ask(numbered)
         status = (first.update or {}).get("citation_status")  # None: it is no answer
-        if not self.send_back or status not in _SENT_BACK or request.state.get("citations_sent_back"):
-            return _with_update(first)
-        second = await ask(self._request_again(numbered, first))
-        note = f"sent back: the first answer was {status}"
-        if second.update is None:  # no answer yet: the model calls a tool
-            return _with_update(second._replace(update={"citation_notes": [note], **_SECOND_TRY}))
-        best = first if first.rank < second.rank else second
-        update: Any = best.update
-        notes = [*update["citation_notes"], note]
-        return _with_update(best._replace(update={**update, "citation_notes": notes}))
+        if self.send_back and status in _SENT_BACK and not request.state.get("citations_sent_back"):
+            second = await ask(self._request_again(numbered, first))
+            # the second may be no answer yet, but a call of a tool
+            best = first if second.update and first.rank < second.rank else second
+            update: Update = best.update or {"citations_sent_back": True}
+            notes = [*update.get("citation_notes", ()), f"sent back: the first answer was {status}"]
+            best = best._replace(update={**update, "citation_notes": notes})
+        if best.update is None:
+            return best.response
+        return ExtendedModelResponse(best.response, Command(update=best.update))
 
     def _passages_of(self, message: AnyMessage) -> Iterator[Document]:
         """Yield what the tool of a message found as passages: as many, and as long, as the model is shown."""
@@ -173,12 +184,12 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return documents
 
     def _unsearched(self, messages: Sequence[AnyMessage]) -> list[str]:
-        """Return the notes on what was not searched, or not shown to the model, since the last question; each once."""
+        """Return the notes on what was not searched, or not shown to the model; each once."""
         notes: dict[str, None] = {}
         for message in messages:
-            if isinstance(message, HumanMessage):
-                notes = {}
             notes |= dict.fromkeys(message.response_metadata.get(_UNSEARCHED, ()))
+            if isinstance(message, ToolMessage) and message.status == "error":
+                notes[f"the tool {message.name} gave an error"] = None
             found = self._found_by(message)
             if len(found) > _MAX_PASSAGES or any(len(item.page_content) > _MAX_CHARS for item in found):
                 notes[f"not all that the tool {message.name} found was shown to the model"] = None
@@ -198,28 +209,44 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
                 tag = f'<passage id="{numbers[digest_of(passage)]}"'
                 texts.append(render_passages([passage]).replace('<passage id="1"', tag, 1))
             messages.append(message.model_copy(update={"content": "\n".join(texts)}) if texts else message)
-        rules, _ = self._prompt_messages(request, "")
-        system_message = _with_rules(request.system_message, rules.text)
-        return request.override(messages=messages, system_message=system_message)
+        rules, _ = self._prompts[_language_of(request.messages)].format_messages(problems="")
+        old = request.system_message or SystemMessage("")
+        content: Any = old.content
+        added = {"type": "text", "text": rules.text}
+        content = f"{content}\n\n{rules.text}".lstrip() if isinstance(content, str) else [*content, added]
+        return request.override(messages=messages, system_message=old.model_copy(update={"content": content}))
 
     def _check(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> _Checked:
         """Check the citations of the model's last message, unless it calls a tool or gives a structured response."""
         last = next((item for item in reversed(response.result) if isinstance(item, AIMessage)), None)
         if last is None or last.tool_calls or response.structured_response is not None:
             return _Checked(response, None)
-        documents, notes = self.passages(request.messages), self._unsearched(request.messages)
-        checked = check_answer(without_thinking(text_of(last)), documents, language=_language_of(request))
-        if not documents and not checked["citations"]:
-            checked = {"status": "unsourced", "citations": [], "uncited": []}
+        update, rank = self._check_message(last, request.messages)
+        notes = [*update["citation_notes"], *self._note_tools(request)]
+        return _Checked(response, {**update, "citation_notes": notes}, rank)
+
+    def _check_message(self, answer: AnyMessage, messages: Sequence[AnyMessage]) -> tuple[Update, int]:
+        """Check an answer by what the tools of a conversation found; return the update of the state, and its rank."""
+        asked_at = max((at for at, item in enumerate(messages) if isinstance(item, HumanMessage)), default=0)
+        documents, notes = self.passages(messages), self._unsearched(messages[asked_at:])
+        checked = check_answer(without_thinking(text_of(answer)), documents, language=_language_of(messages))
         status = checked.pop("status")
+        of_tools = [item for item in messages[asked_at:] if isinstance(item, ToolMessage)]
+        searched = any(item.artifact is not None or item.name in self.named_tools for item in of_tools)
+        if not documents and not checked["citations"] and not (status == "declined" and searched):
+            status, checked["uncited"] = "unsourced", []
         rank = _BEST_FIRST.index(status)
         if notes and status in ("declined", "unsourced"):  # the answer may be in what was not searched
             status = "incomplete"
-        if documents and finish_of(last) in ("length", "filter", "error"):
+        if documents and finish_of(answer) in ("length", "filter", "error"):
             status, rank = "incomplete", len(_BEST_FIRST)  # worse than all others
             notes.append("the answer was cut off")
-        notes += self._note_tools(request)
-        return _Checked(response, {**checked, "citation_status": status, "citation_notes": notes}, rank)
+        checked |= {
+            "citation_status": status,
+            "citation_notes": notes,
+            "citations_of": content_hash(answer.text),
+        }
+        return checked, rank
 
     def _note_tools(self, request: ModelRequest[Any]) -> list[str]:
         """Note the names in ``tools`` that no tool and no result has, and the tools whose messages were changed."""
@@ -240,18 +267,9 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         ]
         problems += [f"no citation: {statement!r}" for statement in update["uncited"]]
         answers = [message for message in failed.response.result if isinstance(message, AIMessage)]
-        _, complaint = self._prompt_messages(request, "\n".join(problems))
+        prompt = self._prompts[_language_of(request.messages)]
+        _, complaint = prompt.format_messages(problems="\n".join(problems))
         return request.override(messages=[*request.messages, *answers, HumanMessage(complaint.text)])
-
-    def _prompt_messages(self, request: ModelRequest[Any], problems: str) -> list[Any]:
-        """Return two messages in the language of the request: the rules for citing, and the problems to mend."""
-        return self._prompts[_language_of(request)].format_messages(problems=problems)
-
-
-def _with_update(checked: _Checked) -> Any:
-    if checked.update is None:
-        return checked.response
-    return ExtendedModelResponse(checked.response, Command(update=checked.update))
 
 
 def _with_marks(result: Any, notes: list[str]) -> Any:
@@ -295,17 +313,7 @@ def _documents_of(artifact: Any) -> Iterator[Document]:
     yield from documents_in(getattr(artifact, "documents", artifact))
 
 
-def _with_rules(message: SystemMessage | None, rules: str) -> SystemMessage:
-    """Add the rules for citing to the end of the system message."""
-    if message is None:
-        return SystemMessage(rules)
-    content: Any = message.content
-    is_text = isinstance(content, str)
-    content = f"{content}\n\n{rules}" if is_text else [*content, {"type": "text", "text": rules}]
-    return message.model_copy(update={"content": content})
-
-
-def _language_of(request: ModelRequest[Any]) -> str:
+def _language_of(messages: Sequence[AnyMessage]) -> str:
     """Return the language of the last question."""
-    questions = [message.text for message in request.messages if isinstance(message, HumanMessage)]
+    questions = [message.text for message in messages if isinstance(message, HumanMessage)]
     return "zh" if questions and detect_language(questions[-1]) == "zh" else "en"

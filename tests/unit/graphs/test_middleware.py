@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, PIIMiddleware
+from langchain.agents.middleware import AgentMiddleware, PIIMiddleware, ToolRetryMiddleware
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -107,15 +107,20 @@ async def test_the_better_of_two_that_fail_stays_and_is_not_sent_back_again(nati
 
 @both
 async def test_a_citation_where_nothing_was_found_does_not_hold(native: bool) -> None:
-    """It is sent back once; an answer without a citation is better, and has no source."""
-    sank, unknown = "The ship sank in 1912.[1]", "I cannot tell."
-    for replies, kept, status in (
-        ((sank, unknown), unknown, "unsourced"),
-        ((sank, sank), sank, "flagged"),
-        ((unknown,), unknown, "unsourced"),
+    """It is sent back once; without one it has no source, declines, or, where the tool failed, is incomplete."""
+    sank, bare, unknown = "The ship sank in 1912.[1]", "The ship sank in 1912.", "I cannot tell."
+    nothing = search_tool(fixed())
+    down = create_retriever_tool(cast(Any, None), "search", "Fails.")
+    retry = ToolRetryMiddleware(max_retries=0, on_failure="continue")
+    for replies, searched_by, kept, status in (
+        ((sank, bare), nothing, bare, "unsourced"),
+        ((sank, sank), nothing, sank, "flagged"),
+        ((unknown,), nothing, unknown, "declined"),
+        ((unknown,), down, unknown, "incomplete"),
     ):
         model = scripted(*replies)
-        result = await go(agent(model, [search_tool(fixed())]), native)
+        result = await go(create_agent(model, [searched_by], middleware=[CitationCheck(), retry]), native)
+        assert ("the tool search gave an error" in result["citation_notes"]) == (searched_by is down)
         assert (result["messages"][-1].text, result["citation_status"]) == (kept, status)
         assert len(model.asked) == 1 + len(replies)
         assert [one["status"] for one in result["citations"]] == ["missing_passage"] * (status == "flagged")
@@ -212,14 +217,15 @@ async def test_what_was_redacted_is_neither_shown_nor_quoted(kind: str, first: b
         **CALL,
         "args": {"question" if kind == "graph" else "query": "How is the office in Bonn reached?"},
     }
-    replies = [AIMessage("", tool_calls=[call]), AIMessage("The office in Bonn is reached every day.[1]")]
+    replies = [AIMessage("", tool_calls=[call]), AIMessage(f"{MAIL}[1]")]
     model = Scripted(messages=iter(replies), asked=[])
-    redact = PIIMiddleware("email", strategy="redact", apply_to_tool_results=True)
+    redact = PIIMiddleware("email", strategy="redact", apply_to_tool_results=True, apply_to_output=True)
     middleware: list[Any] = [redact, CitationCheck()] if first else [CitationCheck(), redact]
     result = await go(create_agent(model, [tool], middleware=middleware), native)
     shown = "".join(message.text for message in model.asked[-1])
     assert "[REDACTED_EMAIL]" in shown and '<passage id="1"' in shown and "anna@" not in shown
     assert "[REDACTED_EMAIL]" in result["citations"][0]["quote"] and "anna@" not in str(result["citations"])
+    assert result["citation_status"] == "grounded"
     assert any("search was changed" in note for note in result["citation_notes"])
 
 
@@ -234,9 +240,14 @@ def test_a_tool_message_that_a_person_changed_counts_as_it_is(form: str) -> None
     fields = {"content": text, "artifact": found.artifact, "tool_call_id": "1", "id": found.id}
     edited = ToolMessage(**fields) if form == "written anew" else found.model_copy(update=fields)
     made.update_state(thread(), {"messages": [edited]})
-    result = made.invoke(None, thread())
+    result = made.invoke(None, thread(), interrupt_before=["CitationCheck.after_agent"])
     assert FAN not in model.asked[1][-1].text and text in model.asked[1][-1].text
     assert result["citation_status"] == "flagged"
+    mended = AIMessage(text or "I cannot tell.", id=result["messages"][-1].id)  # and so does an answer
+    made.update_state(thread(), {"messages": [mended]})
+    result = made.invoke(None, thread())
+    assert result["citation_status"] == ("uncited" if text else "declined")
+    assert "changed after its check" in result["citation_notes"][-1]
 
 
 def test_a_text_that_a_tool_gave_beside_its_passages_is_no_passage() -> None:
@@ -254,26 +265,16 @@ def test_a_text_that_a_tool_gave_beside_its_passages_is_no_passage() -> None:
 
 
 @both
-async def test_a_graph_as_tool_and_a_tool_of_texts(native: bool) -> None:
-    """The quotes of an answer of this kit's are passages; so is the text of a named tool."""
+async def test_the_text_of_a_named_tool_is_a_passage(native: bool) -> None:
+    """Though it has no artifact."""
 
     @tool
     def search(query: str) -> str:
         """Searches."""
         return FAN
 
-    for tools, check in (
-        ([as_tool(build_plain_rag(fixed(FAN), chat_model("extractive")), name="search")], CitationCheck()),
-        ([search], CitationCheck(tools=["search"])),
-    ):
-        model = scripted(RIGHT)
-        if tools[0] is not search:
-            model = Scripted(
-                messages=iter([AIMessage("", tool_calls=[{**CALL, "args": {"question": "fan?"}}]), RIGHT]),
-                asked=[],
-            )
-        result = await go(agent(model, tools, check), native)
-        assert result["citation_status"] == "grounded"
+    result = await go(agent(scripted(RIGHT), [search], CitationCheck(tools=["search"])), native)
+    assert result["citation_status"] == "grounded"
 
 
 @both
@@ -379,12 +380,7 @@ async def test_what_a_tool_could_not_search_is_told(whole: bool, native: bool) -
     call = CALL if not whole else {**CALL, "args": {"question": "When does the fan start?"}}
     said = "The answer is not in the documents."
     replies = [AIMessage("", tool_calls=[call]), AIMessage(said)]
-    replies += [
-        AIMessage("", tool_calls=[call]),
-        AIMessage(RIGHT),
-        AIMessage("", tool_calls=[call]),
-        AIMessage(RIGHT),
-    ]
+    replies += [turn for _ in range(2) for turn in (AIMessage("", tool_calls=[call]), AIMessage(RIGHT))]
     made = agent(Scripted(messages=iter(replies), asked=[]), tools, checkpointer=InMemorySaver())
     result = await go(made, native, config=thread())
     assert (result["citation_status"], result["citation_notes"]) == ("incomplete", [note])
