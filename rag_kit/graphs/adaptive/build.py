@@ -150,7 +150,8 @@ def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> GraphNode:
 def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:
     """Make the update that takes over the result of CRAG; if it was refused, the rest of the state is emptied."""
     notes = list(result.get("notes") or [])
-    update: Update = {"notes": notes, **{key: result[key] for key in _KEYS_FROM_CRAG if key in result}}
+    taken = {key: result[key] for key in _KEYS_FROM_CRAG if key in result}
+    update: Update = {"notes": notes, "checked": result["answer"], **taken}
     if result.get("status") == "refused":  # nothing of the run so far may tell what was refused
         update |= {"asked": state["asked"], "notes": Overwrite(notes)}
         return {**empty_state(AdaptiveState), **update}

@@ -187,9 +187,9 @@ class AdaptiveNodes(RagNodes):
         return await self.answer_from(state["search_query"], state["documents"], state, context, **options)
 
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Check citations if a search was made, and let the guards see the answer if they have not yet."""
+        """Check citations, and let the guards see the answer, where that was not done yet, or an editor changed it."""
         question, answer = state["asked"], state["answer"]
-        if state["route"] in ("multi", "direct"):
+        if state["route"] in ("multi", "direct") or state["checked"] not in ("", answer):
             update: Update = await self.cite(state, context)
             if update["status"] == "unsourced":
                 update |= {"uncited": [], "notes": ["direct: nothing was looked up", *update["notes"]]}
@@ -205,8 +205,8 @@ class AdaptiveNodes(RagNodes):
         return {"status": status, "answer": answer, **turn}
 
     def final_status(self, state: AdaptiveState, status: AnswerStatus) -> AnswerStatus:
-        """Return ``unsourced`` if nothing was searched, else the status of the citations."""
-        return "unsourced" if state["route"] == "direct" else status
+        """Return ``unsourced`` if nothing was searched nor, by an editor, cited; else the status of the citations."""
+        return "unsourced" if state["route"] == "direct" and status != "flagged" else status
 
 
 def classify_by_rule(question: str, earlier: Sequence[str] = ()) -> Classification:

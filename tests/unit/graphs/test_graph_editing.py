@@ -18,7 +18,6 @@ from rag_kit.graphs import (
     build_adaptive_rag,
     build_conversational_rag,
     build_crag,
-    build_plain_rag,
     build_self_rag,
     uncompiled,
 )
@@ -230,10 +229,13 @@ def test_an_edit_of_what_chooses_the_way_is_followed(
     assert graph.get_state(thread()).next == (follows,)
 
 
-def test_an_edited_answer_is_what_is_checked() -> None:
-    """The citations of the edit, not those of what the model wrote."""
-    graph = build_plain_rag(fixed(FAN, TEA), extractive(), checkpointer=InMemorySaver())
-    graph.invoke(ASKED, thread(), interrupt_before=["cite"])
+@pytest.mark.parametrize(
+    ("name", "route"), [("plain", None), ("adaptive", {"route": "single"}), ("adaptive", MULTI)]
+)
+def test_an_edited_answer_is_what_is_checked(name: str, route: Any) -> None:
+    """The citations of the edit, not those of what the model wrote, nor those that a step checked before."""
+    graph = BUILDERS[name](fixed(FAN, TEA), extractive(), checkpointer=InMemorySaver())
+    graph.invoke(ASKED, thread(), context=route, interrupt_before=["finish" if route else "cite"])
     graph.update_state(thread(), {"answer": "The fan starts at 75 degrees.[1]"})
     result = graph.invoke(None, thread())
     assert (result["status"], result["answer"]) == ("flagged", "The fan starts at 75 degrees.[1]")
