@@ -181,23 +181,16 @@ class CragNodes(RagNodes):
         """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
         documents, external = state["documents"], state["web_documents"]
         update: Update = {}
-        if external and self._are_below_threshold(documents, context):
-            # only the best strip is there, kept for want of a better one
+        min_score = self._min_confidence(context, inside=True)
+        stages = [(peek_provenance(document).get("stages") or [{}])[-1] for document in documents]
+        are_weak = all(stage.get("stage") == REFINED and stage["score"] < min_score for stage in stages)
+        if external and are_weak:  # only the best strip is there, kept for want of a better one
             documents = []
             strips = [{**old, "kept": old["kept"] and old["origin"] == "web"} for old in state["strips"]]
             update["strips"] = Overwrite(strips)
         documents = [*documents, *external]
         answer = await self.answer_from(state["search_query"], documents, state, context)
         return {**update, **answer, "documents": documents, "web_documents": []}
-
-    def _are_below_threshold(self, documents: Sequence[Document], context: CragContext) -> bool:
-        """Tell whether all documents are refined passages whose confidence is too low to be kept."""
-        min_score = self._min_confidence(context, inside=True)
-        for document in documents:
-            stages = peek_provenance(document).get("stages")
-            if not stages or stages[-1].get("stage") != REFINED or stages[-1]["score"] >= min_score:
-                return False
-        return True
 
     def _thresholds(self, context: CragContext) -> Thresholds:
         """Return the run's thresholds, and the evaluator's for those that the run does not set.

@@ -8,8 +8,8 @@ from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from rag_kit.concurrency.budget import MAX_SECONDS
-from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext, instructions_field, setting
+from rag_kit.graphs.evaluators.base import Thresholds
 from rag_kit.graphs.state import RagState, add_items, as_documents
 
 _STRIPS = ("refine", "select_external")
@@ -91,7 +91,5 @@ class CragContext(RagContext):
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
-        if self.lower is not None and self.upper is not None and self.lower > self.upper:
-            raise InvalidInputError(
-                f"context is not valid: lower={self.lower} is above upper={self.upper}; lower must not be above."
-            )
+        if self.lower is not None and self.upper is not None:
+            Thresholds(self.lower, self.upper)  # refuses them where they cross

@@ -176,13 +176,11 @@ def _list_values(values: Any, count: int) -> list[Any]:
     values = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(values, Exception):
         return [values] * count
-    if not isinstance(values, (list, tuple)):
-        error = TypeError(f"it returned {values!r:.60} ({type(values).__name__}) instead of a list")
-    elif len(values) != count:
-        error = TypeError(f"it returned {len(values)} values for {count} passages")
-    else:
+    is_list = isinstance(values, (list, tuple))
+    if is_list and len(values) == count:
         return list(values)
-    return [error] * count
+    given = f"{len(values)} values" if is_list else f"{values!r:.60} ({type(values).__name__}) and no list"
+    return [TypeError(f"it returned {given} for {count} passages")] * count
 
 
 def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "text"]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from langchain_core.documents import Document
 from langgraph.types import Overwrite
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import ModelError, ModelOutputError, ModelUnauthorizedError, ModelUnreachableError
 from rag_kit.graphs.nodes import note_cut_off, note_disagreements
 from rag_kit.graphs.running import branch, report, values_side_by_side
@@ -142,6 +143,8 @@ class Paper(SegmentWriter):
         best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=first_beam())
         segments, documents = best["segments"], state["documents"]
         if not segments:
+            if state["trace"] and all(entry["passage"] is None for entry in state["trace"]):
+                write_note("finish: no passage was wanted, so nothing was searched", unsearched=True)
             note = "finish: no passage gave a part of an answer"
             return {"answer": DECLINED[state["language"]], "notes": [note]}
         self._send_decided([best], state["streamed"], len(segments))

@@ -263,11 +263,12 @@ def test_a_decline_after_many_long_passages_is_one() -> None:
 
 
 def test_nothing_found_declines_without_writing() -> None:
-    """One decision, no continuation, no second search."""
+    """One decision, no continuation, no second search; where nothing was searched for, it is no decline."""
     llm = model()
     result = paper(fixed(), llm, QUESTION)
     assert result["status"] == "declined"
     assert llm.tasks() == ["retrieve_needed"]
+    assert paper(fixed(RIGHT), llm, QUESTION, delta=1)["status"] == "incomplete"
 
 
 @pytest.mark.parametrize("broken", ["retrieve_needed", "critique"])
