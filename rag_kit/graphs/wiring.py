@@ -278,8 +278,11 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
                 self.nodes[name] = replace(spec, runnable=GraphNode(spec.runnable, self._run_inner_graph))
             return
         if is_typeddict(spec.input_schema) and self.options.get("output") == "full":
-            # the whole state: keys of the user's own too
-            self.output_schema = _merge_schemas(self.output_schema, spec.input_schema)
+            # the whole state: keys of the user's own too; type checkers allow no computed ones
+            make: Any = TypedDict
+            schemas = (self.output_schema, spec.input_schema)
+            first, second = (get_type_hints(schema, include_extras=True) for schema in schemas)
+            self.output_schema = make("NodeState", first | second)
             self._add_schema(self.output_schema)
         runnable = spec.runnable
 
@@ -339,13 +342,6 @@ def _check_keys(name: str, keys: Sequence[str], update: Any) -> None:
                 f"the node {name!r} gave no {key!r}, which is read after it; it gave "
                 f"{', '.join(map(repr, written or {})) or 'nothing'}."
             )
-
-
-def _merge_schemas(first: type[Any], second: type[Any]) -> Any:
-    """Make one schema with the keys of both."""
-    make: Any = TypedDict  # type checkers allow no computed keys
-    hints = get_type_hints(first, include_extras=True) | get_type_hints(second, include_extras=True)
-    return make("NodeState", hints)
 
 
 def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[StateT]:

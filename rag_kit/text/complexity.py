@@ -88,9 +88,7 @@ def question_kind(question: str, *, has_history: bool = False) -> QuestionKind:
 def points_back(question: str, max_words: int = 2) -> bool:
     """Tell whether a question points at something it does not name, or names nothing to search for.
 
-    Args:
-        question: The question.
-        max_words: Most content words; a pronoun in a longer question is taken to stand for one of its words.
+    A pronoun in a question of more than ``max_words`` content words is taken to stand for one of these.
 
     Example:
         >>> [points_back(text) for text in ("When does it start?", "And in 2020?", "Does Ada know that she won?")]
@@ -170,8 +168,9 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
     listed = match["list"].rsplit(": ", 1)[-1]  # "these two: BM25 and SPLADE" gives "BM25 and SPLADE"
     names = [name.strip() for name in join.split(listed)]
     pairs = _name_queries(names, chinese)
-    distinct = {fold(name) for name, _ in pairs if _is_name(name)}
-    return pairs if 2 <= len(distinct) == len(pairs) <= _MAX_ENTITIES else []
+    is_short = all(len(name) <= _MAX_NAME_CHARS and len(name.split()) <= _MAX_NAME_WORDS for name, _ in pairs)
+    distinct = {fold(name) for name, _ in pairs if any(map(str.isalnum, name))}
+    return pairs if is_short and 2 <= len(distinct) == len(pairs) <= _MAX_ENTITIES else []
 
 
 def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
@@ -197,8 +196,3 @@ def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[s
     patterns = {name: rf"(?<![a-z0-9]){re.escape(fold(name))}(?![a-z0-9])" for name, _ in pairs}
     named = [[name for name in patterns if re.search(patterns[name], fold(variant))] for variant in variants]
     return [query for name, query in pairs if [name] not in named]
-
-
-def _is_name(text: str) -> bool:
-    is_short = len(text) <= _MAX_NAME_CHARS and len(text.split()) <= _MAX_NAME_WORDS
-    return is_short and any(map(str.isalnum, text))

@@ -49,8 +49,20 @@ _NO_STATEMENT = re.compile(
     r"|\*\*[^.!?。！？*\d]{1,60}\*\*|(?:yes|no|sure|ja|nein|是的?|对|不是?|否)[.!。！])$",
     re.DOTALL | re.IGNORECASE,
 )
-# the header of a table, before the line below it; the fences of code
-_NOT_SAID = re.compile(r"(?m)^[ \t]*(?:\|[^\n\[【［]*\|[ \t]*\n(?=[ \t]*\|[ \t:|-]*--)|(?:```|~~~).*$)")
+# in front of what a passage says
+_INTRODUCED = re.compile(
+    r"^\W*(?:(?:according to|based on) (?:\w+ ){0,2}(?:passages?|documents?|context|sources?|texts?),"
+    r"|(?:the )?(?:passages?|documents?|sources?|texts?) (?:says?|states?|mentions?) that"
+    r"|laut (?:\w+ )?(?:Dokument|Quelle|Unterlage|Text)\w*,?)\s",
+    re.IGNORECASE,
+)
+# the header of a table, before the line below it; the fences of code; a list of sources at the end
+_NOT_SAID = re.compile(
+    r"^[ \t]*(?:\|[^\n\[【［]*\|[ \t]*\n(?=[ \t]*\|[ \t:|-]*--)|(?:```|~~~).*$"
+    r"|(?<=\n)[#* ]{0,7}(?:sources|references|quellen|来源|参考(?:资料|文献))[:：* ]{0,4}\n"
+    r"(?:[ \t]*+(?:[-*•][ \t]*+)?[\[［【].+(?:\n|\Z)|\n)++\Z)",
+    re.IGNORECASE | re.MULTILINE,
+)
 # of an item of a list; "1. Mai" is a day
 _LIST_NUMBER = re.compile(
     rf"(?m)(^[ \t>]*|(?<=[;；])[ \t]*)(\*\*)?[(（]?\d{{1,2}}(?:[.)）、．](?=[{HAN}*“《])"
@@ -133,7 +145,8 @@ def check_citations(
     claims = statements(answer, [source.original for source in sources])
     checked = (_check_statement(claim, sources, reasons, judged or {}) for claim in claims)
     citations = list(chain.from_iterable(checked))
-    uncited = [claim.text for claim in claims if not claim.numbers]
+    # what the documents lack, nothing in them says
+    uncited = [claim.text for claim in claims if not claim.numbers and not is_declined(claim.text)]
     statuses = {citation.status for citation in citations}
     status: ReportStatus = "grounded"
     if statuses & {"unsupported", "missing_passage"} or len(answer) > MAX_ANSWER:
@@ -169,7 +182,8 @@ def _check_statement(
 ) -> Iterator[Citation]:
     """Check a statement against each passage that it cites: one citation a number, in order."""
     cited = {number: sources[number - 1] for number in statement.numbers if 1 <= number <= len(sources)}
-    verdicts = dict(zip(cited, judge(statement.text, list(cited.values())), strict=True))
+    text = _INTRODUCED.sub("", statement.text)
+    verdicts = dict(zip(cited, judge(text, list(cited.values())), strict=True))
     label = judged.get(statement.text)
     for number in statement.numbers:
         if number in verdicts:

@@ -134,9 +134,10 @@ def _rows_of_table(block: list[re.Match[str]], captions: Sequence[str]) -> Itera
         return
     rows_above_rule = next((number for number, line in enumerate(block) if DELIMITER.fullmatch(line[0])), 1)
     header_rows = max(1, rows_above_rule)
-    may_have_more = header_rows < min(_MAX_HEADER_ROWS, len(rows) - 1)
-    if may_have_more and not _has_data(rows[header_rows]) and _has_numbers(rows[header_rows + 1]):
-        header_rows += 1  # the one below the rule
+    if header_rows < min(_MAX_HEADER_ROWS, len(rows) - 1):
+        below_rule, next_row = rows[header_rows : header_rows + 2]
+        has_data = _has_numbers(below_rule) or any(map(_ANSWER.fullmatch, below_rule[1:]))
+        header_rows += not has_data and _has_numbers(next_row)
     columns = _Columns(_headers(rows[:header_rows], max(map(len, rows))), captions)
     _fill_merged(rows[header_rows:])
     for line, row in zip(lines[header_rows:], rows[header_rows:], strict=True):
@@ -212,11 +213,6 @@ def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[Ta
     names = [cell for row in cells for cell in row if not cell.values]
     for line, row in zip(lines, cells, strict=True):
         yield TableRow(line.start(), line.end(), (*row, *(cell for cell in names if cell not in row)))
-
-
-def _has_data(row: list[str]) -> bool:
-    """Tell whether a row has numbers, or cells that say yes or no, and so is no header."""
-    return _has_numbers(row) or any(map(_ANSWER.fullmatch, row[1:]))
 
 
 def _has_numbers(row: list[str]) -> bool:
