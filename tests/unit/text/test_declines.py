@@ -69,6 +69,7 @@ def test_repeated_parts_end(part: str) -> None:
         "文件只列出了2022年和2023年的净利润，因此无法计算2021年的数据。",
         "Die Antwort ist nicht in den Dokumenten enthalten.",
         "Die Dokumente enthalten keine Informationen zu dieser Frage.",
+        "Das steht nicht in den Unterlagen.",
         "La réponse ne figure pas dans les documents.",
         "La respuesta no se encuentra en los documentos.",
         "La risposta non è presente nei documenti.",
