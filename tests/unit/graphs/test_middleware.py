@@ -109,8 +109,7 @@ async def test_the_better_of_two_that_fail_stays_and_is_not_sent_back_again(nati
 async def test_a_citation_where_nothing_was_found_does_not_hold(native: bool) -> None:
     """It is sent back once; without one it has no source, declines, or, where the tool failed, is incomplete."""
     sank, bare, unknown = "The ship sank in 1912.[1]", "The ship sank in 1912.", "I cannot tell."
-    nothing = search_tool(fixed())
-    down = create_retriever_tool(cast(Any, None), "search", "Fails.")
+    nothing, down = search_tool(fixed()), create_retriever_tool(cast(Any, None), "search", "Fails.")
     retry = ToolRetryMiddleware(max_retries=0, on_failure="continue")
     for replies, searched_by, kept, status in (
         ((sank, bare), nothing, bare, "unsourced"),
