@@ -120,10 +120,10 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
 
     def after_agent(self, state: CitationState, runtime: Any) -> dict[str, Any] | None:
         """Check an answer anew that a person, or a middleware that redacts, changed after its check."""
-        last = state["messages"][-1]
-        if state.get("citations_of") in (None, "", content_hash(last.text)):
+        answers = [message for message in state["messages"] if isinstance(message, AIMessage)]
+        if not answers or state.get("citations_of") in (None, "", content_hash(answers[-1].text)):
             return None
-        update, _ = self._check_message(last, state["messages"])
+        update, _ = self._check_message(answers[-1], state["messages"])
         note = "the answer was changed after its check, and checked anew"
         return {**update, "citation_notes": [*state["citation_notes"], note]}
 
