@@ -89,6 +89,7 @@ def detect_language(text: str) -> Language:
     return "zh" if han_count >= han_per_word * len(words) else "en"
 
 
+_TABLE_LINE = re.compile(r"^.*\|.*\|.*$", re.MULTILINE)
 _MIN_WORDS = 8  # from so many words on, a lack of English function words tells something
 
 
@@ -104,7 +105,9 @@ def same_language(statement: str, passage: str) -> bool:
     texts = statement[:_WINDOW], passage[:_WINDOW]
     if len({*map(_script, texts)} - {""}) > 1:
         return False
-    words, others = (_WORD.findall(text.lower()) for text in texts)
+    # a table has hardly any function words
+    prose = (_TABLE_LINE.sub("", text) for text in texts)
+    words, others = (_WORD.findall(text.lower()) for text in prose)
     if min(len(words), len(others)) < _MIN_WORDS or 5 * len({*words} & {*others}) >= len(words):
         return True
     return _is_english(words) == _is_english(others)

@@ -26,6 +26,7 @@ _MONTH_NAMES = (
 MONTHS = {name: number for names in _MONTH_NAMES for number, name in enumerate(names.split(), start=1)}
 MONTHS["sept"] = 9
 _DAY_NAMES = (
+    "mon tue wed thu fri sat sun",
     "mon tues wednes thurs fri satur sun",
     "mon diens mitt donners frei sams sonn",
     "一 二 三 四 五 六 日",
@@ -43,7 +44,7 @@ _H = "〇零一二两三四五六七八九十"
 _N = rf"(?:\d{{1,2}}|[{_H}]{{1,3}})"  # up to two figures, as in days and hours
 _Y = r"(?:1[0-9]|20|21)\d\d"
 _ND = r"(?:st|nd|rd|th)"
-_WHEN = "凌晨|早上|上午|中午|正午|下午|傍晚|晚上|晚"
+_WHEN = "凌晨|早上?|上午|中午|正午|下午|傍晚|晚上|晚"
 COINS_ZH = "人民币|港[币元]|新?台币|美[元金]|日元|欧元|英镑"  # before an amount
 _COINS = (
     r"(?:[A-Z]{1,2}|NT)?[$€£¥] ?|(?:EUR|USD|GBP|CNY|RMB|CHF|HKD|TWD|JPY) (?=\d)"
@@ -103,6 +104,7 @@ _PATTERNS = {
     "weekday": (
         r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch)s?\b",
         r"(?:周|星期|礼拜)[一二三四五六日天](?![个月年级])",
+        r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b\.?(?=[-,;:.)/|]|$| ?\d| (?:and|to) (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)",  # Mon-Fri
     ),
     "id": (
         rf"{_CODES}(?:[/ ][A-Z]{{1,4}})* ?\d[\w.\-]*(?<=\w)",
@@ -138,11 +140,11 @@ NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
     r"[-+]?\d|(?<![背担胜抱肩承自])负(?=\d)|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
-    r"|礼(?=拜)|[上中下正](?=午)|上(?=世纪)|凌(?=晨)|早(?=上)|傍(?=晚)|晚(?=上|\d)|[A-Za-zäöü]+"
+    r"|礼(?=拜)|[上中下正](?=午)|上(?=世纪)|凌(?=晨)|傍(?=晚)|(?<!最)[早晚](?=上|[\d一二三四五六七八九十])|[A-Za-zäöü]+"
     rf"|{COINS_ZH}"
 )
 TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch noon midday midnight").union(
-    WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("day", "days", "tag", "tags"))
+    WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("", "day", "days", "tag", "tags"))
 )
 #: Codes in capitals that a value may begin with, and what may follow "a" where that counts.
 CODES = word_set("EUR USD GBP CNY RMB CHF HKD TWD JPY ISO IEC DIN EN GB ASTM IEEE ANSI FY US HK NT")
@@ -258,7 +260,7 @@ def _read_id(text: str) -> Reading:
 
 
 def _read_weekday(text: str) -> Reading:
-    name = text[-1] if text[-1] in _DAYS else re.sub(r"(?:day|tag|woch)s?$", "", text.lower())
+    name = text[-1] if text[-1] in _DAYS else re.sub(r"(?:day|tag|woch)s?$|\.$", "", text.lower())
     return Reading(float(_DAYS[name]))
 
 

@@ -85,8 +85,8 @@ _DENIED = re.compile(
     r"(?:(?:\b(?:not|no|never)|n't)(?: [a-z]+){0,2}|不[得应宜能可会]?|未|没有?)\s?$", re.IGNORECASE
 )
 _AFTER = re.compile(
-    r"(?:\s[a-z]+){0,2},?\s?(?:(?P<min>or (?:more|above|higher|older)|at the earliest|以上|及以上)"
-    r"|(?P<max>or (?:less|fewer|lower)|at the latest|以下|以内|之内))"
+    r"(?:\s[a-z]+){0,2},?\s?(?:(?P<min>or (?:more|above|higher|older|longer|later)|at the earliest|以上|及以上)"
+    r"|(?P<max>or (?:less|fewer|lower|shorter|earlier)|at the latest|以下|以内|之内))"
 )
 
 
@@ -215,7 +215,8 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
     counts_nothing = not coin and unit is None and _counts_nothing(text, numeral, end)
     in_caption = _BEFORE_SCALE.search(text, max(0, start - 4), start) is not None
     is_bare_scale = numeral in _ONLY_SCALES or (in_caption and numeral.lower() in _SCALES_OF_CAPTIONS)
-    if is_in_unit or counts_nothing or is_bare_scale:
+    is_pointing = numeral == "一" and start > 0 and text[start - 1] in "上下同这那"  # 上一年
+    if is_in_unit or counts_nothing or is_bare_scale or is_pointing:
         return None
     measured = coin.unit if coin else Unit("", "", 1.0)
     if unit:
@@ -254,7 +255,8 @@ def _read_amount(text: str) -> tuple[float, str]:
     """Read a number with its scale or half, as "1.5 million" or "two and a half"; return its amount and numeral."""
     lowered = text.lower()
     if lowered.startswith("half a") or text == "半":
-        return 0.5, text
+        scale = next((scale for scale in _SCALES if lowered.endswith(scale)), "")  # half a million
+        return 0.5 * SCALES.get(scale, 1.0), text
     if lowered.endswith(" and a half"):
         return read_any(text[: -len(" and a half")]) + 0.5, "1.5"  # any numeral that is not as empty as "one"
     for scale in _SCALES:

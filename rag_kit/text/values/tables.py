@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeGuard
 
 from rag_kit.text.values.numbers import SCALES
 from rag_kit.text.values.reading import find_values, level
-from rag_kit.text.values.units import Unit, dimensions_agree, is_money, unit_at
+from rag_kit.text.values.units import Unit, dimensions_agree, is_money, rate_of, unit_at
 from rag_kit.text.values.value import Value, counted_by
 
 DELIMITER = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
@@ -18,7 +18,7 @@ _UNIT_NAME = re.compile(r"\s*(?:units?|currency|单位|币种|货币|einheit|wä
 _COUNTS_ROWS = re.compile(r"(?:第.*|[期批轮场]?[次数序]?|序?号|[编批]号|阶段|no\.?|#)\s*", re.IGNORECASE)
 _ENTITY = re.compile(r".{2,40}(?:公司|集团|银行|大学|学院|医院|中心|研究所|厂|局|委员会)(?:[（(].*)?")
 _IN_HEADERS = ("date", "quarter", "ordinal", "weekday", "decade", "century")
-_CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,;)）]{1,24})", re.IGNORECASE)
+_CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,.;)）]{1,24})", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"[(（\[]([^()（）\[\]]{1,24})[)）\]]")
 _NEGATIVE = re.compile(r"[(（][\d,.]+[)）]")  # as in accounts
 _AFTER_WORD = re.compile(r"(?:\bin|,|，|/)\s*([^\s,，/]{1,12}(?: \w+)?)\s*$")
@@ -256,6 +256,7 @@ def _in_measure(value: Value, measure: Measure | None) -> Value:
     amount = value.amount * measure.scale
     if measure.unit is None:
         return value._replace(amount=amount, dimension="", key="")
-    symbol, dimension, factor = measure.unit
+    unit, per = rate_of(measure.unit) or (measure.unit, measure.per)  # mph: miles, by the hour
+    symbol, dimension, factor = unit
     value = value._replace(amount=amount, dimension=dimension, unit=symbol, factor=factor, per="", key="")
-    return counted_by(value, measure.per) if measure.per else value
+    return counted_by(value, per) if per else value

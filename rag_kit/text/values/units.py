@@ -58,7 +58,7 @@ def _units() -> dict[str, Unit]:
 
 _POWERS = {"²": "2", "³": "3", "^2": "2", "^3": "3"}
 _LATIN = re.compile(
-    r"(?:(?:square|cubic|working|business|calendar|consecutive|metric|nautical|percentage|newton|per|pound|us|euro|swiss"
+    r"(?:(?:square|cubic|working|business|calendar|consecutive|metric|nautical|percentage|basis|newton|per|pound|us|euro|swiss"
     r"|degrees?|grad)[ -])?"
     r"(?:[A-Z]{1,2}\$|[%‰€£¥$℃℉]|°[CF]?(?![A-Za-z])|[a-zA-ZäöüμµΩ]+(?:-hours?)?(?:²|³|\^[23]|[23](?!\d))?)",
     re.IGNORECASE,

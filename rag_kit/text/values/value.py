@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from itertools import permutations
 from typing import NamedTuple
 
 from rag_kit.text.values.units import Unit, dimensions_agree, unit_named
@@ -106,6 +108,43 @@ def same_value(stated: Value, said: Value) -> bool:
     return _close(stated.base, said.base)
 
 
+def is_computed(stated: Value, said: Iterable[Value]) -> bool:
+    """Tell whether a value is the sum, difference, product or quotient of two values of a text.
+
+    Two times of day differ by a time, and two years by years.
+
+    Example:
+        >>> from rag_kit.text.values.reading import find_values
+        >>> rise, share, years = find_values("2 million EUR, a quarter, 7 years")
+        >>> said = find_values("In 2006 it paid 8 million EUR, and in 2013 10 million EUR.")
+        >>> is_computed(rise, said), is_computed(share, said), is_computed(years, said)
+        (True, False, True)
+    """
+    stated = uncounted(stated)
+    return not stated.key and any(
+        dimensions_agree(stated.dimension, dimension) and _nearly(stated, result)
+        for one, other in permutations(map(uncounted, said), 2)
+        for dimension, result in _results(one, other)
+    )
+
+
+def _results(one: Value, other: Value) -> Iterator[tuple[str, float]]:
+    """Yield the dimension and the amount in its base unit of what two values give."""
+    if one.dimension == other.dimension:
+        dimension, factor = _DIFFERENCES.get(one.dimension, (one.dimension, 1.0))
+        yield dimension, (one.base - other.base) * factor
+        yield dimension, one.base + other.base
+        if other.base:
+            ratio = one.base / other.base
+            yield from (("", ratio), ("ratio", ratio), ("ratio", 1 - ratio))
+    if other.dimension in ("", "ratio") and other.base:
+        yield from ((one.dimension, one.base * other.base), (one.dimension, one.base / other.base))
+
+
+def _nearly(stated: Value, result: float) -> bool:
+    return abs(stated.base - result) <= (0.05 if stated.about else 0.005) * abs(result)
+
+
 def _is_rounded(amount: float, exact: float) -> bool:
     """Tell whether an amount is a more exact one rounded to fewer figures."""
     figures = len(f"{abs(amount):.12g}".replace(".", "").strip("0"))
@@ -131,6 +170,8 @@ def _same_date(stated: Value, said: Value) -> bool:
     )
 
 
+# dimension of a difference, and its base unit in that of the two: seconds of minutes, months of years
+_DIFFERENCES = {"clock": ("time", 60.0), "date": ("months", 12.0)}
 _MAX_BETWEEN = 7  # characters between two values that make one, or a range
 _RANGE = re.compile(r"\s?(?:-|~|to|until|and|bis|und|至|到|和)\s?")  # between its ends
 _AND = re.compile(r"\s?(?:and|und|和)\s?")
