@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
+from itertools import product, takewhile
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,7 @@ from rag_kit.text.language import HAN, word_set
 from rag_kit.text.values.tables import TableCell
 from rag_kit.text.values.units import dimensions_agree
 
-Finding = Literal["covered", "number", "negation", ""]
+Finding = Literal["covered", "number", "moved", "negation", ""]
 _JOINT = re.compile(
     rf"，(?:而|但是?|且|并且?|也)?|、|；|,(?=[{HAN}])|,\s(?:and |but |while )?|;\s"
     r"|\s(?:and|but|while|whereas)\s|但是?|以及|和|与"
@@ -26,6 +27,7 @@ _BEYOND_CELLS = word_set(
     " 仅 只 只有 所有 全部 任何 每 除 除非 免 禁止 比 最 高于 低于 大于 小于 多于 少于 超过"
 )
 _OF_SEVERAL = word_set("both same 都 均 同")
+_MAX_PIECES = 4  # words that a Chinese name may be cut into
 _MAX_UNKNOWN = 4  # content words of a part that neither the table nor its titles have
 _TABLES: WeakKeyDictionary[PassageSource, _Table] = WeakKeyDictionary()  # as long as their passages live
 
@@ -51,7 +53,7 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
     claims: list[Token] = []  # of the part before
     says_the_same = any(token.key in _OF_SEVERAL for token in tokens(statement))
     for segment in [statement] if says_the_same else _JOINT.split(statement):
-        words = [*opening, *tokens(segment)]
+        words = [*opening, *table.cut_alike(tokens(segment))]
         own_rows, own_headers = table.rows_named(words), table.headers_named(words)
         if _says_more({word.key for word in words}, len(own_rows), len(own_headers)):
             return ""
@@ -97,13 +99,24 @@ class _Table:
 
     def __init__(self, passage: PassageSource) -> None:
         self.rows = passage.rows
-        self._row_names = [_name_words(row.row[0].text) for row in self.rows]
+        self._row_names = [_name_words(_name_of(row)) for row in self.rows]
         headers = dict.fromkeys(cell.header for row in self.rows for cell in row.row[1:])
         self._headers = {header: _name_words(header) for header in headers}
+        names = [*self._row_names, *self._headers.values()]
+        texts = {"".join(word.key for word in name): name for name in names}
+        self._han_names = {text: name for text, name in texts.items() if text > "\u2fff"}
         self.titles = passage.context_keys.union(*(content_keys(row.caption) for row in self.rows))
         self.body = set[str]().union(
             *(content_keys(cell.text) for row in self.rows for cell in row.cells[1:])
         )
+
+    def cut_alike(self, words: Sequence[Token]) -> list[Token]:
+        """Cut Chinese words that make a name of a row or column as they are cut in that: 轻享 in 轻享套餐."""
+        cut = list(words)
+        for start, size in product(range(len(words)), range(2, _MAX_PIECES + 1)):
+            if name := self._han_names.get("".join(word.key for word in cut[start : start + size])):
+                cut[start : start + size] = name
+        return cut
 
     def rows_named(self, words: Sequence[Token]) -> list[Span]:
         """Return the rows whose names some words have, without those whose names are a part of another's."""
@@ -128,7 +141,7 @@ class _Table:
         self, words: Sequence[Token], rows: Sequence[Span], headers: Sequence[str]
     ) -> list[Token]:
         """Return the content words that name none of some rows and columns."""
-        names = [*(name for row in rows for name in _name_words(row.row[0].text))]
+        names = [*(name for row in rows for name in _name_words(_name_of(row)))]
         names += [name for header in headers for name in self._headers[header]]
         return [word for word in words if word.content and not any(_is_same(word, name) for name in names)]
 
@@ -146,7 +159,8 @@ class _Part:
         claims_before: list[Token],
     ) -> None:
         self._table, self._row, self._header, self._words = table, row, header, words
-        self.claims = [word for word in rest if word.value or word.key in table.body] or claims_before
+        self._own_claims = [word for word in rest if word.value or word.key in table.body]
+        self.claims = self._own_claims or claims_before
         headers = content_keys(token for cell in row.cells for token in cell.header)
         known = {*table.titles, *headers, *(word.key for word in self.claims)}
         self._unknown = [word for word in rest if word.key not in known]
@@ -159,8 +173,8 @@ class _Part:
             return ""
         is_denied = sum(is_negation(word.key) for word in self._words) % 2 == 1
         cells = [cell for cell in self._row.row[1:] if cell.header == self._header]
-        answer = ANSWERS.get(cells[0].text.lower()) if cells else None
-        if answer is not None and not any(word.value for word in self.claims):
+        answer = _answer(cells[0]) if cells else None
+        if answer is not None and not any(word.value for word in self._own_claims):
             return "covered" if answer != is_denied else "negation"
         denials = sum(is_negation(token.key) for cell in cells for token in tokens(cell.text))
         if not self.claims or is_denied != (denials % 2 == 1):
@@ -176,23 +190,44 @@ class _Part:
         rivals = [
             cell for cell in cells or self._row.row[1:] if cell not in holders and _is_rival(cell, claim)
         ]
+        rivals += [cell for cell in cells if claim.value and cell.values and cell not in rivals]
         named, rival_named = (
             max((_count_named(cell.header, self._words) for cell in ones), default=0)
             for ones in (holders, rivals)
         )
-        if holders and (named > rival_named or not (cells or rivals)):
+        # a word of another column than the named one competes with a word there, a value with anything
+        competes = rivals or (claim.value and cells)
+        if holders and (named > rival_named or not competes):
             return "covered"
         if not holders:
             is_of_other_row = claim.value and any(self._table.has_elsewhere(cell, claim) for cell in rivals)
             return "number" if is_of_other_row else ""
+        if rival_named <= named or any(map(self._says, rivals)):
+            return ""
         # of "from 5 to 7" the other value may be in the cell
         is_only_value = sum(bool(word.value) for word in self.claims) == 1
-        return "number" if claim.value and is_only_value and rival_named > named else ""
+        return "moved" if not claim.value else "number" if is_only_value else ""
+
+    def _says(self, cell: TableCell) -> bool:
+        """Tell whether the part has the content words of a cell."""
+        content = [word for word in tokens(cell.text) if word.content]
+        return all(any(_is_same(word, one) for word in self._words) for one in content)
 
 
 def _count_named(header: str, words: Sequence[Token]) -> int:
-    """Count the words of a header, with "before" and "after" and what is in brackets, that a part has."""
-    return sum(any(_is_same(word, one) for word in words) for one in tokens(header))
+    """Count the words of a header that a part has, also "before" and those in brackets, less a "not" that it lacks."""
+    # 保管人 is named by 由李明保管, too
+    counted = [
+        (one, any(_is_same(word, one) or (len(word.key) > 1 and word.key in one.key) for word in words))
+        for one in tokens(header)
+    ]
+    return sum(is_named if is_named or not is_negation(one.key) else -1 for one, is_named in counted)
+
+
+def _answer(cell: TableCell) -> bool | None:
+    """Return what a cell answers to its header: "yes", or "no" as 0 does; None if it says something else."""
+    is_zero = bool(cell.values) and all(value.amount == 0 and not value.key for value in cell.values)
+    return False if is_zero else ANSWERS.get(cell.text.lower())
 
 
 def _is_rival(cell: TableCell, claim: Token) -> bool:
@@ -207,6 +242,12 @@ def _has(cell: TableCell, claim: Token) -> bool:
     if claim.value:
         return any(says(value, claim.value) for value in cell.values)
     return any(_is_same(claim, word) for word in tokens(cell.text))
+
+
+def _name_of(row: Span) -> str:
+    """Return the name of a row: its first cell, or the one behind the number of the row."""
+    numbers = takewhile(lambda cell: any(value.dimension == "ordinal" for value in cell.values), row.row[:-1])
+    return row.row[len(list(numbers))].text
 
 
 def _name_words(name: str) -> tuple[Token, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, dropwhile, islice, pairwise, product
+from itertools import chain, dropwhile, islice, pairwise, product, takewhile
 
-from rag_kit.text.citations.placing import CellTokens, kind_of, says
+from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, Span
 from rag_kit.text.citations.tokens import (
     JOINING,
@@ -23,9 +23,10 @@ from rag_kit.text.citations.tokens import (
 )
 from rag_kit.text.language import word_set
 from rag_kit.text.values.units import names_unit
-from rag_kit.text.values.value import Value
+from rag_kit.text.values.value import Value, is_computed
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
+_MAX_UNKNOWN_BESIDE_ANCHORS = 0.6  # the same, where it has two values or names, which the quote has
 _FEW_WORDS = 4  # content words of a statement that says too little to be foreign to a passage
 _DENIED_WITHIN = 3  # tokens after a negation among which its denied words are
 _MAX_DENIED = 2
@@ -36,12 +37,9 @@ _DENYING = word_set(
     " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除外 停止 禁用 取消"
 )
 _ONE = ("one", "a", "an", "一", "1")
-_EXCEPTING = word_set("except 除 除了")
-_EXCEPTING_BEFORE = word_set("except unless 除非")
-_EXCEPTS = _EXCEPTING | _EXCEPTING_BEFORE | word_set("but exclud not no 除外 不 无 没有 未")
+_EXCEPTING = word_set("except unless 除 除了 除非 除外 例外")
+_AFTER_EXCEPTED = ("外", "以外", "之外")
 _BESIDES = word_set("还 也 另 另外 also 仍")
-_EXCEPTED_WITHIN = 4  # tokens after "except" in which what is excepted is looked for
-_OF_EACH = word_set("everi 都 均 一律 每 每天 每日 每周")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
 _OF_SOME = word_set("some certain 部分 个别 有些 少数 某些")
 _LIMITS = _OF_SOME | word_set(
@@ -105,11 +103,13 @@ def compare_words(pair: Pair) -> tuple[str, float]:
         return ("thin" if is_specific else "paraphrase"), score
     # a table has no opening sentence, nor has the joint quote of several passages
     has_opening = bool(pair.source.spans) and not pair.source.rows
-    opening = pair.source.spans[0].keys if has_opening else set()
+    opening = pair.best.earlier | (pair.source.spans[0].keys if has_opening else set())
     unknown = [token for token in missing if token.value or token.key not in opening]
     if reason := _reason_of_unknown(unknown, pair) or _opposite_or_negation(pair):
         return reason, score
-    return ("paraphrase" if len(unknown) > _MAX_UNKNOWN * len(content) else "covered"), score
+    has_anchors = sum(token.name or token.value is not None for token in content) > 1
+    most = (_MAX_UNKNOWN_BESIDE_ANCHORS if has_anchors else _MAX_UNKNOWN) * len(content)
+    return ("paraphrase" if len(unknown) > most else "covered"), score
 
 
 def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
@@ -152,18 +152,10 @@ def _is_compound_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 
 
 def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
-    """Return why words that a quote lacks make a statement unsupported ("number", "name", "changed"), or ""."""
+    """Return why words that a quote lacks speak against a statement ("number", "name", "changed" ...), or ""."""
     source = pair.source
-    quoted_values = [token.value for token in pair.quoted if token.value] if source.rows else []
-    plain_amounts = {value.amount for value in quoted_values if not value.dimension}
-    quoted_kinds = {kind_of(value) for value in quoted_values}
-    measured = (token.value for token in unknown if token.value and token.value.unit)
-    if any(value.amount in plain_amounts and kind_of(value) not in quoted_kinds for value in measured):
-        return "paraphrase"  # the row has the number without a unit, and no other that is measured so
-    dimensions = {token.value.dimension for token in unknown if token.value}
-    said_dimensions = {place.value.dimension for place in source.places} if dimensions else set()
-    if any(dimension not in _OFTEN_IN_WORDS or dimension in said_dimensions for dimension in dimensions):
-        return "number"
+    if reason := _reason_of_values([token.value for token in unknown if token.value], pair):
+        return reason
     if names := {token.key for token in unknown if token.name}:
         # the text around a table may be of the row
         in_prose = names <= source.all_keys - source.row_keys
@@ -172,6 +164,39 @@ def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
     if source.rows:
         return "changed" if any(_is_or_contains(token.key, elsewhere) for token in unknown) else ""
     return "changed" if sum(token.key in elsewhere for token in unknown) > 1 else ""
+
+
+def _reason_of_values(values: Sequence[Value], pair: Pair) -> str:
+    """Return why values that a quote lacks speak against a statement: "number", else "computed", "paraphrase" or ""."""
+    source = pair.source
+    quoted = [token.value for token in pair.quoted if token.value] if source.rows else []
+    plain_amounts = {value.amount for value in quoted if not value.dimension}
+    quoted_kinds = {kind_of(value) for value in quoted}
+    if any(v.unit and v.amount in plain_amounts and kind_of(v) not in quoted_kinds for v in values):
+        return "paraphrase"  # the row has the number without a unit, and no other that is measured so
+    said_dimensions = {place.value.dimension for place in source.places} if values else set()
+    if all(v.dimension in _OFTEN_IN_WORDS and v.dimension not in said_dimensions for v in values):
+        return ""
+    return "computed" if _may_be_computed(values, pair) else "number"
+
+
+def _may_be_computed(values: Sequence[Value], pair: Pair) -> bool:
+    """Tell whether a statement may have computed values from those of its passage, or counted rows or columns.
+
+    In the words of the passage it changed a value instead, if the passage has one of that kind.
+    """
+    rows = pair.source.rows
+    most = max(len(rows), *(len(row.row) for row in rows)) if rows else 0  # "three plans", 两门课
+    uncounted = [value for value in values if value.dimension or not 1 < value.amount <= most]
+    said = pair.source.values.values()
+    said_kinds = {kind_of(one) for one in said}
+    words = [token.key for token in pair.stated if token.content and not token.value]
+    said_words = [token.key for token in (*pair.quoted, *pair.source.context_tokens) if not token.value]
+    in_same_words = all(has_form_or_synonym(word, said_words) for word in words)
+    if any(in_same_words and kind_of(value) in said_kinds for value in uncounted):
+        return False
+    is_elsewhere = any(says(one, value) for one in said for value in uncounted)
+    return not is_elsewhere and all(is_computed(value, said) for value in uncounted)
 
 
 def _opposite_or_negation(pair: Pair) -> str:
@@ -195,7 +220,7 @@ def _opposite_or_negation(pair: Pair) -> str:
         ]
         texts: list[Sequence[Token]] = [cell.text for cell in of_part]
         texts = texts or [clause if is_of_clause else pair.quoted]
-        for quoted in _said_in_row(part, cells) or texts:
+        for quoted in texts:
             if reason := _reason_of_negation(part, quoted, bool(cells)):
                 return reason
         if _count_negations(part) > sum(map(_count_negations, texts)):
@@ -232,16 +257,6 @@ def _count_negations(text: Sequence[Token]) -> int:
     return sum(is_negation(token.key) for token in text)
 
 
-def _said_in_row(part: Sequence[Token], cells: Sequence[CellTokens]) -> list[Sequence[Token]]:
-    """Return the texts of a row that a part of a statement is compared with: of the cells whose headers it names."""
-    keys = content_keys(part)
-    named = [cell for cell in cells if cell.header and all(_has_form(word.key, keys) for word in cell.header)]
-    texts: list[Sequence[Token]] = [cell.text for cell in named]
-    if named and all(cell.answers for cell in named):  # by yes or no: what other cells deny counts, too
-        texts += [cell.text for cell in cells if not cell.answers and _count_negations(cell.text)]
-    return texts
-
-
 def _has_form(word: str, others: Set[str]) -> bool:
     """Tell whether a word is among others or has a form among them; 退票 is no form of the single character 票."""
     return word in others or any(
@@ -259,38 +274,20 @@ def _widens(pair: Pair) -> bool:
 
 def _includes_exception(pair: Pair) -> bool:
     """Tell whether a statement is about what its sentence excepts: 5号房有浴缸 beside 除5号房外，都有浴缸."""
-    stated, keys = content_keys(pair.stated), {token.key for token in pair.best.tokens}
-    if _EXCEPTS.intersection(token.key for token in pair.stated):
+    stated, sentence = ({token.key for token in text} for text in (pair.stated, pair.best.tokens))
+    if stated & _EXCEPTING or sentence & _BESIDES or any(map(is_negation, stated)):
         return False
-    for number, clause in enumerate(pair.best.clauses):
-        excepted = _excepted_words(clause)
-        # a clause behind it may say what holds then
-        rest = content_keys(chain(*pair.best.clauses[: number + 1])) - excepted
-        if (
-            excepted
-            and excepted <= stated
-            and stated & rest
-            and not stated & (pair.best.keys - rest - excepted)
-        ):
-            return True
-    if keys & _BESIDES:
-        return False
-    positions = [n for n, token in enumerate(pair.best.tokens) if token.key in _EXCEPTING]
-    for position in positions if keys & (_OF_ALL | _OF_EACH) else ():
-        following = pair.best.tokens[position + 1 : position + 1 + _EXCEPTED_WITHIN]
-        word = next((token.key for token in following if token.content), "")
-        rest = {token.key for token in pair.best.tokens if token.content and token not in following}
-        if word in stated - rest and stated & rest:
-            return True
+    before: set[str] = set()
+    for clause in pair.best.clauses:
+        from_mark = list(dropwhile(lambda token: token.key not in _EXCEPTING, clause))
+        excepted = content_keys(takewhile(lambda token: token.key not in _AFTER_EXCEPTED, from_mark[1:]))
+        is_first = bool(from_mark) and not before | content_keys(clause) - content_keys(from_mark)
+        before |= content_keys(clause)
+        # a clause behind it may say what holds then, but not where the exception comes first
+        others = pair.best.keys - excepted if is_first else before - excepted
+        if excepted and excepted <= stated and stated & others:
+            return is_first or not stated & (pair.best.keys - before)
     return False
-
-
-def _excepted_words(clause: Sequence[Token]) -> set[str]:
-    """Return the content words of what a clause excepts: before 除外, or behind "except" or "unless"."""
-    if from_mark := list(dropwhile(lambda token: token.key not in _EXCEPTING_BEFORE, clause)):
-        return content_keys(from_mark[1:])
-    keys = [token.key for token in clause]
-    return content_keys(clause[: keys.index("除外")]) if "除外" in keys else set()
 
 
 def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:

@@ -11,14 +11,13 @@ from rag_kit.text.citations.cells import find_in_cells
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
+from rag_kit.text.citations.exchanges import are_values_exchanged, are_words_exchanged
 from rag_kit.text.citations.placing import (
     Placement,
-    drops_denial_of_header,
-    is_of_another_column,
     place_values,
 )
 from rag_kit.text.citations.source import PassageSource, Span, holds, letters_of
-from rag_kit.text.citations.swaps import find_exchange, says_change
+from rag_kit.text.citations.swaps import find_exchange, has_other_agent, says_change
 from rag_kit.text.citations.tokens import (
     PRONOUNS,
     Token,
@@ -75,7 +74,9 @@ class Verdict(NamedTuple):
         """The status of the citation, by the reason."""
         if self.reason in ("verbatim", "covered"):
             return "supported"
-        return "undecided" if self.reason in ("language", "other", "paraphrase") else "unsupported"
+        return (
+            "undecided" if self.reason in ("language", "other", "paraphrase", "computed") else "unsupported"
+        )
 
 
 def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
@@ -90,7 +91,7 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
     stated = with_keys_of(joined, tokens(statement))
     quoted = [token for span in joined.spans for token in span.tokens]
     # only the words of the quotes count, none of a passage around them
-    reason, _ = compare_words(Pair(stated, quoted, PassageSource(""), Span(0, 0, []), [(stated, ())]))
+    reason, _ = compare_words(Pair(stated, quoted, PassageSource(""), Span(0, 0), [(stated, ())]))
     if reason != "covered" or not all(quotes):
         return verdicts
     return [one._replace(reason="covered") if one.score >= _CONTRIBUTES else one for one in verdicts]
@@ -104,8 +105,7 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     whole = _judge_by_quote(statement, source)
     finding = find_in_cells(statement, source) if source.rows and whole.reason != "verbatim" else ""
     if finding == "covered":
-        stated = with_keys_of(source, tokens(statement))
-        return whole._replace(reason=find_exchange(statement, stated, source) or finding)
+        return whole._replace(reason=find_exchange(statement, source) or finding)
     if finding:
         return whole if whole.status == "unsupported" else whole._replace(reason=finding)
     if whole.reason in ("verbatim", "language", "thin"):
@@ -151,7 +151,7 @@ def _reason_by_parts(
     if whole.reason not in _REASONS_OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
         return whole.reason
     stated = [token for part in stated_parts for token in part]
-    if place_values(stated, source.places) == "wrong" or find_exchange(statement, stated, source):
+    if place_values(stated, source.places) == "wrong" or find_exchange(statement, source):
         return whole.reason
     pairs = zip(stated_parts, verdicts, strict=True)
     elsewhere = [part for part, one in pairs if one.start < whole.start or one.end > whole.end]
@@ -209,12 +209,15 @@ def _compare(statement: str, pair: Pair, quote: str, is_verbatim: bool) -> tuple
 
 def _reason_of_exchange(statement: str, pair: Pair, quote: str, placement: Placement) -> str:
     """Return why a statement in words of its passage confuses names, columns of a row or values, or ""."""
-    if reason := find_exchange(statement, pair.stated, pair.source, pair.best.parts, quote):
+    if reason := find_exchange(statement, pair.source, quote):
         return reason
-    cells = pair.best.said_by_cells()[1:]  # without the caption
-    if drops_denial_of_header(pair.stated, cells) or is_of_another_column(pair.stated, cells):
-        return "moved"
-    return "number" if placement == "wrong" and not says_change(statement, pair.source) else ""
+    if has_other_agent(pair.stated, pair.best.tokens, pair.source):
+        return "name"
+    parts = [list(part) for part, _ in pair.clauses]
+    if are_words_exchanged(parts, pair.source):
+        return "name"
+    is_wrong = placement == "wrong" or are_values_exchanged(parts, pair.source)
+    return "number" if is_wrong and not says_change(statement, pair.source) else ""
 
 
 def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str:
@@ -226,7 +229,7 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     sentence = pair.best.tokens
     referred, passage_words = _split_referred(pair)
     if reason == "covered":
-        reason = _reason_of_change(pair, placement, passage_words, referred) or "covered"
+        reason = _reason_of_change(pair, placement, passage_words) or "covered"
     # words that the sentence refers back to are no difference
     compared = [token for token in pair.stated if token.key not in referred - content_keys(sentence)]
     if reason == "number":
@@ -245,33 +248,16 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     return "moved" if reason == "moved value" else reason
 
 
-def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str], referred: Set[str]) -> str:
+def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str]) -> str:
     """Return the change of a statement against its sentence, the best part of that, or its best clause, or ""."""
     # values that surely are in their places were not moved
     harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
     sentence = pair.best.tokens
-    for text in (sentence, pair.best.best_part(pair.stated), pair.clause or sentence):
-        change = find_change(text, pair.stated, passage_words, referred)
-        if change == "order":  # whole clauses may have changed places
-            change = find_change(text, _in_order_of_sentence(pair), passage_words, referred)
+    for text in (sentence, pair.clause or sentence):
+        change = find_change(text, pair.stated, passage_words)
         if change and change not in harmless:
             return change
     return ""
-
-
-def _in_order_of_sentence(pair: Pair) -> Sequence[Token]:
-    """Return the statement with its clauses in the order in which the sentence has them.
-
-    The statement comes back as it is if two of its clauses have the same one, or one has most of its words elsewhere.
-    """
-    shared = [(content_keys(part), content_keys(clause)) for part, clause in pair.clauses]
-    if any(2 * len(keys & said) < len(keys) for keys, said in shared):
-        return pair.stated
-    numbers = [pair.best.clauses.index(clause) for _, clause in pair.clauses if clause in pair.best.clauses]
-    if len(set(numbers)) < len(pair.clauses) or len(numbers) < 2:
-        return pair.stated
-    part_of_number = {number: part for number, (part, _) in zip(numbers, pair.clauses, strict=True)}
-    return [token for _, part in sorted(part_of_number.items()) for token in part]
 
 
 def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.cutting import Clause
-from rag_kit.text.citations.tokens import JOINING, Token, content_keys, has_alike, is_negation
+from rag_kit.text.citations.tokens import JOINING, Token, content_keys
 from rag_kit.text.values.value import Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
@@ -23,9 +23,9 @@ class ValuePlace(NamedTuple):
     value: Value
     # other words of its clause; in a table, of cell, header and cells that name the row
     clause: frozenset[str]
-    earlier: frozenset[str] = frozenset()  # words of earlier clauses of its sentence
-    earlier_in_part: frozenset[str] = frozenset()
-    section: tuple[int, int] = (-1, 0)  # the numbers of its sentence, and of its part in the sentence
+    earlier: frozenset[str] = frozenset()  # words of earlier clauses of its sentence, also before a semicolon
+    earlier_in_part: frozenset[str] = frozenset()  # and of those behind the semicolon
+    section: int = -1  # the number of its part of a sentence
     order: int = 0  # its number among the passage's values
 
 
@@ -35,23 +35,19 @@ class CellTokens(NamedTuple):
     header: list[Token]
     text: list[Token]
     answers: bool = False  # says yes or no to its header
-    denies: bool = False  # its header does, as "not resistant to"
 
 
-def sentence_places(parts: list[list[Clause]], number: int) -> Iterator[ValuePlace]:
-    """Yield the values of a sentence, given the clauses of its parts, and its number."""
-    earlier = frozenset[str]()
-    for part_number, part in enumerate(parts):
-        earlier_in_part = frozenset[str]()
-        for clause in part:
-            words = frozenset(content_keys(clause))
-            others = _others_in_turn(clause)
-            for token in clause:
-                if token.value:
-                    beside = words - {token.key} - others.get(token.key, set())
-                    yield ValuePlace(token.value, beside, earlier, earlier_in_part, (number, part_number))
-            earlier |= words
-            earlier_in_part |= words
+def sentence_places(clauses: Sequence[Clause], earlier: Set[str], number: int) -> Iterator[ValuePlace]:
+    """Yield the values of a sentence, given its clauses, the words before it, and its number."""
+    earlier_in_part = frozenset[str]()
+    for clause in clauses:
+        words = frozenset(content_keys(clause))
+        others = _others_in_turn(clause)
+        for token in clause:
+            if token.value:
+                beside = words - {token.key} - others.get(token.key, set())
+                yield ValuePlace(token.value, beside, earlier_in_part | earlier, earlier_in_part, number)
+        earlier_in_part |= words
 
 
 def _others_in_turn(clause: Clause) -> dict[str, set[str]]:
@@ -93,39 +89,6 @@ def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
         for token in cell.text:
             if token.value:
                 yield ValuePlace(token.value, frozenset(words - {token.key}))
-
-
-def drops_denial_of_header(stated: Sequence[Token], cells: Sequence[CellTokens]) -> bool:
-    """Tell whether a statement lacks the "not" of a header: "resists oil" where oil is under "Does not resist"."""
-    words = content_keys(stated)
-    if any(is_negation(token.key) for token in stated):
-        return False
-    texts = ((content_keys(cell.text), content_keys(cell.header)) for cell in cells if cell.denies)
-    return any(text and text | header <= words for text, header in texts)
-
-
-def is_of_another_column(stated: Sequence[Token], cells: Sequence[CellTokens]) -> bool:
-    """Tell whether a statement has the text of one cell of a row with the header of another one, whose text it lacks.
-
-    "Hoang has the early shift" is such a statement where the row has Ruiz under "Early shift", and Hoang under "Late
-    shift". Words that several headers share tell nothing; the first cell names the row.
-    """
-    words = content_keys(stated)
-    headers = [content_keys(cell.header) for cell in cells]
-    shared = {word for header in headers for word in header if sum(word in other for other in headers) > 1}
-    own_headers = [header - shared for header in headers]
-    for cell, header in zip(cells, own_headers, strict=True):
-        text = content_keys(cell.text)
-        if cell.answers or not text or text & words or not header or not header <= words:
-            continue
-        # the statement says this header and not this text: whose text does it say, of the same sort?
-        for other, other_header in zip(cells[1:], own_headers[1:], strict=True):
-            other_text = content_keys(other.text)
-            is_named = any(has_alike(word, words) for word in other_header)
-            is_same_sort = any(map(_is_measure, cell.text)) == any(map(_is_measure, other.text))
-            if other_text and other_text <= words and is_same_sort and not is_named:
-                return True
-    return False
 
 
 def _is_measure(token: Token) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 
 from rag_kit.text.citations.cutting import Clause, clauses
+from rag_kit.text.citations.labels import labels_in, posts_in
 from rag_kit.text.citations.placing import CellTokens, ValuePlace, row_places, sentence_places
 from rag_kit.text.citations.tokens import MODALS, Token, content_keys, is_negation, tokens
 from rag_kit.text.language import HAN, fold
@@ -18,23 +19,7 @@ from rag_kit.text.values.units import unit_named
 from rag_kit.text.values.value import Value, counted_by
 
 _MAX_SENTENCES = 2000
-_PART = re.compile(rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))")
-_LABELLED = re.compile(
-    r"(?:^|[\u3000\t，；。]|  )\W{0,4}(?P<label>[^\s：:|，；。]{2,16})[：:] ?"
-    r"(?P<text>[^\n|\u3000，；。]{2,60}?)(?=  |[\u3000\t，；。]|$)",
-    re.MULTILINE,
-)
-_POST = re.compile(
-    r"(?P<given>[^\s，。；：|]{2,12})由(?P<to>[^，。；|]{2,8}?)(?:担任|出任|兼任|负责|主持|主办|承办|协办)"
-    r"|(?P<who>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任|负责|主持)(?P<post>[^，。；|]{2,12})"
-)
-_PARTY = (
-    "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
-    "|用人单位|劳动者"
-)
-_DUTY = re.compile(
-    rf"(?<![向给对为与和同])(?P<party>{_PARTY})(?:[^，。；,;]{{0,6}}?(?:有权|无权|应当?|必须|不得|负责)(?P<action>[^，。；,;\n]{{3,40}}))?"
-)
+_PART = re.compile(rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))|(?<=,)\s(?=(?:while|whereas)\s)|(?<=，)(?=而[^且])")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 ANSWERS = dict.fromkeys(["yes", "ja", "是", "有", "可", "可以", "能", "✓", "✔", "√", "☑"], True)
 ANSWERS |= dict.fromkeys(
@@ -60,8 +45,11 @@ _BESIDE_HAN = re.compile(rf" (?=[{HAN}])|(?<=[{HAN}]) ")
 class Span:
     """A sentence of a passage or a row of one of its tables, which the passage has at ``text[start:end]``.
 
+    A part of a sentence between semicolons counts as a sentence.
+
     Attributes:
-        parts: The clauses of each part between semicolons; of a row none, of a table's header an empty one.
+        clauses: The clauses of a sentence; none of a row.
+        earlier: The content words of the parts before in the same sentence.
         row: The cells of a row; none of a sentence.
         cells: Their tokens.
         caption: What is above the table of a row: the sentence before it, the titles since the table before, and the
@@ -69,10 +57,14 @@ class Span:
     """
 
     def __init__(
-        self, start: int, end: int, parts: list[list[Clause]], row: Sequence[TableCell] = ()
+        self,
+        start: int,
+        end: int,
+        clauses: Sequence[Clause] = (),
+        earlier: Set[str] = frozenset(),
+        row: Sequence[TableCell] = (),
     ) -> None:
-        self.start, self.end, self.parts, self.row = start, end, parts, row
-        self.clauses = list(chain.from_iterable(parts))
+        self.start, self.end, self.clauses, self.earlier, self.row = start, end, clauses, earlier, row
         headers = [tokens(_NUMBER_SIGN.sub("", cell.header)) for cell in row]
         texts = [tokens(cell.text, cell.values) for cell in row]
         self.cells = list(map(CellTokens, headers, texts))
@@ -93,22 +85,12 @@ class Span:
             is_denying = any(is_negation(token.key) for token in cell.header)
             affirms = ANSWERS.get(source.text.lower())  # None if it says something else
             if affirms is None:
-                said.append(CellTokens(named, cell.text, denies=is_denying))
+                said.append(CellTokens(named, cell.text))
             else:
                 # "no" under "Resistant to", or "yes" under "Not resistant to"
                 denial = [Token("not")] if affirms == is_denying else []
                 said.append(CellTokens(named, [*denial, *named, *self.cells[0].text], answers=True))
         return said
-
-    def best_part(self, stated: Sequence[Token]) -> Sequence[Token]:
-        """Return the part of a sentence between semicolons that has most of a statement, or the whole sentence.
-
-        It is the whole sentence if no part has two thirds of the statement's words.
-        """
-        keys = content_keys(stated)
-        parts = [list(chain.from_iterable(clauses)) for clauses in self.parts]
-        best = max(parts, key=lambda part: len(keys & content_keys(part)), default=[])
-        return best if 3 * len(keys & content_keys(best)) >= 2 * len(keys) else self.tokens
 
     def best_clause(self, stated: Sequence[Token]) -> Clause:
         """Return the clause of a sentence that has most of a statement's values, then of its words; of a row none.
@@ -147,15 +129,26 @@ class PassageSource:
     @cached_property
     def spans(self) -> list[Span]:
         """The rows of its tables and the sentences outside of these, in order."""
-        rows = [Span(row.start, row.end, [], row.cells) for row in table_rows(self.text, self.context)]
+        rows = [Span(row.start, row.end, row=row.cells) for row in table_rows(self.text, self.context)]
         found = [*rows]
         for sentence in sentences(self.text)[:_MAX_SENTENCES]:
             if any(row.start <= sentence.start < row.end for row in rows):
                 continue
-            text = self.plain(sentence.start, sentence.end)
+            text = self.text[sentence.start : sentence.end]
             is_header = bool(rows) and text.count("|") > 1
-            parts: list[list[Clause]] = [[[]]] if is_header else [clauses(part) for part in _PART.split(text)]
-            found.append(Span(sentence.start, sentence.end, parts))
+            cuts = [] if is_header else [cut.end() for cut in _PART.finditer(text)]
+            earlier: Set[str] = frozenset()
+            for start, end in pairwise([0, *cuts, len(text)]):
+                part = text[start:end]
+                found.append(
+                    Span(
+                        sentence.start + start,
+                        sentence.start + end,
+                        [] if is_header else clauses(_MARK.sub("", part)),
+                        earlier,
+                    )
+                )
+                earlier |= found[-1].keys
         found.sort(key=lambda span: span.start)
         self._add_captions(found)
         return found
@@ -186,11 +179,9 @@ class PassageSource:
     @cached_property
     def labels(self) -> dict[str, set[str]]:
         """The texts of each label (a header, a post, "label: text"), label and text as `letters_of` writes them."""
-        pairs = [(cell.header, cell.text) for row in self.rows for cell in row.row]
-        pairs += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
-        pairs += labelled(self.text)
+        cells = [(cell.header, cell.text) for row in self.rows for cell in row.row]
         texts: dict[str, set[str]] = {}
-        for label, text in pairs:
+        for label, text in [*cells, *labels_in(self.text), *posts_in(self.text)]:
             for name in filter(None, re.split(r"[（(）)\s]+", label)):
                 texts.setdefault(letters_of(name).strip(), set()).update({letters_of(text).strip()} - {""})
         return texts
@@ -203,6 +194,19 @@ class PassageSource:
     def all_keys(self) -> frozenset[str]:
         """The content words of all sentences."""
         return frozenset().union(*(span.keys for span in self.spans))
+
+    @cached_property
+    def said_together(self) -> list[Set[str]]:
+        """The content words of each row, and of each clause of a sentence with those of the clauses before it."""
+        found: list[Set[str]] = []
+        for span in self.spans:
+            words: Set[str] = frozenset()
+            for clause in span.clauses:
+                words |= content_keys(clause)
+                found.append(words)
+            if span.row:
+                found.append(span.keys | content_keys(span.caption))
+        return found
 
     @cached_property
     def row_keys(self) -> frozenset[str]:
@@ -224,7 +228,9 @@ class PassageSource:
         """The values of the passage, its title and its headings, with the words beside each."""
         found: list[ValuePlace] = []
         for number, span in enumerate(self.spans):
-            found += row_places(span.cells) if span.row else sentence_places(span.parts, number)
+            found += (
+                row_places(span.cells) if span.row else sentence_places(span.clauses, span.earlier, number)
+            )
         values = [token.value for token in self.context_tokens if token.value]
         found += [ValuePlace(value, frozenset(), earlier=self.all_keys) for value in values]
         return [place._replace(order=order) for order, place in enumerate(found)]
@@ -275,17 +281,6 @@ def _period_of(word: str) -> str:
     """Return the unit of time that a word such as "monthly", 每月 or 月费 counts by; "" for another word."""
     period = _HAN_PERIOD.match(word)
     return _PERIODS.get(period[1], period[1]) if period else _PERIODS.get(word, "")
-
-
-def labelled(text: str) -> list[tuple[str, str]]:
-    """Return posts with who holds them, and parties of a contract with what they may or must do, or "".
-
-    Example:
-        >>> labelled("安全员由刘洋担任，张伟担任项目经理。甲方应当支付租金。")
-        [('安全员', '刘洋'), ('项目经理', '张伟'), ('甲方', '支付租金')]
-    """
-    posts = [(match["given"] or match["post"], match["to"] or match["who"]) for match in _POST.finditer(text)]
-    return posts + [(match["party"], match["action"] or "") for match in _DUTY.finditer(text)]
 
 
 def letters_of(text: str) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import chain, pairwise, permutations
+from itertools import pairwise, permutations
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
-from rag_kit.text.citations.cutting import Clause, has_own_subject
+from rag_kit.text.citations.labels import posts_in
 from rag_kit.text.citations.placing import IN_TURN, kind_of, says
-from rag_kit.text.citations.source import PassageSource, labelled, letters_of
+from rag_kit.text.citations.source import PassageSource, letters_of
 from rag_kit.text.citations.tokens import (
     JOINING,
     MODALS,
-    PRONOUNS,
     Token,
     are_opposites,
     content_keys,
@@ -66,101 +65,25 @@ _OLD = re.compile(r"[前原旧]$|^[原旧]|^(?:before|former)\b|\b(?:before$|old
 _NEW = re.compile(
     r"[后新]$|^新|起[)）]?$|^(?:after|revised)\b|\b(?:after$|new\b|(?:from|since|as of) \d)", re.IGNORECASE
 )
-_FROM_TO = re.compile(
-    r"(?:\bfrom (?P<old>[^.,;]+?) to (?P<new>[^.,;]+)"
-    r"|[由从](?P<old_han>[^，。；]+?)(?:改|变更|调整|更换|换|修改|修订)[为成至到](?P<new_han>[^，。；]+))"
-)
 _CHANGES_WITHIN = 60  # characters before a value in which a verb of change is looked for
 _AGENT_WITHIN = 4  # tokens after "by" in which a name is looked for: "by the chief engineer, Ann"
 _FROM_WITHIN = 6  # characters before a value in which "from" is looked for
 
 
-def find_exchange(
-    statement: str,
-    stated: Sequence[Token],
-    passage: PassageSource,
-    parts: Sequence[Sequence[Clause]] = (),
-    quote: str = "",
-) -> str:
+def find_exchange(statement: str, passage: PassageSource, quote: str = "") -> str:
     """Return the reason why a statement exchanges things that the passage tells apart, or "".
 
-    "number": the values before and after a change; "name": the texts of two labels, who holds a post, what parties may
-    and must do, or names of two `parts` of a sentence; "order": the sides of a comparison, first and second, cause and
-    effect, or who does something to whom. For an order the statement must be in the words of a `quote`: in a
-    paraphrase, it tells nothing.
+    "number": the values before and after a change; "name": the texts of two labels, who holds a post, or what parties
+    may and must do; "order": the sides of a comparison, first and second, cause and effect, or who does something to
+    whom. For an order the statement must be in the words of a `quote`: in a paraphrase, it tells nothing.
     """
     if _is_change_turned(statement, passage) or _has_other_sign(statement, passage):
         return "number"
-    if _is_change_of_texts_turned(statement, passage):
-        return "order"
-    if _is_mislabelled(statement, passage.labels) or _names_another_part(stated, parts):
-        return "name"
-    if _has_other_agent(stated, parts, passage):
+    if _is_mislabelled(statement, passage.labels):
         return "name"
     if quote and (_are_sides_turned(statement, quote) or _are_roles_swapped(statement, quote)):
         return "order"
     return ""
-
-
-def _has_other_agent(
-    stated: Sequence[Token], sentence: Sequence[Sequence[Clause]], passage: PassageSource
-) -> bool:
-    """Tell whether another one must or may do something than in its sentence, who does so in another sentence."""
-    tokens_of_sentence = [*chain.from_iterable(chain.from_iterable(sentence))]
-    agent, said_agent = _agent(stated), _agent(tokens_of_sentence)
-    if not agent or not said_agent or agent in {token.key for token in tokens_of_sentence}:
-        return False
-    return said_agent not in {token.key for token in stated} and agent in map(
-        _agent, (s.tokens for s in passage.spans)
-    )
-
-
-def _agent(text: Sequence[Token]) -> str:
-    """Return who must or may do something: the word before the modal verb, or behind "by" after it; "" if none."""
-    keys = [token.key for token in text if token.key not in _ARTICLES]
-    modal = next((n for n, key in enumerate(keys) if key in MODALS and n > 0), None)
-    if modal is None:
-        return ""
-    behind_by = (key for before, key in pairwise(keys[modal:]) if before == "by")
-    return next(behind_by, keys[modal - 1])
-
-
-def _names_another_part(stated: Sequence[Token], sentence: Sequence[Sequence[Clause]]) -> bool:
-    """Tell whether a part of a sentence has all that a statement says but for the names, which another part has.
-
-    "Signed by Ann; Ben was absent" does not say "signed by Ben". The clauses of a sentence are given between its
-    semicolons; a part also begins with a clause that has a name first and says something of it.
-    """
-    parts = _parts_by_subject(sentence)
-    keys_of_parts = [content_keys(part) for part in parts]
-    stated_keys = content_keys(stated)
-    names = {token.key for token in stated if token.name}
-    if len(parts) < 2 or not names or any(stated_keys <= keys for keys in keys_of_parts):
-        return False
-    said_of_names = stated_keys - names  # "signed by" of "Signed by Ben"
-    is_all_said = said_of_names <= set[str]().union(*keys_of_parts)
-    for part, keys in zip(parts, keys_of_parts, strict=True):
-        missing = names - keys
-        has_other_name = any(token.name and token.key not in stated_keys for token in part)
-        may_mean_names = any(token.key in PRONOUNS for token in part)
-        for other_keys in keys_of_parts if missing and has_other_name and not may_mean_names else ():
-            # here and not there, but for words before both parts, as "Contacts:"
-            is_said_here = bool(said_of_names & (keys - other_keys)) and said_of_names & other_keys <= keys
-            if missing <= other_keys and (said_of_names <= keys or (is_said_here and is_all_said)):
-                return True
-    return False
-
-
-def _parts_by_subject(sentence: Sequence[Sequence[Clause]]) -> list[Clause]:
-    """Join the clauses between semicolons, but for those that begin with a name and say something of it."""
-    parts: list[Clause] = []
-    for clauses in sentence:
-        for number, clause in enumerate(clauses):
-            if number == 0 or has_own_subject(clause):
-                parts.append([*clause])
-            else:
-                parts[-1] += clause
-    return parts
 
 
 def _is_change_turned(statement: str, passage: PassageSource) -> bool:
@@ -177,24 +100,6 @@ def _is_change_turned(statement: str, passage: PassageSource) -> bool:
         may_be_from = side == "from" and (said_sides != {"by"} or is_elsewhere)
         if said_sides and side not in said_sides and not may_be_from:
             return True
-    return False
-
-
-def _is_change_of_texts_turned(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a statement changes something from the new text of a row of changes to the old one."""
-    for match in _FROM_TO.finditer(statement):
-        old, new = (letters_of(match[side] or match[f"{side}_han"]) for side in ("old", "new"))
-        for row in passage.rows:
-            texts = {
-                side: [letters_of(cell.text) for cell in row.row if pattern.search(cell.header)]
-                for side, pattern in (("old", _OLD), ("new", _NEW))
-            }
-            said_new, said_old = (
-                any(text in old for text in texts["new"]),
-                any(text in new for text in texts["old"]),
-            )
-            if said_new and said_old and not any(text in old for text in texts["old"]):
-                return True
     return False
 
 
@@ -258,7 +163,7 @@ def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
     """Tell whether a statement gives a label a text that the passage has only beside other labels."""
     # values are compared elsewhere: a label may have its value in another form
     matches = (match for match in _LABELLED.finditer(statement) if not find_values(match["text"]))
-    pairs = [(match["label"], match["text"]) for match in matches] + labelled(statement)
+    pairs = [(match["label"], match["text"]) for match in matches] + posts_in(statement)
     for stated_label, stated_text in pairs:
         label, text = letters_of(stated_label).strip(), letters_of(stated_text).strip()
         own_texts = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
@@ -321,7 +226,7 @@ def _relations(text: str) -> list[_Relation]:
 def _are_roles_swapped(statement: str, sentence: str) -> bool:
     """Tell whether two names change roles: "from B to A" for "from A to B", or "B beat A" for "A beat B"."""
     texts = [[one for one in tokens(text) if one.key not in _ARTICLES] for text in (statement, sentence)]
-    if _have_agents_turned(*texts) or _is_list_turned(*texts):
+    if _is_list_turned(*texts):
         return True
     names = {token.key for text in texts for token in text if token.name}
     # a name that occurs twice may be on both sides of a verb
@@ -335,27 +240,37 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     )
 
 
+def has_other_agent(stated: Sequence[Token], sentence: Sequence[Token], passage: PassageSource) -> bool:
+    """Tell whether another one must or may do something than in its sentence: one who does so in another sentence."""
+    agents, said_agents = _agents(stated), _agents(sentence)
+    if not agents or not said_agents or {*agents} & {*said_agents}:
+        return False
+    with_agent = (span.tokens for span in passage.spans if agents[0] in span.keys)
+    is_of_another = any(agents[0] in _agents(other) for other in with_agent)
+    is_turned = agents[0] in content_keys(sentence) and said_agents[0] in content_keys(stated)
+    return is_of_another and (is_turned or agents[0] not in content_keys(sentence))
+
+
+def _agents(text: Sequence[Token]) -> list[str]:
+    """Return who must or may do something in an English text: the word before the modal verb, or those behind "by"."""
+    words = [token for token in text if token.key not in _ARTICLES]
+    keys = [token.key for token in words]
+    modal = next((n for n, key in enumerate(keys) if key in MODALS and key.isascii()), 0)
+    by = keys.index("by", modal) if modal and "by" in keys[modal:] else 0
+    agents = words[by + 1 : by + 1 + _AGENT_WITHIN] if by else words[max(0, modal - 1) : modal]
+    return [token.key for token in agents if token.thing and not token.value]
+
+
 def _is_list_turned(stated: Sequence[Token], said: Sequence[Token]) -> bool:
     """Tell whether a statement has one of the two lists of a sentence with "respectively" in a new order, not both."""
     if not all(any(token.key in IN_TURN for token in text) for text in (stated, said)):
         return False
     positions = {token.key: number for number, token in enumerate(said) if token.content}
     order = [positions[token.key] for token in stated if token.content and token.key in positions]
-    middle = len(order) // 2
-    names, values = order[:middle], order[middle:]
-    return (names == sorted(names)) != (values == sorted(values))
-
-
-def _have_agents_turned(stated: Sequence[Token], said: Sequence[Token]) -> bool:
-    """Tell whether what is before a statement's modal verb is behind that of a sentence, and the reverse."""
-    sides: list[tuple[str, set[str]]] = []
-    for text in (stated, said):
-        modal = next((n for n, token in enumerate(text) if token.key in MODALS and n > 0), None)
-        if modal is None or VOICE.intersection(token.key for token in text):
-            return False
-        sides.append((text[modal - 1].key, {token.key for token in text[modal:] if token.content}))
-    (agent, after), (said_agent, said_after) = sides
-    return agent in said_after - after and said_agent in after - said_after
+    # a list in a new order lies between two places where all before is smaller than all behind
+    cuts = [n for n in range(1, len(order)) if max(order[:n]) < min(order[n:])]
+    lengths = [end - start for start, end in pairwise([0, *cuts, len(order)])]
+    return sum(length > 1 for length in lengths) == 1
 
 
 def _roles(text: Sequence[Token], names: Set[str], once: Set[str]) -> dict[str, set[str]]:

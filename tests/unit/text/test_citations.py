@@ -376,3 +376,29 @@ def test_statements_are_checked_by_value_party_label_and_order(kind: str) -> Non
             for statement in statements:
                 report = check_citations(f"{statement}[1]", [case["passage"]])
                 assert report.status == expected, (statement, report)
+
+
+PLANS = "| Plan | Fee (EUR) | Seats |\n| --- | --- | --- |\n| Basic | 20 | 5 |\n| Team | 65 | 30 |\n| Firm | 140 | 90 |"
+
+
+@pytest.mark.parametrize(
+    ("statement", "passage", "status"),
+    [
+        (
+            "Profit was $25 million lower than a year earlier.",
+            "Profit fell to $93 million from $118 million.",
+            "undecided",
+        ),
+        ("Profit fell to $25 million.", "Profit fell to $93 million from $118 million.", "unsupported"),
+        ("半程组人数是全程组的四分之三。", "全程组1.2万人，半程组9000人。", "undecided"),
+        ("半程组人数是全程组的五分之三。", "全程组1.2万人，半程组9000人。", "unsupported"),
+        ("发车后全程用时1小时25分钟。", "列车9:40发车，11:05到达。", "undecided"),
+        ("Of the three plans, Team costs 65 EUR.", PLANS, "undecided"),
+        ("Of the nine plans, Team costs 65 EUR.", PLANS, "unsupported"),
+    ],
+)
+def test_what_may_be_computed_is_undecided(statement: str, passage: str, status: str) -> None:
+    """A sum, difference, product or share of said values, or a count of rows, is no number that differs."""
+    [citation] = check_citations(f"{statement}[1]", [passage]).citations
+    assert citation.status == status, citation.reason
+    assert ("may be computed" in citation.reason) == (status == "undecided")
