@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import struct
@@ -14,7 +13,6 @@ from xml.sax.saxutils import escape
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-PAD = bytes.fromhex("28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a")
 
 
 def put(folder: Path, name: str, data: bytes | str) -> Path:
@@ -56,27 +54,25 @@ def pdf(
     bold: Sequence[str] = (),
     mono: Sequence[str] = (),
     rules: Sequence[tuple[float, float, float, float]] = (),
-    password: str | None = None,
-    image_only: bool = False,
+    locked: bool = False,
     upwards: Sequence[str] = (),
     aslant: Sequence[str] = (),
     turn: int = 0,
     rotate: int = 0,
-    field: tuple[str, tuple[int, int, int, int]] | None = None,
+    annotations: Sequence[bytes] = (),
 ) -> bytes:
     """A PDF of lines ``(x, y, size, text)``; Chinese lines use a predefined encoding, no font is embedded.
 
     ``rules`` are straight lines ``(x, y, x, y)`` drawn on each page, lines in ``upwards`` run upwards, those in
     ``aslant`` at 45 degrees. All that is
     drawn is turned by ``turn`` degrees against the clock, and the page is shown turned by ``rotate`` degrees with it.
-    ``field`` is the text that is typed into a form on each page, and its box.
+    ``annotations`` are the entries of fields of a form and of remarks on each page.
     """
     across = turn in (90, 270)
     width, height = (842, 595) if across else (595, 842)
     matrix = {
         0: b"1 0 0 1 0 0", 90: b"0 1 -1 0 842 0", 180: b"-1 0 0 -1 595 842", 270: b"0 -1 1 0 0 595"
     }[turn]  # fmt: skip
-    key = _pdf_key(password) if password is not None else None
     objects: list[bytes] = [b"", b""]  # catalogue and page tree come last
 
     def add(body: bytes) -> int:
@@ -84,10 +80,6 @@ def pdf(
         return len(objects)
 
     def stream(dictionary: bytes, data: bytes) -> int:
-        if key is not None:
-            number = len(objects) + 1
-            mixed = hashlib.md5(key + struct.pack("<I", number)[:3] + b"\0\0").digest()[: len(key) + 5]
-            data = rc4(mixed, data)
         return add(b"<< %s /Length %d >>\nstream\n%s\nendstream" % (dictionary, len(data), data))
 
     plain = add(b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>")
@@ -103,29 +95,15 @@ def pdf(
         b"<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /UniGB-UCS2-H /DescendantFonts [%d 0 R] >>"
         % descendant
     )
-    image = stream(
-        b"/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8",
-        b"\x80",
+    listed = b" ".join(b"%d 0 R" % add(b"<< /Type /Annot /F 4 %s >>" % entries) for entries in annotations)
+    form, noted = (
+        (b"/AcroForm << /Fields [%s] >>" % listed, b"/Annots [%s]" % listed) if listed else (b"", b"")
     )
-    form, annotations = b"", b""
-    if field is not None:
-        shown = b"BT /F1 12 Tf 2 4 Td (%s) Tj ET" % field[0].encode()
-        look = stream(
-            b"/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 %d 0 R >> >>"
-            % plain,
-            shown,
-        )
-        typed = add(
-            b"<< /Type /Annot /Subtype /Widget /FT /Tx /T (owner) /V (%s) /Rect [%d %d %d %d] /F 4 "
-            b"/AP << /N %d 0 R >> >>" % (field[0].encode(), *field[1], look)
-        )
-        form, annotations = b"/AcroForm << /Fields [%d 0 R] >>" % typed, b"/Annots [%d 0 R]" % typed
     kids = []
     for lines in pages:
         parts = [b"%s cm" % matrix] if turn else []
-        parts += [b"q 500 0 0 700 50 50 cm /I1 Do Q"] if image_only else []
         parts += [b"%g %g m %g %g l S" % rule for rule in rules]
-        for x, y, size, text in [] if image_only else lines:
+        for x, y, size, text in lines:
             if text.isascii() or all(ord(c) < 256 for c in text):
                 font = b"F2" if text in bold else b"F4" if text in mono else b"F1"
                 shown = (
@@ -141,8 +119,8 @@ def pdf(
         kids.append(
             add(
                 b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Rotate %d /Contents %d 0 R %s "
-                b"/Resources << /Font << /F1 %d 0 R /F2 %d 0 R /F3 %d 0 R /F4 %d 0 R >> /XObject << /I1 %d 0 R >> >> >>"
-                % (width, height, rotate, content, annotations, plain, heavy, chinese, fixed, image)
+                b"/Resources << /Font << /F1 %d 0 R /F2 %d 0 R /F3 %d 0 R /F4 %d 0 R >> >> >>"
+                % (width, height, rotate, content, noted, plain, heavy, chinese, fixed)
             )
         )
     objects[0] = b"<< /Type /Catalog /Pages 2 0 R %s >>" % form
@@ -151,11 +129,9 @@ def pdf(
         b" ".join(b"%d 0 R" % kid for kid in kids),
     )
     trailer = b""
-    if key is not None:
-        encrypt = add(
-            b"<< /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >>"
-            % (_owner(password or "").hex().encode(), rc4(key, PAD).hex().encode())
-        )
+    if locked:  # by a password that nobody knows
+        no_key = b"00" * 32
+        encrypt = add(b"<< /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >>" % (no_key, no_key))
         trailer = b" /Encrypt %d 0 R /ID [<%s> <%s>]" % (encrypt, b"00" * 16, b"00" * 16)
     elif title:
         info = add(b"<< /Title <feff%s> >>" % title.encode("utf-16-be").hex().encode())
@@ -175,33 +151,6 @@ def pdf(
         % (len(objects) + 1, trailer, start)
     )
     return out.getvalue()
-
-
-def rc4(key: bytes, data: bytes) -> bytes:
-    """The old cipher of PDF encryption, for making an encrypted test file."""
-    state = list(range(256))
-    j = 0
-    for i in range(256):
-        j = (j + state[i] + key[i % len(key)]) % 256
-        state[i], state[j] = state[j], state[i]
-    i = j = 0
-    out = bytearray()
-    for byte in data:
-        i = (i + 1) % 256
-        j = (j + state[i]) % 256
-        state[i], state[j] = state[j], state[i]
-        out.append(byte ^ state[(state[i] + state[j]) % 256])
-    return bytes(out)
-
-
-def _owner(password: str) -> bytes:
-    padded = (password.encode() + PAD)[:32]
-    return rc4(hashlib.md5(padded).digest()[:5], padded)
-
-
-def _pdf_key(password: str) -> bytes:
-    padded = (password.encode() + PAD)[:32]
-    return hashlib.md5(padded + _owner(password) + struct.pack("<i", -4) + b"\0" * 16).digest()[:5]
 
 
 def wrapped(

@@ -8,16 +8,21 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias
 
 import pypdfium2.raw as raw
 
+from rag_kit.concurrency.notes import write_note
+from rag_kit.indexing.readers.parts import LEFT_OUT
 from rag_kit.indexing.readers.pdf_characters import HYPHEN, WORD, Characters, Frame
 from rag_kit.indexing.readers.tables import split_runs
 
 _LINE = re.compile(r"[^\r\n]+")
 _TYPED = (4, 5, 6)  # PDFium's numbers of fields with a choice, a list or a text
+_BOXES = (2, 3)  # and of those that are ticked
+_BELOW_BOX = 3  # points from the foot of a box down to the foot of its text, at most
 _MAX_TYPED = 200_000  # bytes of a field
 _MAX_RULES = 2_000  # of a page; more are a drawing
 THICK = 3  # points; what is wider has two sides, and near ones touch
@@ -99,7 +104,7 @@ def read_sheets(page: Any, form: Any) -> list[Sheet]:
             page.set_rotation(turn)
             lines = _lines_by_turn(page, turn).get(turn, [])
         frame = Frame(turn, *page.get_bbox())
-        if form is not None and not sheets:
+        if not sheets:
             _add_fields(lines, page, form, frame)
         if lines:
             lines.sort(key=lambda line: line.aslant)  # a watermark behind the text
@@ -178,31 +183,48 @@ def _read_line(characters: Characters, spans: list[_Span], frame: Frame) -> Line
 
 
 def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:
-    """Add the texts typed into a form: each to the line that ends at its left, or as a line of its own."""
+    """Add what is filled into a form: each text to the nearest line at its left, or as a line of its own.
+
+    A box to tick may stand before its text, too.
+    """
     for text, box in _field_values(page, form):
         left, bottom, right, top = frame.box(box.left, box.bottom, box.right, box.top)
-        beside = [line for line in lines if bottom <= line.bottom <= top and line.right <= left]
-        if beside:
-            line = max(beside, key=lambda line: line.right)
-            line.text, line.right = f"{line.text} {text}", right
+        is_box = text in "☑☐"
+        near = (line for line in lines if bottom - is_box * _BELOW_BOX <= line.bottom <= top)
+        if beside := [line for line in near if is_box or line.left < left]:
+            line = min(beside, key=lambda line: max(left - line.right, line.left - right, 0))
         else:
             size = min(10.0, top - bottom)  # forms are usually set in 10 points
-            line = Line(text, left, right, bottom, bottom, size, frame.height_of(bottom))
+            line = Line("", left, right, bottom, bottom, size, frame.height_of(bottom))
             lines.append(line)
-        line.words.append(Word(text, left, right, line.bottom, line.size))
+        texts, place = line.text.split(), sum(word.left < left for word in line.words)
+        texts.insert(place if len(texts) == len(line.words) else len(texts), text)
+        line.text, line.left, line.right = " ".join(texts), min(line.left, left), max(line.right, right)
+        line.words.insert(place, Word(text, left, right, line.bottom, line.size))
 
 
 def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the text of each filled form field, with its rectangle."""
+    """Yield the text of each filled form field and typed remark, ☑ or ☐ for a box to tick, with its rectangle."""
     for index in range(raw.FPDFPage_GetAnnotCount(page)):
         field, box = raw.FPDFPage_GetAnnot(page, index), raw.FS_RECTF()
         try:
-            size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)  # bytes of UTF-16; 2 for no text
-            if raw.FPDFAnnot_GetFormFieldType(form, field) not in _TYPED or not 2 < size < _MAX_TYPED:
+            subtype = raw.FPDFAnnot_GetSubtype(field)
+            kind = -1 if form is None else raw.FPDFAnnot_GetFormFieldType(form, field)
+            raw.FPDFAnnot_GetRect(field, box)
+            if subtype == raw.FPDF_ANNOT_TEXT:
+                write_note(f"comments on pages{LEFT_OUT}only the pages are read")
+            elif kind in _BOXES:
+                yield "☑" if raw.FPDFAnnot_IsChecked(form, field) else "☐", box
+            read = partial(raw.FPDFAnnot_GetFormFieldValue, form, field)
+            if subtype == raw.FPDF_ANNOT_FREETEXT:
+                read = partial(raw.FPDFAnnot_GetStringValue, field, b"Contents")
+            elif kind not in _TYPED:
+                continue
+            size = read(None, 0)  # bytes of UTF-16; 2 for no text
+            if not 2 < size < _MAX_TYPED:
                 continue
             buffer = (ctypes.c_ushort * (size // 2))()
-            raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
-            raw.FPDFAnnot_GetRect(field, box)
+            read(buffer, size)
         finally:
             raw.FPDFPage_CloseAnnot(field)
         if value := " ".join(bytes(buffer).decode("utf-16-le", "replace").replace("\0", " ").split()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support import documents as make
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.indexing.readers.pdf_lines import Line
 from rag_kit.indexing.readers.pdf_tables import join_torn_rows
 
@@ -168,9 +169,25 @@ def test_code_keeps_its_lines_and_indents(page_text):
 
 
 def test_what_is_filled_into_a_form_is_read(page_text):
-    """The value of a field is text of its page, though it stands in no content of it."""
-    text = page_text([(72, 700, 12, "Owner of the vessel")], field=("R. Macleod", (200, 695, 400, 715)))
-    assert text == "Owner of the vessel R. Macleod"
+    """Text, boxes on either side of their names, and remarks typed on the page; of notes on it their number."""
+    names = ["Owner of the vessel", "I accept the terms", "Sails"]
+    lines = [(72, 700 - 40 * n, 12, name) for n, name in enumerate(names)]
+    lines += [(300, 620, 12, "Motor"), (72, 540, 12, "Port:")]
+    box = b"/Subtype /Widget /FT /Btn /T (%d) /AS /%s /AP << /N << /Yes 3 0 R >> >> /Rect [%d %d %d %d]"
+    annotations = [
+        b"/Subtype /Widget /FT /Tx /T (owner) /V (R. Macleod) /Rect [200 695 400 715]",
+        box % (1, b"Yes", 55, 658, 67, 670),
+        box % (2, b"Off", 110, 618, 122, 630),
+        box % (3, b"Yes", 340, 618, 352, 630),
+        b"/Subtype /FreeText /Contents (Ullapool) /DA (/F1 12 Tf) /Rect [120 535 300 555]",
+        b"/Subtype /Text /Contents (check this) /Rect [300 300 320 320]",
+    ]
+    with use_notes() as notes:
+        text = page_text(lines, annotations=annotations)
+    assert text.split("\n\n") == [
+        "Owner of the vessel R. Macleod", "☑ I accept the terms", "Sails ☐ Motor ☑", "Port: Ullapool"
+    ]  # fmt: skip
+    assert notes.texts == ["comments on pages left out: only the pages are read"]
 
 
 # --- turned pages
@@ -248,14 +265,6 @@ def test_numbers_that_are_not_of_the_page_stay(page_text):
     ]
     text = page_text([*lines, (60.0, 50.0, 10.0, "For more see page 5")])
     assert text.split() == ["Total", "7", "Sum", "12", "For", "more", "see", "page", "5"]
-
-
-def test_heads_of_two_pages_are_left_out(tmp_path, reader):
-    """Lines at the edge of both pages of a short document are not text."""
-    path = tmp_path / "two.pdf"
-    pages = [[(50.0, 815.0, 8.0, "内部资料 2026"), (50.0, 500.0, 10.0, f"Text {n}.")] for n in range(2)]
-    path.write_bytes(make.pdf(pages))
-    assert [page.page_content for page in reader.read(path)] == ["Text 0.", "Text 1."]
 
 
 # --- order and paragraphs
