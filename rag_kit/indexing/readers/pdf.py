@@ -37,6 +37,9 @@ _PAGE_NUMBER = re.compile(
     rf"[-–—]?\s*(?:\d{{1,4}}|[ivxlc]{{1,7}})(?:\s*(?:/|of)\s*\d{{1,4}})?\s*[-–—]?|[-–—]?\s*(?:{_NUMBERED})\s*[-–—]?",
     re.I,
 )
+_PAGE = re.compile(_NUMBERED, re.I)
+# a number that may count pages: 12, 3-12, - 12 -, 12/40
+_COUNTED = re.compile(r"(\d{1,2}\s?[-–.]\s?|[-–—]\s?)?(\d{1,4})(?:\s?[-–—]|\s*(?:/|of)\s*\d{1,4})?")
 _WITH_PAGE_NUMBER = re.compile(rf"(?:{_NUMBERED})\s*[|·•]|[|·•]\s*(?:{_NUMBERED})$", re.I)
 # the number of a document, which may stand in its running head alone, as in 合同编号：HT-2025-0318
 _IDENTIFIER = re.compile(
@@ -138,16 +141,16 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
     """Remove page numbers, headers, footers and watermarks; the first line with the document's number stays."""
     running = _running_keys(pages)
     seen: set[str] = set()
-    for sheet in [sheet for page in pages for sheet in page.sheets]:
+    for number, sheet in [(number, sheet) for number, page in enumerate(pages) for sheet in page.sheets]:
         kept = []
-        text_lines = [line for line in sheet.lines if _running_key(line) not in running]
-        for line in sheet.lines:
-            key = _running_key(line)
-            is_identifier = not line.aslant and key not in seen and _IDENTIFIER.search(line.text)
-            is_running = key in running and not _names_columns(line, text_lines)
+        keys_of_lines = [(line, _keys(line, number)) for line in sheet.lines]
+        text_lines = [line for line, keys in keys_of_lines if not keys & running]
+        for line, keys in keys_of_lines:
+            is_identifier = not line.aslant and not keys & seen and _IDENTIFIER.search(line.text)
+            is_running = keys & running and not _names_columns(line, text_lines)
             if is_identifier or not (is_running or _is_page_number(line, sheet.lines)):
                 kept.append(line)
-                seen.add(key)
+                seen |= keys
         sheet.lines = kept
 
 
@@ -162,19 +165,23 @@ def _names_columns(line: Line, lines: Sequence[Line]) -> bool:
 
 def _cell_edges(line: Line) -> list[tuple[int, int]]:
     """Return the left and right edge of each text of a line that is apart from the others, in whole points."""
-    cells = split_runs(line.words, lambda word, after: after.left - word.right < line.size)
-    return [(round(words[0].left), round(words[-1].right)) for words in cells]
+    return [(round(words[0].left), round(words[-1].right)) for words in _cells(line)]
+
+
+def _cells(line: Line) -> list[list[Word]]:
+    """Cut a line where the next word is apart."""
+    return split_runs(line.words, lambda word, after: after.left - word.right < line.size)
 
 
 def _running_keys(pages: Sequence[_Page]) -> set[str]:
-    """Find the headers, footers and watermarks that several pages share; return their texts as `_running_key` has them.
+    """Find the headers, footers and watermarks that several pages share; return their texts as `_keys` has them.
 
     A header is on half of the pages, a watermark on two. A header of a chapter is on three pages near each other, and
     those of all chapters together are on half.
     """
     pages_of: dict[str, list[int]] = defaultdict(list)  # key -> numbers of its pages, in order
     for number, page in enumerate(pages):
-        for key in {_running_key(line) for sheet in page.sheets for line in sheet.lines} - {""}:
+        for key in set().union(*(_keys(line, number) for sheet in page.sheets for line in sheet.lines)):
             pages_of[key].append(number)
     # of a short document more than half: both of two pages, and three
     half = max(2, min(3, len(pages)), (len(pages) + 1) // 2)
@@ -188,13 +195,21 @@ def _running_keys(pages: Sequence[_Page]) -> set[str]:
     return running | of_chapters if len(chapter_pages) >= half else running
 
 
-def _running_key(line: Line) -> str:
-    """Return the text of a header or footer with 0 for each number, so that pages share it; empty for other lines."""
+def _keys(line: Line, page: int) -> set[str]:
+    """Return the text of a header or footer as pages share it: as it is, and with 0 for the number of its page.
+
+    That number is apart and counts on with the pages; of an amount or an invoice's number each page has its own.
+    """
     if line.aslant:
-        return f"{_WATERMARK}{line.text}"
+        return {f"{_WATERMARK}{line.text}"}
     if _EDGE <= line.height <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
-        return ""
-    return " ".join(re.sub(r"\d+", "0", line.text).split())
+        return set()
+    text = "\t".join(" ".join(word.text for word in words) for words in _cells(line))
+    cells = re.split(r"\t|\s*[|·•]\s*|\s[-–—]\s", text)
+    for place in (0, -1):
+        if match := _COUNTED.fullmatch(cells[place]):
+            cells[place] = f"{match[1] or ''}#{int(match[2]) - page}"
+    return {_PAGE.sub("0", " ".join(text.split())) for text in (line.text, "\t".join(cells))}
 
 
 def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
@@ -228,18 +243,13 @@ def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
 def _is_above(last_line: Line, before: Sequence[Line], later: Sequence[Sequence[Line]]) -> bool:
     """Tell whether a block, of which the last line is given, is above the lines before it, and heads no column."""
     is_higher = all(last_line.bottom > line.bottom + last_line.size for line in before)
-    return is_higher and not _heads_column(last_line, later, before)
-
-
-def _heads_column(last_line: Line, later: Sequence[Sequence[Line]], before: Sequence[Line]) -> bool:
-    """Tell whether a block is the top of a column to the right of the lines before: a later line is below it there."""
+    # it heads a column to the right of the lines before if a later line is below it there
     right = max((line.right for line in before), default=math.inf)
     for line in chain.from_iterable(later):
         is_beside = min(last_line.left, line.left) > right - 1
         overlaps = line.left < last_line.right and last_line.left < line.right
-        if is_beside and overlaps and line.bottom < last_line.bottom:
-            return True
-    return False
+        is_higher = is_higher and not (is_beside and overlaps and line.bottom < last_line.bottom)
+    return is_higher
 
 
 def _with_cut_heads(lines: Sequence[Line]) -> list[Line]:

@@ -55,19 +55,21 @@ def _headed(heads: list[str], feet: list[str]) -> bytes:
             [f"Page {n + 1} of 12" for n in range(12)],
         ),
         (
-            [f"{n} Handbook" if n % 2 else f"Part {n}" for n in range(12)],  # left and right pages differ
+            # left and right pages differ
+            [f"{n}      Handbook" if n % 2 else f"Part 2      4-{n}" for n in range(12)],
             ["printed 2024" if n % 3 else "- iv -" for n in range(12)],
         ),
         (
             [("第一章 水泵", "第二章 阀门", "第三章 管道")[n // 4] for n in range(12)],
             [f"第 {n + 1} 页 共 12 页" for n in range(12)],
         ),
+        (["内部资料 2026"] * 2, ["1", "2"]),
     ],
 )
 def test_pdf_running_heads_with_changing_text_are_left_out(tmp_path, reader, heads, feet):
     """Heads that name the chapter, with or without the page's number, and feet that count pages are no text."""
     documents = reader.read(make.put(tmp_path, "book.pdf", _headed(heads, feet)))
-    expected = [f"Text number {n}." for n in range(1, 13)]
+    expected = [f"Text number {n}." for n in range(1, len(heads) + 1)]
     assert texts(documents) == expected
 
 
@@ -85,6 +87,19 @@ def test_pdf_titles_at_the_edge_of_pages_stay(tmp_path, reader):
     )
     for page, head, foot in zip(pages, heads, feet, strict=False):
         assert head in page.page_content and foot in page.page_content
+
+
+@pytest.mark.parametrize(
+    ("head", "foot"),
+    [("Invoice no. {}", "Amount due:      {}.50 EUR"), ("第{}题", "答案：{}"), ("Room {}", "Total: {}")],
+)
+@pytest.mark.parametrize("amounts", [[7, 12], [501, 502, 503, 504], [41, 57, 39]])
+def test_pdf_lines_with_numbers_of_their_own_stay(tmp_path, reader, head, foot, amounts):
+    """A line at the edge of each page is running only if its number counts the pages."""
+    lines = [(head.format(n), foot.format(100 + n * n)) for n in amounts]
+    pages = reader.read(make.put(tmp_path, "own.pdf", _headed(*zip(*lines, strict=True))))
+    for page, (first, last) in zip(pages, lines, strict=True):
+        assert page.page_content.startswith(first) and page.page_content.endswith(last.rpartition(" ")[2])
 
 
 def _relation(identifier: str, kind: str, target: str) -> str:
