@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from email import policy
 from email.message import EmailMessage, Message
@@ -28,7 +29,7 @@ _OTHER_TEXTS = frozenset(f"text/{name}" for name in ("css", "enriched", "rtf", "
 _LETTERS = ("message/rfc822", "message/global")  # forwarded ones
 _CARDS = ("text/calendar", "text/vcard", "text/x-vcard")  # appointments and addresses, as lines of NAME:value
 # where one encoded word of a header goes on in the next, which may be in the middle of a character
-_WORD_GOES_ON = re.compile(r"(=\?([\w.:-]+)\?([bBqQ])\?[^?\s]*)(?<!=)\?=\s+=\?\2\?\3\?")
+_WORD_GOES_ON = re.compile(r"(=\?([\w.:-]+)\?([bBqQ])\?)([^?\s]*)\?=\s+=\?\2\?\3\?([^?\s]*)")
 _WORD = re.compile(r"\w+")
 _LINK = re.compile(r"\S+://\S+")
 _STUB = 3  # a plain text with so many times fewer letters than its HTML version only says that this is there
@@ -101,6 +102,9 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
                 continue
             with leave_out(f"a part of the message ({inner.get_content_type()})"):
                 if is_letter:
+                    if not inner.keys():  # against the rules some programs encode a letter like a file
+                        inner["Content-Transfer-Encoding"] = part["Content-Transfer-Encoding"] or "7bit"
+                        inner = _PARSER.parsebytes(inner.get_payload(decode=True))
                     yield _letter_text(inner, _headers(inner))
                 else:
                     yield from list(_texts(inner, attached))  # all of it, or nothing
@@ -155,12 +159,20 @@ def _header(message: Message, name: str) -> str:
         data = str(raw).encode("utf-8", "surrogateescape")
         # in =?gb2312?B?...?= put the larger codec (gb18030) that such bytes are often really in
         text = _CHARSET.sub(lambda match: codec_of(match[0]), decode(data, declared=_charset(message)))
-        while (joined := _WORD_GOES_ON.sub(r"\1", text)) != text:  # one match may hide the next
+        while (joined := _WORD_GOES_ON.sub(_join_words, text)) != text:  # one match may hide the next
             text = joined
         return " ".join(str(policy.default.header_factory(name, text)).split())[:2000]
     # the library's parser of addresses fails on some
     except (ValueError, IndexError, AttributeError, Unreadable):
         return ""
+
+
+def _join_words(match: re.Match[str]) -> str:
+    """Write two encoded words of a header as one; Base64 may be padded at the end of each."""
+    start, _, coding, *pieces = match.groups()
+    if coding in "bB":
+        pieces = [b64encode(b"".join(map(b64decode, pieces))).decode("ascii")]
+    return start + "".join(pieces)
 
 
 def _charset(message: Any) -> str:

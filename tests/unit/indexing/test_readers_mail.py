@@ -72,6 +72,13 @@ def test_a_forwarded_message_is_read(text_of, disposition):
     assert places == sorted(places)
 
 
+def test_a_forwarded_message_in_base64_is_read(text_of):
+    """Against the rules some programs encode it like any other file."""
+    head = b"Subject: x\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n"
+    inner = base64.b64encode("Subject: 报价\n\n四十元。".encode())
+    assert text_of("a.eml", head + inner) == "# x\n\n# 报价\n\n四十元。"
+
+
 @pytest.mark.parametrize("encoding", ["gb18030", "big5", "utf-8", "cp1251"])
 def test_a_subject_without_declared_encoding_is_decoded(text_of, encoding):
     """Raw bytes in headers: by the charset of the body, or by their look."""
@@ -88,11 +95,13 @@ def test_a_subject_without_declared_encoding_is_decoded(text_of, encoding):
 
 
 _GBK_SUBJECT = f"Subject: =?gb2312?B?{base64.b64encode('朱镕基的水泵'.encode('gbk')).decode()}?=\n"
-_CUT = "关于水泵启动温度的通知和说明".encode(
-    "gbk"
-)  # in encoded words of nine bytes, as some programs fold them
-_CUT_WORDS = (base64.b64encode(_CUT[place : place + 9]).decode() for place in range(0, len(_CUT), 9))
-_CUT_SUBJECT = "Subject: " + "\n ".join(f"=?gb2312?B?{word}?=" for word in _CUT_WORDS) + "\n"
+
+
+def _cut_subject(charset: str, length: int) -> str:
+    """A subject in encoded words of some bytes, as programs fold them; only of three and nine none is padded."""
+    data = "关于水泵启动温度的通知和说明".encode(charset)
+    words = (base64.b64encode(data[place : place + length]).decode() for place in range(0, len(data), length))
+    return "Subject: " + "\n ".join(f"=?{charset}?B?{word}?=" for word in words) + "\n"
 
 
 def test_a_short_subject_without_a_charset_has_that_of_the_text(text_of):
@@ -111,7 +120,8 @@ def test_a_short_subject_without_a_charset_has_that_of_the_text(text_of):
             "gbk",
             "# 朱镕基的水泵\n\n镕基说：四十度。",
         ),
-        (_CUT_SUBJECT, "plain", "x", "ascii", "# 关于水泵启动温度的通知和说明\n\nx"),
+        (_cut_subject("gb2312", 9), "plain", "x", "ascii", "# 关于水泵启动温度的通知和说明\n\nx"),
+        (_cut_subject("utf-8", 10), "plain", "x", "ascii", "# 关于水泵启动温度的通知和说明\n\nx"),
         ("Subject: x\n", "html", '<meta charset="koi8-r"><p>Да, бак.', "koi8-r", "# x\n\nДа, бак."),
         (
             "Subject: x\n",
@@ -128,7 +138,7 @@ def test_a_short_subject_without_a_charset_has_that_of_the_text(text_of):
             "# x\n\nDie Übergabe erfolgt täglich um fünf Uhr.",
         ),
     ],
-    ids=["too small", "cut within a character", "in the HTML itself", "of seven bits", "unknown"],
+    ids=["too small", "cut within a character", "padded", "in the HTML itself", "of seven bits", "unknown"],
 )
 def test_charsets_are_read_as_they_are_meant(text_of, head, kind, text, encoding, shown):
     """Whatever the headers of a letter and of its subject declare."""
