@@ -127,7 +127,8 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
             separator = f"{delimiter.strip()} "
             above = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
             last = 0
-            for table, first, last in row_groups(first_rows[header], chain(first_rows[header + 1 :], rows)):
+            body = chain(first_rows[header + 1 :], rows)
+            for table, first, last in row_groups(first_rows[header], body, separator):
                 yield Part(above + table, {"row_start": rows_before + first, "row_end": rows_before + last})
                 above = ""
             if not last:  # there are no rows below a header

@@ -56,10 +56,13 @@ def join_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*rows, strict=True)]
 
 
-def row_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
+def row_groups(
+    header: Sequence[str], rows: Iterable[Sequence[str]], separator: str = " "
+) -> Iterator[tuple[str, int, int]]:
     """Yield markdown tables of at most 900 characters (but at least one row), each with the header.
 
-    With each come the numbers of its first and last row; the row below the header is 1.
+    With each come the numbers of its first and last row; the row below the header is 1. Cells beyond the header's go
+    into the last one, with the separator between them.
     """
     width = len(header)
     top = _head(header)
@@ -67,8 +70,7 @@ def row_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator
     size = base = sum(map(len, top)) + 2  # with line ends
     first = number = 1
     for number, row in enumerate(rows, 1):
-        # cells beyond the header's go into the last one, so that no text is lost
-        last = " ".join(row[width - 1 :])
+        last = separator.join(filter(None, row[width - 1 :]))
         line = row_line([*row[: width - 1], *[""] * (width - 1 - len(row)), last])
         if lines and size + len(line) + 1 > _GROUP_CHARACTERS:
             yield "\n".join([*top, *lines]), first, number - 1
@@ -187,12 +189,6 @@ def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
     return any(map(has_values, zip(*body, strict=True)))
 
 
-def _begins_with_dates(rows: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the first row has a year, month or date in a column that has none below: it names columns."""
-    columns = zip_longest(*rows, fillvalue="")
-    return any(_DATE.fullmatch(first) and not any(map(_DATE.fullmatch, below)) for first, *below in columns)
-
-
 def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str]]) -> bool:
     """Tell whether rows below two blank ones belong to the table above: as wide, and without a header of their own.
 
@@ -203,7 +199,11 @@ def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str
     filled, filled_below = ([n for n, column in enumerate(part) if any(column)] for part in (above, below))
     is_as_wide = (filled[0], filled[-1]) == (filled_below[0], filled_below[-1])
     repeated_names = sum(text == name != "" for text, name in zip(lower[0], names, strict=False))
-    if len(lower) > 1 and (not any(has_values(column[1:]) for column in above) or _begins_with_dates(lower)):
+    # a year, month or date in a column that has none further down names the column
+    names_dates = any(
+        _DATE.fullmatch(first) and not any(map(_DATE.fullmatch, rest)) for first, *rest in below
+    )
+    if len(lower) > 1 and (not any(has_values(column[1:]) for column in above) or names_dates):
         return False
     if not body or not is_as_wide or sum(map(bool, lower[0])) < 2 or 2 * repeated_names > len(filled):
         return False

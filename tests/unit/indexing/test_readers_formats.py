@@ -449,7 +449,9 @@ def test_csv_is_read_in_groups_with_the_header(tmp_path, reader):
         for document in documents
     )
     assert "| 7 | Town 7 by the river | 7000 |" in documents[0].page_content
-    assert "1 extra |" in documents[-1].page_content
+    assert "1; extra |" in documents[-1].page_content
+    (remarks,) = reader.read(make.put(tmp_path, "b.csv", "评语\n速度快, 服务差\nGood\n一般\n"))
+    assert remarks.page_content.split("\n")[2:] == ["| 速度快, 服务差 |", "| Good |", "| 一般 |"]
     spans = [(document.metadata["row_start"], document.metadata["row_end"]) for document in documents]
     assert spans[0][0] == 1 and spans[-1][1] == 101
     assert all(last + 1 == first for (_, last), (first, _) in pairwise(spans))
