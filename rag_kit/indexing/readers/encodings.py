@@ -57,6 +57,8 @@ _CLEAR_SCORE = 1.0  # of one, even where chardet takes it for another
 _SAMPLE = 200_000  # characters that are scored
 _CHARACTERS_PER_DAMAGE = 50
 _DAMAGE = re.compile("\ufffd+")
+# a Greek, Cyrillic or Hebrew letter beside a Latin one
+_MIXED = re.compile(r"(?<=[A-Za-z])[\u0370-\u05ff]|[\u0370-\u05ff](?=[A-Za-z])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 _FREQUENT_ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; kana too
@@ -192,6 +194,9 @@ def _guess(data: bytes, *, nearly_utf8: bool) -> str:
     if len(data) > _SAMPLE:  # chardet looks at the beginning, which may be all ASCII
         data = b"\n".join(line for line in data.split(b"\n") if not line.isascii())
     answer = chardet.detect(data, compat_names=False, include_encodings=_ANSWERS)["encoding"] or "cp1252"
+    text = data[:_SAMPLE].decode(answer, "replace")
+    if 2 * len(_MIXED.findall(text)) > sum("\u0370" <= letter < "\u0600" for letter in text):
+        answer = "cp1252"  # é and ñ, in words of Latin letters
     if east_asian and answer in _EAST_ASIAN_ANSWERS:
         return east_asian
     return "utf-8" if nearly_utf8 else answer

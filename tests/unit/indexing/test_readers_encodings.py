@@ -103,6 +103,8 @@ GERMAN = "Die Übergabe erfolgt täglich um fünf Uhr, größere Mengen nur nach
         (LITHUANIAN, "cp1257"),
         (THAI, "cp874"),
         (GERMAN, "cp1252"),
+        ("La señora Muñoz pagó 5 € — ½ día; à Orléans, œuvre, naïve façade.", "cp1252"),
+        ("Le coût s'élève à 45 €. Été à Nîmes : 30 °C. Cœur naïf, où, ça.", "cp1252"),
         (SIMPLIFIED, "gb18030"),
         (JAPANESE, "iso2022_jp"),
         (KOREAN, "iso2022_kr"),
