@@ -62,6 +62,9 @@ def parse_html(text: str) -> Any:
     if tree.xpath(f"boolean({'/*' * (_MAX_DEPTH + 1)})"):  # /*/*/*...: some element is so deep
         reason = f"its elements are nested over {_MAX_DEPTH} deep (are end tags missing?)"
         raise Unreadable(reason, "Open it in a browser and save its text")
+    # the picture of a formula that KaTeX and MathJax draw beside its MathML
+    for drawn in tree.xpath("//*[@aria-hidden='true'][../*[not(@aria-hidden)]/descendant-or-self::math]"):
+        drawn.drop_tree()
     return tree
 
 
@@ -189,7 +192,13 @@ def _table_texts(node: Any) -> Iterator[str]:
             for cell in chain.from_iterable(rows_of_cells):
                 yield from _blocks_inside(cell)
             return
-        _fold_inner_tables(node)
+        for inner in reversed(
+            list(node.iterdescendants("table"))
+        ):  # the innermost first, as Mon 9-12; Tue 9-16
+            lines = [" ".join(filter(None, row.texts)) for row in _grid(inner)]
+            text, tail = "; ".join(filter(None, lines)), inner.tail
+            inner.clear()
+            inner.tag, inner.text, inner.tail = "p", text, tail
     grid = _grid(node)
     while len(grid) > 2 and _is_one_cell(grid[0]):
         yield grid.pop(0).texts[0]  # a title
@@ -197,15 +206,6 @@ def _table_texts(node: Any) -> Iterator[str]:
         yield from (text for row in grid for text, _, _ in row.cells if text)
     elif grid:
         yield markdown_table(_with_joined_header(grid))
-
-
-def _fold_inner_tables(table: Any) -> None:
-    """Make each table inside the cells of another one a paragraph, as in ``Mon 9-12; Tue 9-16``."""
-    for inner in reversed(list(table.iterdescendants("table"))):  # the innermost first
-        lines = [" ".join(filter(None, row.texts)) for row in _grid(inner)]
-        text, tail = "; ".join(filter(None, lines)), inner.tail
-        inner.clear()
-        inner.tag, inner.text, inner.tail = "p", text, tail
 
 
 def _with_joined_header(grid: Sequence[_Row]) -> list[list[str]]:

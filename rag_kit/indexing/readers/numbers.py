@@ -11,7 +11,9 @@ from rag_kit.indexing.readers.parts import read_table
 
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|os?|as?)\.?", re.I)  # 1st, 1er, 1º
 _RAISED_NUMBER = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*|[a-z]|[*†‡§]+")
-_UNIT = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Za-zÀ-ɏµΑ-ω]{1,3}$|[千厘毫分微]米$|[)\]}′°]$")
+_UNIT = re.compile(
+    r"(?<![A-Za-zÀ-ɏ])[A-Za-zÀ-ɏµΑ-ω]{1,3}$|[千厘毫分微]米$|[\d一二三四五六七八九十百千万]\s?(?:米|[公英海]里)$|/[米秒]$|[)\]}′°]$"
+)
 _MAX_WRITTEN = 1_000  # greater numbers of lists are written in digits
 _ROMAN = {
     **{900: "CM", 500: "D", 400: "CD", 100: "C", 90: "XC", 50: "L", 40: "XL"},
