@@ -53,6 +53,8 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
                 write_note(f"slide {number}{LEFT_OUT}it is hidden")
             elif name not in names_read:  # a list of PowerPoint never repeats a slide, one that is forged may
                 blocks, heading = _read_slide(slide, f"slide {number}")
+                if any(relation.reltype.endswith("/comments") for relation in slide.part.rels.values()):
+                    write_note(f"comments on slide {number}{LEFT_OUT}only the slide is read")
                 title = title or heading
                 yield Part("\n\n".join(blocks), {"page": number, "title": title})
                 metadata = {"page": number, "title": title, "heading": heading}
@@ -172,15 +174,12 @@ def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
 
 def _paragraph_text(paragraph: Any) -> str:
     """Return the text of a paragraph; superscripts, subscripts and struck text are written as in ``m^2``, ``~~5~~``."""
-    runs = paragraph._p.iterchildren(*_CONTENT)
-    return join_runs((_run_text(run), *_shift_and_strike(run)) for run in runs)
-
-
-def _run_text(run: Any) -> str:
-    """Return the text of a run, a line break, a field or an equation."""
-    if run.tag in _CONTENT[-2:]:  # an equation
-        return f" {' '.join(map(equation_text, run.iter(f'{OMML}oMath')))} "
-    return str(run.text)
+    pieces = []
+    for run in paragraph._p.iterchildren(*_CONTENT):
+        is_equation = run.tag in _CONTENT[-2:]
+        text = f" {' '.join(map(equation_text, run.iter(f'{OMML}oMath')))} " if is_equation else str(run.text)
+        pieces.append((text, *_shift_and_strike(run)))
+    return join_runs(pieces)
 
 
 def _shift_and_strike(run: Any) -> tuple[int, bool]:

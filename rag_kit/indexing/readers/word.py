@@ -22,6 +22,7 @@ _DOCUMENT = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
 _PAGE_NUMBER = re.compile(r"(?:page|of|第|共|总?页[码数]?|\d{1,4}|[\s/|,，:：—–-])+", re.I)
+_BOXES = str.maketrans("🞎🞏🗆🗌🗹🗷🗵", "☐☐☐☐☑☒☒")  # signs of Wingdings, as mammoth writes them
 _BOOKMARK = "numbered paragraph "  # begins the name of a bookmark that is put into such a paragraph
 
 
@@ -47,6 +48,8 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         prepare(root, styles)
         drop_broken_references(root, package.targets(name), footnotes)
     _add_running_lines(document, package, main, styles)
+    if comments := sum(len(package.xml(name)) for name in package.all_related("comments", main)):
+        write_note(f"{comments} comments{LEFT_OUT}only the text is read")
     pictures = list(_pictures(document, package, main)) if context.pictures else []
     objects = _mark_objects(document, package, main)
     labels: list[tuple[int, str]] = []
@@ -84,7 +87,7 @@ def _to_html(package: Package, changes: dict[str, bytes], styles: Styles) -> str
     for message in result.messages:
         if "w:sym" in message.message:
             write_note(f"a sign{LEFT_OUT}{message.message}")
-    return str(result.value)
+    return str(result.value).translate(_BOXES)
 
 
 def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
@@ -118,7 +121,11 @@ def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
         target = targets.get(node.get(f"{R}dm") or node.get(f"{R}id") or "", "")
         with leave_out(f"part {target}"):
             if node.tag == f"{W}altChunk":
-                text = _inserted_text(package, target)
+                ending = target.rpartition(".")[2].lower()
+                if ending not in ("htm", "html", "xhtml", "txt"):
+                    raise Unreadable(f"it is an inserted file of a kind that is not read ({ending})")
+                text = decode(package.read(target), markup=ending != "txt")
+                text = text if ending == "txt" else to_markdown(parse_html(text))
             elif node.tag == f"{C}chart":
                 text = "\n\n".join(chart_texts(package.xml(target)))
             else:
@@ -130,15 +137,6 @@ def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
             paragraph.append(run_of(document, mark))
             [node, *node.iterancestors(f"{W}p")][-1].addnext(paragraph)  # behind the outermost paragraph
     return texts
-
-
-def _inserted_text(package: Package, name: str) -> str:
-    """Return the text of a file that Word would insert when it opens the document."""
-    ending = name.rpartition(".")[2].lower()
-    if ending not in ("htm", "html", "xhtml", "txt"):
-        raise Unreadable(f"it is an inserted file of a kind that is not read ({ending})")
-    text = decode(package.read(name), markup=ending != "txt")
-    return text if ending == "txt" else to_markdown(parse_html(text))
 
 
 def _add_running_lines(document: Any, package: Package, main: str, styles: Styles) -> None:
@@ -172,11 +170,13 @@ def _mark_numbers(document: Any, lists: Lists, labels: list[tuple[int, str]]) ->
     """Add the level and label of each numbered paragraph to ``labels``, and to it a bookmark named by their index."""
     for paragraph in document.iter(f"{W}p"):
         is_deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
-        if is_deleted or next(paragraph.iterancestors(f"{MC}Choice"), None) is not None:
+        has_text = any(text.text for text in paragraph.iter(f"{W}t"))
+        is_hidden = not has_text and paragraph.find(f"{W}pPr/{W}rPr/{W}vanish") is not None
+        if is_deleted or is_hidden or next(paragraph.iterancestors(f"{MC}Choice"), None) is not None:
             continue  # not shown, or written a second time for older programs
         if (label := lists.count(paragraph)) is None:
             continue
-        if any(text.text for text in paragraph.iter(f"{W}t")):
+        if has_text:
             name = {f"{W}id": f"9{len(labels)}", f"{W}name": f"{_BOOKMARK}{len(labels)}"}
             position = int(paragraph[0].tag == f"{W}pPr")  # behind the properties, if there are any
             paragraph.insert(position, paragraph.makeelement(f"{W}bookmarkStart", name))

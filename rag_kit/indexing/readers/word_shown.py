@@ -10,7 +10,7 @@ from itertools import accumulate, zip_longest
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.indexing.readers.numbers import OMML, equation_text, whole_number
+from rag_kit.indexing.readers.numbers import OMML, equation_text, list_number, whole_number
 from rag_kit.indexing.readers.package import MC, A, R
 from rag_kit.indexing.readers.parts import LEFT_OUT
 from rag_kit.indexing.readers.word_lists import Styles, W, value_of
@@ -23,6 +23,10 @@ _KNOWN_AS = {  # elements that mammoth does not know -> elements that it does, a
 _LETTERS = ("vanish", "strike", "dstrike", "vertAlign", "position")  # properties of runs that a style may set
 _RAISED_BY = 4  # half points; less moves a line, not a power
 _FEW_LETTERS = 4
+_EQ = re.compile(r"\s*EQ\s+(.+)", re.I | re.S)
+_CIRCLED = re.compile(r"\\o\s*(?:\\a[clr])?\s*\(\s*[○◯〇]\s*[,，;；]\s*(\d{1,3})\s*\)", re.I)  # \o\ac(○,3)
+_FRACTION = re.compile(r"\\f\s*\(([^(),，;；]+)[,，;；]([^()]+)\)", re.I)  # \f(3,4)
+_SWITCH = re.compile(r"\\[*a-z]+\d*", re.I)
 _OFF = ("0", "false", "off")  # values by which a mark says no
 
 
@@ -33,7 +37,12 @@ def prepare(root: Any, styles: Styles) -> None:
     _drop_hidden(root)
     _unwrap(root)
     _show_boxes(root)
-    _write_equations(root)
+    # equations become runs of text; first those on lines of their own, which contain others
+    for equation in [*root.iter(f"{OMML}oMathPara"), *root.iter(f"{OMML}oMath")]:
+        run = run_of(equation, f" {equation_text(equation)} ")
+        run.tail = equation.tail
+        equation.getparent().replace(equation, run)
+    _write_fields(root)
 
 
 def _drop_hidden(document: Any) -> None:
@@ -55,6 +64,8 @@ def _drop_hidden(document: Any) -> None:
         run.clear()
     if runs:
         write_note(f"hidden text{LEFT_OUT}{len(runs)} runs")
+    if deleted := len(list(document.iter(f"{W}delText"))):
+        write_note(f"text that tracked changes delete{LEFT_OUT}{deleted} runs")
 
 
 def _hand_on_merges(row: Any, after: Any) -> None:
@@ -135,13 +146,19 @@ def _unwrap(document: Any) -> None:
             position.set(f"{W}val", "superscript" if height > 0 else "subscript")
 
 
-def _write_equations(document: Any) -> None:
-    """Replace the equations of a document by runs of text."""
-    # first those on lines of their own: they contain others
-    for equation in [*document.iter(f"{OMML}oMathPara"), *document.iter(f"{OMML}oMath")]:
-        run = run_of(equation, f" {equation_text(equation)} ")
-        run.tail = equation.tail
-        equation.getparent().replace(equation, run)
+def _write_fields(document: Any) -> None:
+    """Write what EQ fields show, such as circled numbers and fractions of older programs, as text before them."""
+    pieces: list[Any] = []  # of the code of the present field
+    for node in list(document.iter(f"{W}instrText", f"{W}fldChar")):
+        if node.tag == f"{W}instrText":
+            pieces.append(node)
+            continue
+        code = _EQ.match("".join(piece.text or "" for piece in pieces))
+        if code and (run := next(pieces[0].iterancestors(f"{W}r"), None)) is not None:
+            text = _CIRCLED.sub(lambda match: list_number(int(match[1]), "decimalEnclosedCircle"), code[1])
+            text = _SWITCH.sub("", _FRACTION.sub(r"\1/\2", text)).strip()
+            run.addprevious(run_of(run, text))
+        pieces = []
 
 
 def run_of(near: Any, text: str) -> Any:

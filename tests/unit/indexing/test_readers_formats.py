@@ -237,6 +237,9 @@ _BOX_BESIDE_A_PICTURE = (
 )
 
 
+_CODE = '<w:r><w:fldChar w:fldCharType="begin"/><w:instrText>{}</w:instrText><w:fldChar w:fldCharType="end"/></w:r>'
+
+
 @pytest.mark.parametrize(
     ("content", "text", "noted"),
     [
@@ -257,6 +260,8 @@ _BOX_BESIDE_A_PICTURE = (
         (f"<m:oMath>{_BRACKETS}{_ROOT}{_POWER}</m:oMath>", "(a+b/(cd))√(x+1)v^2", ""),
         (f"<m:oMath>{_SUM}{_MATRIX}</m:oMath>", "∑_(i=1)^n x[1, 2; 3]", ""),
         (_run("a") + '<w:r><w:br w:type="page"/></w:r>' + _run("b"), "a\nb", ""),
+        (_run("步骤") + _CODE.format(r"eq \o\ac(○,3)") + _CODE.format(r"EQ \F(3,4)"), "步骤③3/4", ""),
+        ("<w:r><w:sym w:font='Wingdings' w:char='F0FE'/></w:r>" + _run(" Yes"), "☑ Yes", ""),
         (_run("a") + "<w:r><w:footnoteReference w:id='9'/></w:r>", "a", "footnote 9 left out"),
         (
             _run("at ") + "<w:r><w:sym w:font='Unknown' w:char='F0B3'/></w:r>" + _run("5"),
@@ -264,7 +269,7 @@ _BOX_BESIDE_A_PICTURE = (
             "a sign left out",
         ),
     ],
-    ids="ticks choice box both link picture field ruby oval equation sum page note sign".split(),  # noqa: SIM905
+    ids="ticks choice box both link picture field ruby oval equation sum page code wingdings note sign".split(),  # noqa: SIM905
 )
 def test_docx_shows_what_word_shows_or_a_note_names_it(text_of, content, text, noted):
     """Boxes to tick, choices and text boxes; what refers to nothing costs only itself."""

@@ -162,8 +162,20 @@ def test_hidden_sheets_rows_columns_slides_and_texts_are_left_out_and_noted(tmp_
     assert "Home" not in text and "Secret" not in text and notes == ["hidden text left out: 2 elements"]
 
 
-def test_comments_of_a_sheet_and_attached_files_are_noted(tmp_path, reader):
+def test_comments_deleted_text_and_attached_files_are_noted(tmp_path, reader):
     """They are not read; of a file its name is."""
+    comments = f"<w:comments xmlns:w='{make.W}'><w:comment w:id='0'>{make.paragraph('核对')}</w:comment></w:comments>"
+    body = "<w:p><w:del><w:r><w:delText>五百</w:delText></w:r></w:del><w:r><w:t>九百元。</w:t></w:r></w:p>"
+    relation = f'<Relationship Id="C" Type="{make.R}/comments" Target="comments.xml"/>'
+    word = make.docx(body, extra={"word/comments.xml": comments}, relations=relation)
+    text, notes = read(reader, tmp_path, "a.docx", word)
+    assert text == "九百元。" and notes == [
+        "text that tracked changes delete left out: 1 runs", "1 comments left out: only the text is read"
+    ]  # fmt: skip
+    relation = relation.replace("comments.xml", "../presProps.xml")
+    remarked = within("slides/_rels/slide1.xml", lambda data: data.replace(b"</R", f"{relation}</R".encode()))
+    text, notes = read(reader, tmp_path, "a.pptx", deck(remarked))
+    assert "# Sales" in text and notes == ["comments on slide 1 left out: only the slide is read"]
     book = Workbook()
     book.active.append(["Part", "Price"])
     book.active.append(["Pump", 5])
