@@ -65,7 +65,7 @@ _SAVED_AS = {
 #: How OCR is switched on.
 OCR_ADVICE = "Give ocr=True (--ocr on), after pip install 'rag-kit[ocr]'"
 _ZIPPED = {"docx", "pptx", "xlsx", "epub"}
-_PDF, _ZIP, _OLE = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+_PDF, _ZIP, _OLE, _RTF = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"{\\rtf1"
 
 
 def format_of(path: PurePath, *, ocr: bool = False) -> str:
@@ -95,7 +95,7 @@ def check_content(data: bytes, kind: str) -> None:
     elif kind in _ZIPPED:
         fits = data.startswith(_ZIP)
     else:
-        fits = not data.startswith((_PDF, _ZIP, _OLE))
+        fits = not data.startswith((_PDF, _ZIP, _OLE, _RTF))
     if not fits:
         advice = "Give it the suffix of its real format"
         raise Unreadable(f"it is no {kind} file although it is named so", advice)

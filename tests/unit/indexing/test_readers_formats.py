@@ -547,6 +547,7 @@ def test_epub_gives_chapters_in_reading_order(tmp_path, reader):
         ("broken.docx", make.docx(make.paragraph("x"))[:200], "damaged"),
         ("other.pptx", make.docx(make.paragraph("x")), "slides"),
         ("hollow.xlsx", make.zipped({"a.xml": "<a/>"}), "sheets"),
+        ("letter.txt", rb"{\rtf1\ansi Hello}", "no txt file"),
         ("bad.json", b'{"a": ', "JSON"),
         ("bad.jsonl", b'{"a"\n{"a"', "line 1 left out"),
         ("bad.ipynb", b"[]", "cells"),
