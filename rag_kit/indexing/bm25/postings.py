@@ -111,7 +111,11 @@ def merge(
         documents = new_numbers[new.documents]
         is_kept = documents >= 0
         new = PostingRun(new.terms[is_kept], documents[is_kept], new.counts[is_kept])
-        base = _renumber(base, new_numbers)
+        documents = new_numbers[base.documents]
+        is_kept = documents >= 0
+        # how many postings are left out before those of each term
+        dropped_before = np.searchsorted(np.flatnonzero(~is_kept), base.pointers)
+        base = Postings(base.pointers - dropped_before, documents[is_kept], base.counts[is_kept])
     # new postings of a term are inserted where its old ones end; those of a new term at the end of all old ones
     ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], term_count - base.terms))
     pointers = np.zeros(term_count + 1, np.int64)
@@ -121,15 +125,6 @@ def merge(
     positions = ends[new.terms]
     counts: Any = np.insert(base.counts, positions, new.counts)
     return Postings(pointers, np.insert(base.documents, positions, new.documents), counts)
-
-
-def _renumber(postings: Postings, new_numbers: NDArray[np.int32]) -> Postings:
-    """Give the documents their new numbers, and leave out the postings of those whose number is below 0."""
-    documents = new_numbers[postings.documents]
-    is_kept = documents >= 0
-    # how many postings are left out before those of each term
-    dropped_before = np.searchsorted(np.flatnonzero(~is_kept), postings.pointers)
-    return Postings(postings.pointers - dropped_before, documents[is_kept], postings.counts[is_kept])
 
 
 def _sort_by_term(terms: NDArray[np.int32], documents: NDArray[np.int32], counts: Counts) -> PostingRun:

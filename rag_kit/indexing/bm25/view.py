@@ -144,10 +144,17 @@ class BM25View:
             number = self._number_of(term)
             if number == self._known_terms:
                 continue
-            added = self._added_scores(number)
+            added = self._weights_of.get(number)
+            if added is None:
+                added = self._weights.of_term(number)
+                if len(added) * _DENSE_SHARE > self._size:  # a value for each document, as many have the term
+                    full_row = np.zeros(self._padded, self._weights.dtype)
+                    full_row[self._documents_with(number)] = added
+                    added = full_row
+                self._weights_of[number] = added
             if weight != 1:
                 added = added * self._weights.dtype.type(weight)
-            if len(added) == self._padded:  # a term in many documents has a value for each document
+            if len(added) == self._padded:
                 np.add(scores, added, out=scores)
             else:
                 np.add.at(scores, self._documents_with(number).astype(np.intp), added)
@@ -156,18 +163,6 @@ class BM25View:
     def _documents_with(self, number: int) -> NDArray[np.int32]:
         """Return the positions of the documents that have a term, given by its number."""
         return self.postings.documents[self._pointers[number] : self._pointers[number + 1]]
-
-    def _added_scores(self, number: int) -> Floats:
-        """Return what a term adds to scores: of all (padded) documents if many have it, else of those that have it."""
-        added = self._weights_of.get(number)
-        if added is None:
-            added = self._weights.of_term(number)
-            if len(added) * _DENSE_SHARE > self._size:
-                full_row = np.zeros(self._padded, self._weights.dtype)
-                full_row[self._documents_with(number)] = added
-                added = full_row
-            self._weights_of[number] = added
-        return added
 
     def _best(self, scores: Floats, k: int) -> Positions:
         """Return the positions of the k highest scores above zero, the best first; ties by position."""

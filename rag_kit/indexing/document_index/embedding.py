@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.pool import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
 from rag_kit.indexing.document_index.rows import text_hash
-from rag_kit.indexing.document_index.state import Connection, IndexState, select_in, upsert_statement
+from rag_kit.indexing.document_index.state import IndexState, select_in, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import vectors_by_hash
@@ -175,33 +175,24 @@ class Filling:
             state = self._store.state(connection)
             table = self._table(state)
             is_new_model = table == _NEXT
-            if is_new_model:
-                self._delete_outdated(connection, state)
+            if is_new_model and state.next_embedding == self._name:
+                connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {_IS_CURRENT}")
+            elif is_new_model:
+                connection.execute(f"DELETE FROM {_NEXT}")
+                self._store.set_meta(next_embedding=self._name, next_dimension=None)
             [(lacking,)] = connection.execute(f"SELECT count(*) {_FROM_LACKING.format(table)}").fetchall()
             if lacking:
                 return int(lacking)
             if is_new_model:
-                self._replace_old_vectors(connection)
+                columns, dimension = "n, vector, generation", self._store.state(connection).next_dimension
+                connection.execute("DELETE FROM vectors")
+                connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
+                connection.execute(f"DELETE FROM {_NEXT}")
+                self._store.set_meta(embedding=self._name, dimension=dimension)
+                self._store.set_meta(next_embedding=None, next_dimension=None)
             if is_new_model or has_new_vectors:
                 self._store.set_meta(generation=state.generation + 1)
         return 0
-
-    def _replace_old_vectors(self, connection: Connection) -> None:
-        """Move the new model's vectors to the table that is searched."""
-        columns, dimension = "n, vector, generation", self._store.state(connection).next_dimension
-        connection.execute("DELETE FROM vectors")
-        connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
-        connection.execute(f"DELETE FROM {_NEXT}")
-        self._store.set_meta(embedding=self._name, dimension=dimension)
-        self._store.set_meta(next_embedding=None, next_dimension=None)
-
-    def _delete_outdated(self, connection: Connection, state: IndexState) -> None:
-        """Delete the next vectors of another model, or of chunks that were changed since they were made."""
-        if state.next_embedding == self._name:
-            connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {_IS_CURRENT}")
-        else:
-            connection.execute(f"DELETE FROM {_NEXT}")
-            self._store.set_meta(next_embedding=self._name, next_dimension=None)
 
     def _fill(self) -> Iterator[tuple[int, int]]:
         """Embed the chunks that lack vectors, in order; yield the numbers of texts and chunks of each step."""

@@ -60,8 +60,11 @@ class ReadableIndex:
         query = "SELECT id, source, ordinal FROM chunks"  # the last two are needed to order a union
         if "represent" in self.settings:  # then searches return the documents of children
             query += " WHERE parent = '' UNION ALL SELECT id, source, ordinal FROM parents"
+        # this finds the field's name anywhere in the metadata, also in a value; the JSON tells whether it is a field
+        with_name = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
         with self._store.reading() as connection:
-            made_ids = _read_made_ids(connection)
+            named = connection.execute(with_name)
+            made_ids = {key for key, data in named if json.loads(data).get(REPRESENTATION) is not None}
             rows = connection.execute(f"{query} ORDER BY source, ordinal, id").fetchall()
         return [key for key, *_ in rows if key not in made_ids]
 
@@ -230,11 +233,3 @@ class ReadableIndex:
             state = self._store.state(connection)
             counts = {name: connection.execute(query).fetchone()[0] for name, query in queries.items()}
         return {**counts, "dimension": state.dimension or 0, "embedding": state.embedding or "none"}
-
-
-def _read_made_ids(connection: Connection) -> set[str]:
-    """Return the ids of the chunks that were made of others: of those with the metadata field `REPRESENTATION`."""
-    # the SQL finds the field's name anywhere in the metadata, also in a value; the JSON tells whether it is a field
-    query = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
-    rows = connection.execute(query)
-    return {key for key, metadata in rows if json.loads(metadata).get(REPRESENTATION) is not None}

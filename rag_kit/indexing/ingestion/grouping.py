@@ -155,7 +155,13 @@ class Grouping:
         self._add_original(record)
         if getattr(self.index.embeddings, "english_only", False):
             self.chinese_chunks += sum(detect_language(row.text) == "zh" for row in rows)
-        self._note_peculiarities(file.file, chunks)
+        for metadata in (chunk.metadata for chunk in chunks):  # what the report tells of the file
+            if metadata.get("ocr") is True:
+                self.read_by_ocr.add(file.file)
+            if is_picture(metadata.get("picture")):
+                self.pictures.setdefault(file.file, set()).add(metadata["picture"])
+            if pages := metadata.get("pages_without_text"):
+                self.blank_pages[file.file] = pages
 
     def _check_storable(self, source: str, chunks: Sequence[Document]) -> None:
         """Raise InvalidInputError if PostgreSQL cannot hold a file's chunks, or their metadata would hide them."""
@@ -171,16 +177,6 @@ class Grouping:
                 f"its metadata have the field {REPRESENTATION!r}, which marks what was made of passages and hides "
                 "it from searches; let the reader give the field another name."
             )
-
-    def _note_peculiarities(self, file: str, chunks: Sequence[Document]) -> None:
-        """Remember for the report that text of a file was read by OCR, is lacking, or belongs to pictures."""
-        for metadata in (chunk.metadata for chunk in chunks):
-            if metadata.get("ocr") is True:
-                self.read_by_ocr.add(file)
-            if is_picture(metadata.get("picture")):
-                self.pictures.setdefault(file, set()).add(metadata["picture"])
-            if pages := metadata.get("pages_without_text"):
-                self.blank_pages[file] = pages
 
     def check(self, batch: Batch) -> None:
         """Remove files from a batch that other processes corrected or wrote meanwhile, or whose original is gone."""

@@ -118,7 +118,11 @@ def ingest(
                 corrections=opened.corrections(),
             )
             if not dry_run:
-                _apply_settings(opened, settings, report)
+                if opened.settings != settings.values:
+                    opened.record_settings(settings.values)
+                if opened.embeddings is not None and (count := opened.add_vectors()):
+                    report.embedded += count
+                    report.notes.append(f"the index had no vectors; {count} chunks got theirs")
             _write_files(opened, representer, grouping)
             if listing.vanished and not dry_run:
                 opened.delete_sources(listing.vanished)
@@ -132,15 +136,6 @@ def ingest(
         report.notes += _closing_notes(grouping, settings, report.embedding)
     report.seconds = time.monotonic() - started
     return report
-
-
-def _apply_settings(index: DocumentIndex, settings: SplitSettings, report: IngestReport) -> None:
-    """Record the settings; if the index has no vectors yet, but now an embedding model, make its vectors."""
-    if index.settings != settings.values:
-        index.record_settings(settings.values)
-    if index.embeddings is not None and (count := index.add_vectors()):
-        report.embedded += count
-        report.notes.append(f"the index had no vectors; {count} chunks got theirs")
 
 
 def _write_files(index: DocumentIndex, representer: Representer | None, grouping: Grouping) -> None:

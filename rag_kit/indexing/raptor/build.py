@@ -280,7 +280,10 @@ class _TreeBuilder:
 
     def _add_row(self, level: int, cluster: _Cluster, text: str, digest: str) -> None:
         """Add the summary of a cluster to the rows to write, and to the nodes, as one of the next level."""
-        members, shared = cluster.members, self._shared_metadata(cluster.members)
+        members = cluster.members
+        metadata = [self.nodes[key].metadata.items() for key in members]
+        equal = set.intersection(*({(name, _json(value)) for name, value in pairs} for pairs in metadata))
+        shared = {name: json.loads(value) for name, value in sorted(equal) if name not in _POSITION_FIELDS}
         data = {
             "partition": json.loads(cluster.tree),
             "digest": digest,
@@ -304,12 +307,6 @@ class _TreeBuilder:
         if total > max_tokens:
             texts = [text[: max(1, len(text) * max_tokens // total)] for text in texts]
         return "\n\n".join(texts)
-
-    def _shared_metadata(self, members: Sequence[str]) -> dict[str, Any]:
-        """Return the metadata fields with the same value, compared as JSON, in all members."""
-        fields = [self.nodes[key].metadata.items() for key in members]
-        shared = set.intersection(*({(name, _json(value)) for name, value in pairs} for pairs in fields))
-        return {name: json.loads(value) for name, value in sorted(shared) if name not in _POSITION_FIELDS}
 
 
 def _json(value: Any) -> str:

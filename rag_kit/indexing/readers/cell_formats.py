@@ -102,7 +102,12 @@ def _sections(code: str) -> list[_Section]:
     for tokens, comparison in zip(parts, usual, strict=False):
         # behind a section with the limit zero, negative numbers show no minus but what is written in their section
         shows_minus = all(section.shows_minus and section.limit != 0 for section in sections[-1:])
-        shows_minus, limit = shows_minus or _differs_by_colour(tokens, parts[0]), 0.0
+        # and so do those that differ from the first one by a colour alone, such as red
+        text, first_text = (
+            "".join(t.text for t in part if t.kind == "text").strip() for part in (tokens, parts[0])
+        )
+        has_colour = any(token.kind == "bracket" and _COLOUR.fullmatch(token.text) for token in tokens)
+        shows_minus, limit = shows_minus or (has_colour and text == first_text), 0.0
         for token in tokens:
             if token.kind == "bracket" and (condition := _CONDITION.fullmatch(token.text)):
                 shows_minus, comparison, limit = True, condition[1], float(condition[2])
@@ -113,13 +118,6 @@ def _sections(code: str) -> list[_Section]:
 
 def _has_clock(tokens: Iterable[_Token]) -> bool:
     return any(token.kind in ("date", "elapsed") for token in tokens)
-
-
-def _differs_by_colour(tokens: Sequence[_Token], first: Sequence[_Token]) -> bool:
-    """Tell whether a section has a colour, as for negative numbers in red, and the same texts as the first one."""
-    text, first_text = ("".join(t.text for t in part if t.kind == "text") for part in (tokens, first))
-    has_colour = any(token.kind == "bracket" and _COLOUR.fullmatch(token.text) for token in tokens)
-    return has_colour and text.strip() == first_text.strip()
 
 
 def _split_tokens(code: str) -> list[list[_Token]]:
@@ -287,7 +285,9 @@ def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
     brackets = [token.text for token in tokens if token.kind == "bracket"]
     if not _has_clock(tokens) or any(map(_SYSTEM.match, brackets)):
         return plain_text(value)
-    moment, chinese = _as_datetime(value), any(map(_CHINESE.match, brackets))
+    chinese = any(map(_CHINESE.match, brackets))
+    day, time = (_DAY_ZERO, value) if isinstance(value, datetime.time) else (value, datetime.time())
+    moment = value if isinstance(value, datetime.datetime) else datetime.datetime.combine(day, time)
     if moment.microsecond and all("." not in token.text for token in tokens if token.kind == "date"):
         moment += datetime.timedelta(microseconds=500_000)  # without parts of a second, it is rounded
     text, has_half = "", any(token.kind == "half" for token in tokens)
@@ -302,14 +302,6 @@ def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
         elif kind == "text" or (kind == "sign" and piece != "@"):
             text += piece
     return re.sub(r"\s+0?0:00:00$", "", text.strip())
-
-
-def _as_datetime(value: _Moment) -> datetime.datetime:
-    if isinstance(value, datetime.time):
-        return datetime.datetime.combine(_DAY_ZERO, value)
-    if isinstance(value, datetime.datetime):
-        return value
-    return datetime.datetime.combine(value, datetime.time())
 
 
 def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: bool) -> str:

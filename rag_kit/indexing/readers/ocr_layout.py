@@ -185,15 +185,12 @@ def _find_gutter(lines: Sequence[Line]) -> float | None:
         crossing = sum(line.left < x < line.right for line in lines)
         rows = sum(left <= x < right for left, right in gaps) - crossing  # lines across count against the gap
         columns = [line for line in lines if line.right <= x], [line for line in lines if line.left >= x]
-        if rows > most_rows and all(map(_is_prose, columns)):
+        # prose has lines enough, most of which are longer than the cells of a table
+        widths = [sorted((line.right - line.left) / line.size for line in column) for column in columns]
+        are_prose = all(len(each) >= _GUTTER and each[len(each) // 2] >= _PROSE for each in widths)
+        if rows > most_rows and are_prose:
             gutter, most_rows = x, rows
     return gutter
-
-
-def _is_prose(lines: Sequence[Line]) -> bool:
-    """Tell whether a column has lines enough, most of which are longer than the cells of a table."""
-    widths = sorted((line.right - line.left) / line.size for line in lines)
-    return len(widths) >= _GUTTER and widths[len(widths) // 2] >= _PROSE
 
 
 def _find_rules(picture: Picture, angle: float, type_height: float, points: float) -> Iterator[Rule]:

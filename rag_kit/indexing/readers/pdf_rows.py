@@ -99,8 +99,12 @@ class _Joining:
         if len(further) < len(line) and not names.isdisjoint(row):  # others may be of the name above
             are_open = all(_OPEN_END.search(begun[cell].text) for cell in further)
             return are_open and begun.keys() >= set(row[1:])
-        if len(line) == 1 and not has_name and _has_cell_between(line[0], begun[line[0]], row):
-            return True
+        first, step = line[0], 0.3 * line[0].size
+        # of a cell that is centred, a line may be above and one below the other cells
+        if len(line) == 1 and not has_name:
+            top = begun[first].bottom - step
+            if any(first.bottom + step < other.bottom < top for other in row):
+                return True
         pitch = max(begun[cell].bottom - cell.bottom for cell in further)
         is_near = pitch < _TIGHT * self._step
         is_alone = len(line) == 1 and (not self._step or pitch < self._step / _TIGHT)
@@ -111,18 +115,10 @@ class _Joining:
         is_small = name.text[0].islower() and not (self._has_small_names or first_name.text[0].islower())
         if is_small or _OPEN_END.search(begun[name].text):  # it goes on from the name above, or is none
             return is_near or is_alone
-        return is_near and self._has_steps and self._ends_name(further)
-
-    def _ends_name(self, further: Row) -> bool:
-        """Tell whether cells that look like names are last lines: fewer than a row has, or Chinese; and shorter."""
+        # cells that look like names are last lines if they are fewer than a row has, or Chinese; and shorter
         are_few = len(further) < self._fewest_cells or all(CHINESE.match(cell.text) for cell in further)
-        return are_few and any(cell.right < self._begun[cell].right - 0.5 * cell.size for cell in further)
-
-
-def _has_cell_between(cell: Word, above: Word, group: Row) -> bool:
-    """Tell whether a row has a cell at a height between two lines of another cell, as one that is centred has."""
-    step = 0.3 * cell.size
-    return any(cell.bottom + step < other.bottom < above.bottom - step for other in group)
+        are_shorter = any(cell.right < begun[cell].right - 0.5 * cell.size for cell in further)
+        return is_near and self._has_steps and are_few and are_shorter
 
 
 def _is_cut_off(cell: Word, above: Word, rules: Sequence[Rule]) -> bool:

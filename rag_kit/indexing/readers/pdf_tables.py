@@ -242,8 +242,14 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     if not table:
         return []
     joined = join_header(table)
-    if len(joined) == len(table) > _FEW_ROWS and _has_second_header(table):
-        joined = [join_rows(table[:2]), *table[2:]]
+    if len(joined) == len(table) > _FEW_ROWS:
+        first, second, *below = table
+        columns_of_texts = zip(first, second, zip(*below, strict=True), strict=True)
+        # the second row has a name for a column of values whose first row is empty
+        if any(
+            lower and not (upper or is_value(lower)) and has_values(c) for upper, lower, c in columns_of_texts
+        ):
+            joined = [join_rows(table[:2]), *below]
     rows = rows[len(table) - len(joined) :]  # one for the header, as in the joined table
     return repeat_names(joined, [row[0].bottom for row in rows])
 
@@ -288,15 +294,6 @@ def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]
         joined += [(left, right) for (left, _), (_, right) in zip(single[::2], single[1::2], strict=False)]
         joined += single[len(single) // 2 * 2 :]  # the last of an odd number
     return joined
-
-
-def _has_second_header(table: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the second row has a name for a column of values whose first row is empty."""
-    first, second, *below = table
-    return any(
-        lower and not upper and not is_value(lower) and has_values(column)
-        for upper, lower, column in zip(first, second, zip(*below, strict=True), strict=True)
-    )
 
 
 def _covered_columns(cell: Column, columns: Sequence[Column]) -> list[int]:

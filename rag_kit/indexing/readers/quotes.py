@@ -12,7 +12,7 @@ from typing import Any
 import pypdfium2.raw as raw
 
 from rag_kit.indexing.readers.ocr import page_picture, recognise
-from rag_kit.indexing.readers.ocr_layout import Box, ordered_boxes
+from rag_kit.indexing.readers.ocr_layout import ordered_boxes
 from rag_kit.indexing.readers.parts import Context, Part, leave_out
 from rag_kit.indexing.readers.pdf import open_pdf
 
@@ -107,17 +107,15 @@ def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
         columns_of.setdefault(line, []).append(column)
     rectangles = []
     for line, columns in columns_of.items():
-        corners = _corners(boxes[line], min(columns), max(columns) + 1)
+        # the places of characters are estimated by their widths; Chinese ones are twice as wide
+        widths = [2 if _is_wide(character) else 1 for character in boxes[line].text]
+        shares = [sum(widths[:end]) / sum(widths) for end in (min(columns), max(columns) + 1)]
+        top_left, top_right, low_right, low_left = boxes[line].corners
+        corners = [
+            (left + share * (right - left), left_y + share * (right_y - left_y))
+            for (left, left_y), (right, right_y) in ((top_left, top_right), (low_left, low_right))
+            for share in shares
+        ]
         xs, ys = zip(*(to_page(*reading.to_given(x, y)) for x, y in corners), strict=True)
         rectangles.append((min(xs), min(ys), max(xs), max(ys)))
     return rectangles, is_whole
-
-
-def _corners(box: Box, start: int, end: int) -> Iterator[tuple[float, float]]:
-    """Yield the corners, in pixels, of the characters from start to end of a line, estimated by their widths."""
-    widths = [2 if _is_wide(character) else 1 for character in box.text]  # Chinese ones are twice as wide
-    shares = sum(widths[:start]) / sum(widths), sum(widths[:end]) / sum(widths)
-    top_left, top_right, low_right, low_left = box.corners
-    for (left, left_y), (right, right_y) in ((top_left, top_right), (low_left, low_right)):
-        for share in shares:
-            yield left + share * (right - left), left_y + share * (right_y - left_y)

@@ -176,18 +176,13 @@ def _read_cells(sheet: Any, formulas: Any, *, all_text: bool = False) -> Rows:
     if uncomputed:
         problem = f"{uncomputed} formulas have no computed value and are read as they are written"
         write_note(f"sheet {sheet.title}: {problem}")
-    _repeat_merged(sheet.merged_cells.ranges, rows)
-    return rows
-
-
-def _repeat_merged(ranges: Any, rows: Rows) -> None:
-    """Repeat the text of each merged range in all of its cells, unless they are too many."""
-    for area in ranges:
-        text = rows.get(area.min_row, {}).get(area.min_col)
-        if text and area.size["rows"] * area.size["columns"] <= _MAX_MERGE:
+    for area in sheet.merged_cells.ranges:
+        merged = rows.get(area.min_row, {}).get(area.min_col)
+        if merged and area.size["rows"] * area.size["columns"] <= _MAX_MERGE:
             for row in range(area.min_row, area.max_row + 1):
                 for column in range(area.min_col, area.max_col + 1):
-                    rows.setdefault(row, {}).setdefault(column, _Repeat(text))
+                    rows.setdefault(row, {}).setdefault(column, _Repeat(merged))
+    return rows
 
 
 def _cell_text(value: Any, cell: Any, *, all_text: bool) -> str:
@@ -232,7 +227,9 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
     for run, (area_before, area) in zip(runs[1:], pairwise(areas), strict=True):
         is_wide_gap = run[0] - piece[-1] > 2
         if is_wide_gap and not by_columns:
-            is_wide_gap = not _continues({n: block[n] for n in piece[:TOP_ROWS]}, area)
+            upper = {n: block[n] for n in piece[:TOP_ROWS]}  # which may have the header of the rows below
+            grid, count = _grid(upper | area), len(_filled(upper))
+            is_wide_gap = not (0 < count < len(grid) and continues_table(grid[:count], grid[count:]))
         if is_wide_gap or are_separate(area_before, area):
             yield _area(block, piece, by_columns=by_columns)
             piece = []
@@ -255,12 +252,6 @@ def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
         return False
     is_remark = all(len(cells) <= 1 for cells in lower.values())
     return is_remark or (has_own_header(_grid(upper)) and has_own_header(_grid(lower)))
-
-
-def _continues(upper: Rows, lower: Rows) -> bool:
-    """Tell whether the rows below two empty ones have their header above those."""
-    grid, count = _grid(upper | lower), len(_filled(upper))
-    return 0 < count < len(grid) and continues_table(grid[:count], grid[count:])
 
 
 def _are_separate_columns(left: Rows, right: Rows) -> bool:

@@ -82,7 +82,10 @@ class _SectionPacker:
         position = packed_to = self.section.start
         section_end = position + len(self.text[position : self.section.end].rstrip())
         while packed_to < section_end:
-            position = self._first_visible(position, section_end)
+            block = self._block_at(position)  # inside code, the indentation of the line stays
+            pattern = _BLANK_LINES if block is not None and block.kind == "code" else _BLANK
+            if match := pattern.match(self.text, position, section_end):
+                position = match.end()
             fits = section_end - position <= self.size
             cut = section_end if fits else self._best_cut(position, max(packed_to, position))
             if cut < 0:  # nothing new fits behind the repeated sentences: do without them
@@ -205,13 +208,6 @@ class _SectionPacker:
         if block is None or block.start == position or len(block.header) > self.size:
             return ""
         return block.header
-
-    def _first_visible(self, position: int, end: int) -> int:
-        """Return the first offset behind white space; inside code, the indentation of the line stays."""
-        block = self._block_at(position)
-        pattern = _BLANK_LINES if block is not None and block.kind == "code" else _BLANK
-        match = pattern.match(self.text, position, end)
-        return match.end() if match else position
 
 
 def _last_between(positions: Sequence[int], low: int, high: int) -> int:
