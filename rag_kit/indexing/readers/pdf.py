@@ -205,7 +205,7 @@ def _keys(line: Line, page: int) -> set[str]:
     if _EDGE <= line.height <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
         return set()
     text = "\t".join(" ".join(word.text for word in words) for words in _cells(line))
-    cells = re.split(r"\t|\s*[|·•]\s*|\s[-–—]\s", text)
+    cells = re.split(r"\t|\s*[|·•]\s*|\s[-–—]\s|\s(?=\d+\s?(?:/|of)\s?\d+$)", text)
     for place in (0, -1):
         if match := _COUNTED.fullmatch(cells[place]):
             cells[place] = f"{match[1] or ''}#{int(match[2]) - page}"

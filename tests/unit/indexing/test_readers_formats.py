@@ -63,7 +63,7 @@ def _headed(heads: list[str], feet: list[str]) -> bytes:
             [("第一章 水泵", "第二章 阀门", "第三章 管道")[n // 4] for n in range(12)],
             [f"第 {n + 1} 页 共 12 页" for n in range(12)],
         ),
-        (["内部资料 2026"] * 2, ["1", "2"]),
+        (["内部资料 2026"] * 2, ["Acme 1/2", "Acme 2/2"]),
     ],
 )
 def test_pdf_running_heads_with_changing_text_are_left_out(tmp_path, reader, heads, feet):
