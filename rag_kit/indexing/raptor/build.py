@@ -136,7 +136,19 @@ class _TreeBuilder:
 
     def __post_init__(self) -> None:
         self.nodes, self.rows = dict[str, _Node](), list[StoredRow]()
-        self._read_index()  # sets the tree and the first nodes
+        # the passages with vectors, and the tree, in one state of the index
+        query = (
+            "SELECT c.id, c.text, c.metadata, c.hash, v.vector FROM chunks c JOIN vectors v USING (n) "
+            "ORDER BY c.source, c.ordinal, c.id"
+        )
+        with self.index.view() as (connection, state, _):
+            self.tree = RaptorTree.of(connection)
+            stored = ((row, blob) for *row, blob in connection.execute(query))
+            rows, vectors = decode_vectors(stored, state.dimension or 0)
+        for (key, text, fields, digest), vector in zip(rows, unit(vectors), strict=True):
+            metadata = json.loads(fields)
+            if REPRESENTATION not in metadata and text.strip():
+                self.nodes[key] = _Node(embedded_row(text, fields), short_hash(digest), metadata, vector)
         self.report = RaptorReport(passages=len(self.nodes))
         # a tree is named by the values of its partition as JSON: '{"tenant": "a"}'; without a partition: '{}'
         self.old_summaries: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
@@ -154,21 +166,6 @@ class _TreeBuilder:
             if self.rebuild or changed > _MAX_CHANGED * clustered:
                 self.new_trees.add(tree)
         self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.new_trees)
-
-    def _read_index(self) -> None:
-        """Read the passages with vectors, and the tree, in one state of the index."""
-        query = (
-            "SELECT c.id, c.text, c.metadata, c.hash, v.vector FROM chunks c JOIN vectors v USING (n) "
-            "ORDER BY c.source, c.ordinal, c.id"
-        )
-        with self.index.view() as (connection, state, _):
-            self.tree = RaptorTree.of(connection)
-            stored = ((row, blob) for *row, blob in connection.execute(query))
-            rows, vectors = decode_vectors(stored, state.dimension or 0)
-        for (key, text, fields, digest), vector in zip(rows, unit(vectors), strict=True):
-            metadata = json.loads(fields)
-            if REPRESENTATION not in metadata and text.strip():
-                self.nodes[key] = _Node(embedded_row(text, fields), short_hash(digest), metadata, vector)
 
     def _partition_fields(self) -> list[str]:
         """Return the metadata fields by which there are separate trees."""

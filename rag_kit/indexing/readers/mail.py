@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
+from contextlib import suppress
 from email import policy
 from email.message import EmailMessage, Message
 from email.parser import BytesParser
@@ -168,10 +169,11 @@ def _header(message: Message, name: str) -> str:
 
 
 def _join_words(match: re.Match[str]) -> str:
-    """Write two encoded words of a header as one; Base64 may be padded at the end of each."""
+    """Write two encoded words of a header as one; Base64 may be padded at the end of each, or lack its padding."""
     start, _, coding, *pieces = match.groups()
-    if coding in "bB":
-        pieces = [b64encode(b"".join(map(b64decode, pieces))).decode("ascii")]
+    with suppress(ValueError):  # of damaged Base64, which stays as it is
+        if coding in "bB":
+            pieces = [b64encode(b"".join(b64decode(f"{piece}==") for piece in pieces)).decode("ascii")]
     return start + "".join(pieces)
 
 

@@ -153,16 +153,14 @@ def equation_text(node: Any) -> str:
     # children are named in OMML; in MathML the first is a, the second b
     names = [child.tag.removeprefix(OMML) for child in node] if node.tag.startswith(OMML) else "abc"
     text_of = dict(zip(names, texts, strict=False))
+
+    def argument(match: re.Match[str]) -> str:  # with its sign ("^", or ""), in brackets if it is long
+        text = text_of.get(match[2], "")
+        return text and match[1] + (text if len(text) == 1 or text.isdigit() else f"({text})")
+
     # put each child's text in place of its name in the shape, such as "num/den"
-    text = re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], text_of.get(match[2], "")), shape)
+    text = re.sub(r"(\W?)([a-z]+)", argument, shape)
     if node.tag == f"{OMML}nary":  # a sum, a product, or by default an integral
         sign = node.find(f"{OMML}naryPr/{OMML}chr")
         return f"{'∫' if sign is None else sign.get(f'{OMML}val', '')}{text} {text_of.get('e', '')}"
     return text
-
-
-def _argument_text(sign: str, text: str) -> str:
-    """Write a part of an equation behind its sign ("^", or ""), in brackets if it is more than a letter or a number."""
-    if not text:
-        return ""
-    return sign + (text if len(text) == 1 or text.isdigit() else f"({text})")

@@ -51,6 +51,7 @@ _MARGIN = 0.15  # where a number apart from the text may be that of the page
 _TOP = 0.75  # of the page's height; below it the order of the file is kept
 _COLUMN_WITHIN = 8  # sizes of type below the names of columns in which these are looked for
 _GUTTER = 3  # sizes of type between two columns, at least
+_STEP = 1.6  # sizes of type from a line to the next one of its paragraph, at most
 _HEAD_ABOVE = 3  # sizes of type from a head to the lines of its column in which these are looked for
 _WATERMARK = "/"  # begins the key of a line that runs aslant
 _MAX_RUNNING = 150  # characters of a running line; a longer one is text
@@ -147,15 +148,20 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
         text_lines = [line for line, keys in keys_of_lines if not keys & running]
         for line, keys in keys_of_lines:
             is_identifier = not line.aslant and not keys & seen and _IDENTIFIER.search(line.text)
-            is_running = keys & running and not _names_columns(line, text_lines)
+            is_running = keys & running and not _is_text(line, text_lines)
             if is_identifier or not (is_running or _is_page_number(line, sheet.lines)):
                 kept.append(line)
                 seen |= keys
         sheet.lines = kept
 
 
-def _names_columns(line: Line, lines: Sequence[Line]) -> bool:
-    """Tell whether a line names columns of the lines below: three or more texts apart, most at the edge of others."""
+def _is_text(line: Line, lines: Sequence[Line]) -> bool:
+    """Tell whether a line that pages share is of a paragraph, or has three names of columns, most at edges below."""
+    alike = (
+        each for each in lines if each.size == line.size and abs(each.left - line.left) < _GUTTER * line.size
+    )
+    if any(abs(each.bottom - line.bottom) < _STEP * line.size for each in alike):
+        return True
     names = _cell_edges(line)
     near = (other for other in lines if 0 < line.bottom - other.bottom < _COLUMN_WITHIN * line.size)
     edges_below = {edge for row in map(_cell_edges, near) if len(row) > 1 for cell in row for edge in cell}
@@ -209,7 +215,7 @@ def _keys(line: Line, page: int) -> set[str]:
     for place in (0, -1):
         if match := _COUNTED.fullmatch(cells[place]):
             cells[place] = f"{match[1] or ''}#{int(match[2]) - page}"
-    return {_PAGE.sub("0", " ".join(text.split())) for text in (line.text, "\t".join(cells))}
+    return {_PAGE.sub("0", " ".join(text.split())) for text in (line.text, "\t".join(cells))} - {""}
 
 
 def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:

@@ -9,7 +9,6 @@ import pytest
 
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.indexing.readers.encodings import decode
-from rag_kit.indexing.readers.parts import Unreadable
 
 SIMPLIFIED = "检索增强生成把检索与生成结合在一起，先找到相关的段落，再写出有依据的答案。"
 TRADITIONAL = "檢索增強生成把檢索與生成結合在一起，先找到相關的段落，再寫出有依據的答案。"
@@ -53,12 +52,6 @@ def test_a_declared_charset_is_believed_in_markup_only():
     data = '<meta charset="windows-1251"><p>Утка'.encode("windows-1251")
     assert "Утка" in decode(data, markup=True)
     assert decode(b'charset="utf-16" plain', markup=True) == 'charset="utf-16" plain'
-
-
-def test_binary_data_is_refused():
-    """Bytes that are no text in any encoding are not turned into rubbish."""
-    with pytest.raises(Unreadable, match="binary"):
-        decode(bytes(range(256)) * 10)
 
 
 @pytest.mark.parametrize(

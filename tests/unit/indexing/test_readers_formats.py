@@ -102,6 +102,16 @@ def test_pdf_lines_with_numbers_of_their_own_stay(tmp_path, reader, head, foot, 
         assert page.page_content.startswith(first) and page.page_content.endswith(last.rpartition(" ")[2])
 
 
+def test_pdf_paragraphs_that_all_pages_begin_with_stay(tmp_path, reader):
+    """Their first line is no running head, since the paragraph goes on right below it."""
+    pages = [
+        [(50, 800, 10, "本发票所列货物为水泵，"), (50, 786, 10, f"数量为第{n}批。"), (50, 20, 8, "内部资料")]
+        for n in "甲乙丙"
+    ]
+    documents = reader.read(make.put(tmp_path, "own.pdf", make.pdf(pages)))
+    assert texts(documents) == [f"本发票所列货物为水泵，数量为第{n}批。" for n in "甲乙丙"]
+
+
 def _relation(identifier: str, kind: str, target: str) -> str:
     return f'<Relationship Id="{identifier}" Type="{make.R}/{kind}" Target="{target}"/>'
 
@@ -547,6 +557,8 @@ def test_epub_gives_chapters_in_reading_order(tmp_path, reader):
         ("broken.docx", make.docx(make.paragraph("x"))[:200], "damaged"),
         ("other.pptx", make.docx(make.paragraph("x")), "slides"),
         ("hollow.xlsx", make.zipped({"a.xml": "<a/>"}), "sheets"),
+        ("no.eml", b"no headers at all", "headers of a letter"),
+        ("no.mbox", b"no mailbox", "does not begin with a message"),
         ("letter.txt", rb"{\rtf1\ansi Hello}", "no txt file"),
         ("bad.json", b'{"a": ', "JSON"),
         ("bad.jsonl", b'{"a"\n{"a"', "line 1 left out"),

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rag_kit.concurrency.notes import use_notes
-from rag_kit.errors import ReadError
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
 
@@ -237,14 +236,6 @@ def test_a_part_that_cannot_be_read_is_left_out_and_noted(text_of):
     with use_notes() as notes:
         assert "See below." in text_of("a.eml", mail.as_bytes())
     assert [note for note in notes.texts if "left out" in note and "text/html" in note]
-
-
-def test_what_is_no_letter_is_refused(text_of, tmp_path, reader):
-    """A file without headers and a mailbox without a first line are refused."""
-    with pytest.raises(ReadError, match="headers of a letter"):
-        text_of("a.eml", b"no headers at all")
-    with pytest.raises(ReadError, match="does not begin with a message"):
-        letters(reader, tmp_path, b"no mailbox")
 
 
 def test_a_letter_is_read_with_its_headers(tmp_path, reader):
