@@ -166,16 +166,14 @@ def _item_mark(item: Any, parent: Any, number: int) -> str:
     """Return the mark of a list's item as a browser shows it: its number, or a dash for a bullet."""
     if label := item.get("rag-kit-label"):  # written by the reader of Word documents
         return str(label)
-    if parent.tag != "ol":
-        return "-"
-    style = item.get("type") or parent.get("type")
+    style = item.get("type") or parent.get("type") or (None if parent.tag == "ol" else "disc")
     for node in (parent, item):
         if match := _LIST_STYLE.search(node.get("style") or ""):
             style = match[1].lower()
-    if style is None or number < 1:
-        return f"{number}."
     if style in ("none", "disc", "circle", "square"):
         return "-"
+    if style is None or number < 1:
+        return f"{number}."
     name = next((name for name, names in _LIST_STYLES.items() if style in names), "decimal")
     text = list_number(number, name)
     return text + ("." if text.isascii() or name == "lowerGreek" else "、")  # 一、

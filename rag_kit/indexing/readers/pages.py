@@ -22,7 +22,7 @@ _MENU = re.compile(
 )
 # cookie-banner, cookieConsent, cookies-notice and the like
 _BANNER = re.compile(
-    r"cookie[_-]?(?:ban|bar|con|dia|law|mes|mod|not|over|pop|set)|\b(?:consent|gdpr|onetrust)\b"
+    r"cookie[_-]?(?:ban|bar|con|dia|law|mes|mod|not|over|pop|set)|\b(?:consent(?!-form)|gdpr|onetrust)\b"
 )
 _MAX_PROSE = 2_000  # characters that are not links; what has more is content
 _REST = 200  # characters; where menus leave fewer of a page, they are its content

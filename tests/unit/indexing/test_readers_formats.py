@@ -686,8 +686,9 @@ def test_html_menus_banners_and_footers_are_left_out(text_of):
         f"<p>{'All pages of this place. ' * 20}</p><ul>{_MENU}</ul>",
         f"<footer><article>{_LAKE}<a href='/'>Contact 产品</a></article></footer>",
         f"<div class='cookie-notice-archive'><h1>Cookies</h1>{_LAKE}Contact 产品</div>",
+        f"<p>{'All pages of this place. ' * 20}</p><div class='consent-form'>Contact 产品</div>",
     ],
-    ids=["headed", "only links", "prose", "no main", "article", "about cookies"],
+    ids=["headed", "only links", "prose", "no main", "article", "about cookies", "consent"],
 )
 def test_html_that_would_lose_its_content_keeps_it(text_of, page):
     """A page of links stays, and so does an element that is named as navigation and holds the text."""

@@ -213,6 +213,7 @@ def test_superscripts_by_style_sheet_and_in_formulas(text_of):
             "十、 甲\n十一、 乙",
         ),
         ('<ol style="list-style:none"><li>1.1 x</li></ol>', "- 1.1 x"),
+        ("<ul style='list-style-type: decimal'><li>x</li><li>y</li></ul>", "1. x\n2. y"),
         ("<ol><li>x</li><li hidden>no</li><li></li><li>y</li></ol>", "1. x\n3. y"),
         ("<ol><li>x<ol><li>deep</li></ol></li><li>y</li></ol>", "1. x\n   1. deep\n2. y"),
         ('<ol start="x"><li value="">a</li></ol>', "1. a"),
