@@ -130,6 +130,9 @@ def _body_text(part: Any, kind: str) -> str:
         lines = re.sub(r"\n[ \t]", "", text).split("\n")  # a blank begins a line that was folded
         text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
         text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
+    if part.get_param("format") == "flowed":  # a blank ends lines that go on
+        glue = "" if part.get_param("delsp") == "yes" else " "
+        text = re.sub(r"(?m)^(?!>|-- $)(.*) \n(?!>|-- $|\n)", rf"\1{glue}", text)
     return to_markdown(parse_html(text)) if is_html and text.strip() else text
 
 

@@ -112,23 +112,12 @@ def test_a_short_subject_without_a_charset_has_that_of_the_text(text_of):
 @pytest.mark.parametrize(
     ("head", "kind", "text", "encoding", "shown"),
     [
-        (
-            _GBK_SUBJECT,
-            "plain; charset=gb2312",
-            "镕基说：四十度。",
-            "gbk",
-            "# 朱镕基的水泵\n\n镕基说：四十度。",
-        ),
+        (_GBK_SUBJECT, "plain; charset=gb2312", "镕基。", "gbk", "# 朱镕基的水泵\n\n镕基。"),
         (_cut_subject("gb2312", 9), "plain", "x", "ascii", "# 关于水泵启动温度的通知和说明\n\nx"),
         (_cut_subject("utf-8", 10), "plain", "x", "ascii", "# 关于水泵启动温度的通知和说明\n\nx"),
+        ("Subject: x\n", "plain; format=flowed", "a \nb\n> c \n> d", "ascii", "# x\n\na b\n> c \n> d"),
         ("Subject: x\n", "html", '<meta charset="koi8-r"><p>Да, бак.', "koi8-r", "# x\n\nДа, бак."),
-        (
-            "Subject: x\n",
-            "plain; charset=iso-2022-jp",
-            "ポンプは四十度で",
-            "iso-2022-jp",
-            "# x\n\nポンプは四十度で",
-        ),
+        ("Subject: x\n", "plain; charset=iso-2022-jp", "ポンプは四", "iso-2022-jp", "# x\n\nポンプは四"),
         (
             "Subject: x\n",
             "plain; charset=wrong-8",
@@ -137,7 +126,7 @@ def test_a_short_subject_without_a_charset_has_that_of_the_text(text_of):
             "# x\n\nDie Übergabe erfolgt täglich um fünf Uhr.",
         ),
     ],
-    ids=["too small", "cut within a character", "padded", "in the HTML itself", "of seven bits", "unknown"],
+    ids=["too small", "cut in a character", "padded", "flowed", "in HTML", "of seven bits", "unknown"],
 )
 def test_charsets_are_read_as_they_are_meant(text_of, head, kind, text, encoding, shown):
     """Whatever the headers of a letter and of its subject declare."""
