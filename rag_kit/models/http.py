@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -175,8 +176,10 @@ def _in_order(response: Any, texts: Any) -> Any:
     if len(numbers) != count or {*numbers} != {*range(count)}:
         raise UnusableReplyError(f"it has vectors of the texts {numbers!s:.60}, where {count} were sent")
     for item in response.data:
-        if not isinstance(item.embedding, list) or not {*map(type, item.embedding)} <= {float, int}:
-            raise UnusableReplyError("a vector in it is no list of numbers")
+        vector = item.embedding
+        is_list = isinstance(vector, list) and vector and {*map(type, vector)} <= {float, int}
+        if not is_list or not all(map(math.isfinite, vector)):
+            raise UnusableReplyError("a vector in it is no list of finite numbers")
     if is_numbered:
         response.data.sort(key=lambda item: item.index)
     return response
