@@ -40,7 +40,7 @@ from .replies import (
     was_cached,
     written_text,
 )
-from .runnables import acall_runnable, has_handlers
+from .runnables import acall_runnable, ended_runs, has_handlers
 
 T = TypeVar("T")
 FIRST_PAUSE = 0.5
@@ -109,9 +109,12 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
     asend = partial(acall_runnable, runnable, messages, call.config)
     try:
         # A client's own time-out is for each read; only a call that is given up ends on time.
-        return await Step(  # the blocking call, and the one on an event loop
-            "model", lambda _: call_in_time(send, call.timeout), lambda _: acall_in_time(asend, call.timeout)
-        )
+        with ended_runs():
+            return await Step(  # the blocking call, and the one on an event loop
+                "model",
+                lambda _: call_in_time(send, call.timeout),
+                lambda _: acall_in_time(asend, call.timeout),
+            )
     except BudgetExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring

@@ -15,14 +15,14 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
 from rag_kit.concurrency.branches import note_fallback
-from rag_kit.concurrency.budget import Budget, check_seconds, use_budget
+from rag_kit.concurrency.budget import Budget, charge_call, check_seconds, use_budget
 from rag_kit.concurrency.steps import Logic, arun, run
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 
 from .failures import map_model_error, mask_error
 from .redact import host_of, secrets_of, short
-from .runnables import Route, bare_model, base_url, endpoint_of, has_listeners, model_name, routes_to
+from .runnables import Route, bare_model, base_url, endpoint_of, has_listeners, model_name, routes_to, shield
 
 T = TypeVar("T")
 #: Makes what is called out of a model and the arguments bound to it; None where it cannot.
@@ -163,6 +163,7 @@ class ModelCall:
         ``bind`` binds it to a method of structured output; the result is None if the model does not have that.
         """
         model, arguments = without_retries(self.inner_model, self.timeout), dict(self._route.arguments)
+        model = shield(model, _charge_stand_in)
         if self.repeats and self.has_penalty:
             arguments[_PENALTY] = 1.0
         self.sent_bound = None
@@ -187,13 +188,7 @@ class ModelCall:
                     # after streamed words, a reader of the stream would read the answer twice
                     if not may_be_next or self.watch.started:
                         raise
-                    name, other = (
-                        model_name(one) or type(one).__name__ for one in (route.model, following.model)
-                    )
-                    # the extractive model compares words: where it declines, no language model has read the passages
-                    note_fallback(name, error, other, unsearched=is_extractive(following.model))
-                if is_extractive(following.model) and (stand_ins := _stand_ins.get()) is not None:
-                    stand_ins.append(name)
+                    _note_stand_in(route.model, following.model, error)
             self._take(self._routes[-1])
             return await logic(self)
 
@@ -229,6 +224,21 @@ class ModelCall:
     def without_secrets(self, text: str | Exception) -> str:
         """A message on one line, without the model's keys."""
         return short(str(text) or type(text).__name__, secrets_of(self.model)).rstrip(".")
+
+
+def _note_stand_in(asked: Any, other: Any, error: Exception) -> None:
+    """Note that a model is asked in the place of another."""
+    name, other_name = (model_name(one) or type(one).__name__ for one in (asked, other))
+    # the extractive model compares words: where it declines, no language model has read the passages
+    note_fallback(name, error, other_name, unsearched=is_extractive(other))
+    if is_extractive(other) and (stand_ins := _stand_ins.get()) is not None:
+        stand_ins.append(name)
+
+
+def _charge_stand_in(asked: Any, other: Any, error: Exception) -> None:
+    """Note that a model inside a chain is asked in the place of another, and count the request."""
+    _note_stand_in(bare_model(asked), bare_model(other), map_model_error(error, model=asked))
+    charge_call()
 
 
 def _check_parts(model: Any, prompt: Any, values: Any) -> None:
@@ -276,16 +286,11 @@ def with_bound(
     extra_body = {**(getattr(model, "extra_body", None) or {}), **(others.get("extra_body") or {})}
     earlier = [getattr(model, name), extra_body.get("max_tokens"), *(arguments.get(key) for key in _BOUNDS)]
     bound = min([bound, *(value for value in earlier if type(value) is int and value > 0)])
-    if fields[name].alias != "max_completion_tokens" or not _is_compatible(model):
+    is_of_azure_or_responses = hasattr(model, "azure_endpoint") or getattr(model, "use_responses_api", None)
+    is_of_openai = is_of_azure_or_responses or host_of(base_url(model)) in (None, "api.openai.com")
+    if fields[name].alias != "max_completion_tokens" or is_of_openai:
         return model.model_copy(update={name: bound}), others, bound
     # compatible servers know "max_tokens", and many ignore the new name of OpenAI
     others.pop("extra_body", None)
     changes = {name: None, "extra_body": {**extra_body, "max_tokens": bound}}
     return model.model_copy(update=changes), others, bound
-
-
-def _is_compatible(model: Any) -> bool:
-    """Tell whether a model of OpenAI's class uses the chat completions of another server."""
-    if hasattr(model, "azure_endpoint") or getattr(model, "use_responses_api", None):
-        return False
-    return host_of(base_url(model)) not in (None, "api.openai.com")

@@ -4,6 +4,9 @@
 hide a model's class, and so its methods. They are opened by their own types: the kit asks the models one after another,
 and retries, by itself; what was bound, and the config, are put around each model again.
 
+Inside a chain, fallbacks and retries handle every ``Exception`` and tell nobody. So the chain is copied with a shield
+around what they try: it raises what ends a run as a ``BaseException``, and `ended_runs` takes that off again.
+
 Listeners are callbacks, tracing, debug output and collectors; a collector with a true ``only_models`` is called for
 models alone, and they call it themselves. Setting up callbacks that nobody has is the largest part of what LangChain
 adds to a short call. Where nothing listens, the kit leaves its own part of that out; a model's own callbacks stay.
@@ -13,8 +16,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any, TypeGuard, TypeVar
 
 from langchain_core.callbacks import (
@@ -35,10 +40,12 @@ from langchain_core.utils.env import env_var_is_set
 from langchain_core.utils.uuid import uuid7
 from pydantic import BaseModel
 
+from rag_kit.concurrency.branches import note_fallback
 from rag_kit.concurrency.bridge import call_client
+from rag_kit.concurrency.steps import ends_run
 
 #: Where Runnables keep what they call.
-_OF_CHAINS = ("first", "middle", "last", "steps__", "mapper", "nodes")
+_OF_CHAINS = ("first", "middle", "last", "steps__", "mapper", "branches", "runnables", "nodes")
 INSIDE = ("bound", "runnable", "fallbacks", "default", *_OF_CHAINS)
 # Where retrievers keep their models, and where models keep their asynchronous clients.
 _OF_STORES = ("vectorstore", "embeddings", "embedding", "embedding_function", "_embedding_function")
@@ -48,10 +55,6 @@ _ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
 NOSTREAM = "nostream"
 _MAX_REMEMBERED = 256
 _MAX_DEPTH = 8
-
-
-def _as_it_is(made: Any) -> Any:
-    return made
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Route:
 
     model: Any
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    wrap: Callable[[Any], Any] = _as_it_is
+    wrap: Callable[[Any], Any] = lambda made: made
     retries: int = 0
     next_after: tuple[type[BaseException], ...] = ()
 
@@ -125,6 +128,77 @@ def _unbound(route: Route, binding: RunnableBindingBase[Any, Any]) -> Route:
 def bare_model(model: Any, config: RunnableConfig | None = None) -> Any:
     """Return the model inside LangChain's wrappers, as the config chooses it; of fallbacks the first."""
     return routes_to(model, config)[0].model
+
+
+class _EndedRun(BaseException):
+    """An error that ends the run, on its way past fallbacks and retries."""
+
+
+@contextmanager
+def ended_runs() -> Iterator[None]:
+    """Raise as itself an error that ended the run inside a `shield`."""
+    try:
+        yield
+    except _EndedRun as ended:
+        raise ended.args[0] from None
+
+
+class _Shielded(Runnable[Any, Any]):
+    """A part of a chain inside a fallback or retry; past these it raises what ends the run; ``note`` gets the rest."""
+
+    def __init__(self, runnable: Any, note: Callable[[Exception], None] | None = None) -> None:
+        self.runnable, self.note = runnable, note
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        with self._shield():
+            return self.runnable.invoke(input, config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        with self._shield():
+            return await self.runnable.ainvoke(input, config, **kwargs)
+
+    @contextmanager
+    def _shield(self) -> Iterator[None]:
+        try:
+            try:
+                yield
+            except Exception as error:
+                if self.note is not None and not ends_run(error):
+                    self.note(error)
+                raise
+        except Exception as error:  # that of the block, or of the note
+            if ends_run(error):
+                raise _EndedRun(error) from None
+            raise
+
+
+def _note_unsearched(asked: Any, other: Any, error: Exception) -> None:
+    """Note a failure of what searches: what a fallback does not find by its own means, this might have."""
+    note_fallback(asked.get_name(), error)
+
+
+def shield(chain: Any, note: Callable[[Any, Any, Exception], None] = _note_unsearched) -> Any:
+    """Copy a chain so that fallbacks and retries in it let the end of a run pass, and fallbacks note what failed.
+
+    ``note`` gets what failed, what is asked in its place, and the error. Looked into is what is made of LangChain's
+    parts: sequences, ``RunnableParallel``, ``RunnableBranch``, routers, bindings, alternatives; no function.
+    """
+    if isinstance(chain, Mapping):
+        return {name: shield(part, note) for name, part in chain.items()}
+    if isinstance(chain, (list, tuple)):
+        return type(chain)(shield(part, note) for part in chain)
+    kinds, parts = (RunnableWithFallbacks, RunnableRetry), (*INSIDE, "alternatives")
+    has_any = any(isinstance(part, kinds) for part in parts_of(chain, parts))
+    if not has_any or not hasattr(chain, "model_copy"):
+        return chain
+    changes = {name: shield(vars(chain)[name], note) for name in parts if name in vars(chain)}
+    if isinstance(chain, RunnableRetry):
+        changes["bound"] = _Shielded(changes["bound"])
+    elif isinstance(chain, RunnableWithFallbacks):
+        members = [changes["runnable"], *changes["fallbacks"]]
+        notes = [partial(note, *pair) for pair in pairwise(chain.runnables)]
+        changes["runnable"], *changes["fallbacks"] = map(_Shielded, members, [*notes, None])
+    return chain.model_copy(update=changes)
 
 
 def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[Any]:

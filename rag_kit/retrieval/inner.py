@@ -26,16 +26,13 @@ from langchain_core.runnables import (
 from langchain_core.runnables.base import RunnableBinding, RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
-from langchain_core.runnables.retry import RunnableRetry
 from langchain_core.vectorstores import VectorStoreRetriever
 
-from rag_kit.concurrency.branches import note_fallback
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import write_note
-from rag_kit.concurrency.steps import ends_run
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.runnables import acall_runnable, is_kit_retriever
+from rag_kit.models.runnables import acall_runnable, ended_runs, is_kit_retriever, shield
 from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 
 AnyRetriever = Runnable[str, list[Document]]
@@ -56,10 +53,12 @@ def call_retriever(
     kit's own retrievers. What returns something else than documents raises ``InvalidInputError``.
     """
     plan = _plan(retriever, config, k, filter, arguments)
-    runnable = retriever if plan.runnable is None else plan.runnable
+    runnable = shield(retriever if plan.runnable is None else plan.runnable)
     documents: list[Document] = []
     for call_arguments in plan.attempts():
-        documents = _check_documents(retriever, runnable.invoke(query, config, **call_arguments))
+        with ended_runs():
+            found = runnable.invoke(query, config, **call_arguments)
+        documents = _check_documents(retriever, found)
         if plan.is_enough(documents, call_arguments):
             break
     return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
@@ -76,7 +75,7 @@ async def acall_retriever(
 ) -> list[Document]:
     """Call a retriever as ``call_retriever`` does, without blocking: on a thread if it has no coroutine of its own."""
     plan = _plan(retriever, config, k, filter, arguments)
-    runnable = retriever if plan.runnable is None else plan.runnable
+    runnable = shield(retriever if plan.runnable is None else plan.runnable)
     if is_kit_retriever(retriever):
         call: Callable[..., Awaitable[Any]] = retriever.ainvoke
     elif _has_own_coroutine(retriever):
@@ -85,7 +84,9 @@ async def acall_retriever(
         call = partial(_call_on_thread, runnable)
     documents: list[Document] = []
     for call_arguments in plan.attempts():
-        documents = _check_documents(retriever, await call(query, config, **call_arguments))
+        with ended_runs():
+            found = await call(query, config, **call_arguments)
+        documents = _check_documents(retriever, found)
         if plan.is_enough(documents, call_arguments):
             break
     return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
@@ -139,7 +140,7 @@ class _Member(Runnable[str, list[Document]]):
     """One of the retrievers of ``with_fallbacks``, called by its own plan with ``arguments``: ``k``, filter..."""
 
     def __init__(self, retriever: AnyRetriever, arguments: Mapping[str, Any]) -> None:
-        self.retriever, self.arguments = retriever, arguments
+        self.retriever, self.arguments, self.name = retriever, arguments, retriever.get_name()
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **bound: Any) -> list[Document]:
         return call_retriever(self._bind(bound), input, config=config, **self.arguments)
@@ -150,34 +151,6 @@ class _Member(Runnable[str, list[Document]]):
     def _bind(self, bound: Mapping[str, Any]) -> AnyRetriever:
         """Bind to the retriever the arguments that were bound to the whole of ``with_fallbacks``."""
         return RunnableBinding(bound=self.retriever, kwargs=bound) if bound else self.retriever
-
-
-class _Shielded(Runnable[str, Any]):
-    """A retriever that returns an error which ends the run (see `ends_run`), so that no fallback or retry mends it.
-
-    `_check_documents` raises it outside of them. Any other error is raised, and ``note`` called with it.
-    """
-
-    def __init__(self, inner: AnyRetriever, note: Callable[[Exception], None] = lambda error: None) -> None:
-        self.inner, self.note = inner, note
-
-    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        try:
-            return self.inner.invoke(input, config, **kwargs)
-        except Exception as error:
-            if ends_run(error):
-                return error
-            self.note(error)
-            raise
-
-    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        try:
-            return await self.inner.ainvoke(input, config, **kwargs)
-        except Exception as error:
-            if ends_run(error):
-                return error
-            self.note(error)
-            raise
 
 
 def _plan(
@@ -202,8 +175,7 @@ def _plan(
         return _bound_plan(retriever, config, k, where, kit_arguments)
     if isinstance(retriever, RunnableWithFallbacks):
         main, *others = (_Member(member, {**arguments, **kit_arguments}) for member in retriever.runnables)
-        shielded = _Shielded(main, partial(note_fallback, main.retriever.get_name()))
-        changes: dict[str, Any] = {"runnable": shielded, "fallbacks": [_Shielded(other) for other in others]}
+        changes: dict[str, Any] = {"runnable": main, "fallbacks": others}
         return _Plan({}, k, runnable=retriever.model_copy(update=changes))
     if isinstance(retriever, RunnableSequence):
         # Later steps may reorder, so the first one gets the filter but no `k`; fallbacks in it must agree on arguments.
@@ -250,10 +222,7 @@ def _bound_plan(
             arguments["filter"] = combine_filters(bound_filter, new_filter)
         else:  # a store's own objects cannot be combined: ours is applied afterwards
             post_filter = where
-    runnable = plan.runnable
-    if isinstance(binding, RunnableRetry):
-        runnable = _Shielded(runnable or binding.bound)
-    rebound = None if runnable is None else binding.model_copy(update={"bound": runnable})
+    rebound = None if plan.runnable is None else binding.model_copy(update={"bound": plan.runnable})
     return _Plan(arguments, k, post_filter, rebound)
 
 
@@ -276,8 +245,6 @@ def _has_own_coroutine(retriever: Runnable[Any, Any]) -> bool:
 
 def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
     """Return the result of a retriever as a list; refuse anything but documents."""
-    if ends_run(result):  # returned by `_Shielded`
-        raise result
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
             f"{retriever.get_name()} returned {type(result).__name__}; retrievers return lists of documents."

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RouterRunnable, RunnableBranch, RunnableLambda, RunnableParallel
 from support import tenants
 from support.outages import ANSWERED, OUTAGES, UNANSWERED, Down, ask, one_of_several, words
 from support.rewriters import Scripted
@@ -120,12 +120,26 @@ def test_nothing_is_unsearched_where_all_parts_work(way: str) -> None:
         assert notes.unsearched == []
 
 
+SAME: Any = RunnableLambda(lambda value: value)
+CHAINS: dict[str, Callable[[Any], Any]] = {
+    "alone": lambda arm: arm,
+    "head": lambda arm: arm | SAME,
+    "tail": lambda arm: SAME | arm,
+    "parallel": lambda arm: RunnableParallel(found=arm).pick("found"),
+    "router": lambda arm: RunnableLambda(lambda q: {"key": "a", "input": q}) | RouterRunnable({"a": arm}),
+    "branch": lambda arm: RunnableBranch((bool, arm), words()),
+    "bound": lambda arm: (arm | SAME).with_config(tags=["mine"]).with_retry(),
+}
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_what_failed_was_not_searched_whatever_stood_by(way: str) -> None:
+@pytest.mark.parametrize("chain", CHAINS)
+def test_what_failed_was_not_searched_whatever_stood_by(chain: str, way: str) -> None:
     """A fallback searches by its own means: what these do not find, the retriever that is down might have."""
-    retriever = EnsembleRetriever(retrievers=[words(), Down().with_fallbacks([words()])])
-    _, notes = ask(retriever, UNANSWERED[0], way)
-    assert [note for note in notes.unsearched if "a fallback was asked" in note]
+    for down, count in ((Down(), 1), (words(), 0)):
+        arm = CHAINS[chain](down.with_fallbacks([words()]))
+        _, notes = ask(EnsembleRetriever(retrievers=[words(), arm]), UNANSWERED[0], way)
+        assert len([note for note in notes.unsearched if "a fallback was asked" in note]) == count
 
 
 @pytest.mark.parametrize("way", WAYS)

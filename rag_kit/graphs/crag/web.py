@@ -25,7 +25,7 @@ from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.graphs.running import call_within_deadline
 from rag_kit.graphs.state import clean_texts
-from rag_kit.models.runnables import acall_runnable, bare_model
+from rag_kit.models.runnables import acall_runnable, bare_model, ended_runs, shield
 from rag_kit.text import fold
 
 logger = logging.getLogger("rag_kit.graphs.crag")
@@ -53,7 +53,7 @@ class WebSearch:
                 f"web_search is a {type(search).__name__}; give a LangChain tool (@tool makes one of a function) "
                 "or a retriever."
             )
-        self.search, tool = search, bare_model(search)
+        self.search, tool = shield(search), bare_model(search)
         self.tool = tool if isinstance(tool, BaseTool) else None
         self.argument = None if self.tool is None else _query_argument(self.tool)
         self.name = clean_text(str(search.get_name() if self.tool is None else self.tool.name))[:100]
@@ -67,7 +67,9 @@ class WebSearch:
         tool_input = self._tool_input(query)
         sync, native = partial(self._search, tool_input), partial(self._asearch, tool_input)
         try:
-            reply = _results_of(await call_within_deadline("web search", sync, native, timeout=timeout))
+            with ended_runs():
+                reply = await call_within_deadline("web search", sync, native, timeout=timeout)
+            reply = _results_of(reply)
             documents = web_documents(
                 reply, max_results=max_results, max_chars=max_chars, query=query, tool=self.name
             )

@@ -270,16 +270,25 @@ def test_a_search_of_the_wrong_kind_is_refused(given: Any, said: str) -> None:
         WebSearch(given)
 
 
-@pytest.mark.parametrize("error", ["quota used up, key sk-abcdefghijklmnop1234", ValueError("quota used up")])
-async def test_a_failure_given_back_is_told(error: Any) -> None:
+def over_quota(query: str) -> Any:
+    """A search that is down."""
+    raise ValueError("quota used up, key sk-abcdefghijklmnop1234")
+
+
+NOTHING: Any = RunnableLambda(lambda query: [])
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        RunnableLambda(lambda query: {"error": "quota used up, key sk-abcdefghijklmnop1234"}),
+        RunnableLambda(lambda query: {"error": ValueError("quota used up")}),
+        RunnableLambda(over_quota).with_fallbacks([NOTHING]),
+    ],
+)
+async def test_a_failure_that_is_not_raised_is_told(search: Any) -> None:
     """The notes say why, without a key; the run is incomplete, for it could not look there."""
-    nothing: Any = RunnableLambda(lambda query: [])
-    graph = build_crag(
-        nothing,
-        chat_model("extractive"),
-        web_search=RunnableLambda(lambda query: {"error": error}),
-        output="full",
-    )
+    graph = build_crag(NOTHING, chat_model("extractive"), web_search=search, output="full")
     question: Any = {"question": "When does the fan start?"}
     for result in (graph.invoke(question), await graph.ainvoke(question)):
         assert result["status"] == "incomplete"

@@ -9,6 +9,7 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
@@ -16,6 +17,7 @@ from support.by_task import by_task, labels
 from support.graphs import BUILDERS, both, fixed, thread
 
 from rag_kit.concurrency.notes import outages, write_note
+from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs import as_chat, as_tool, build_adaptive_rag, build_plain_rag, build_self_rag
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
@@ -216,8 +218,7 @@ def test_the_status_of_the_paper_follows_its_critique(verdict: Any, status: str,
     assert note in " ".join(result["notes"]) if note else not result["notes"]
 
 
-@pytest.mark.parametrize("wrapped", ["", "bound", "in an ensemble"])
-async def test_a_fallback_that_stands_in_is_noted(wrapped: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_fallback_that_stands_in_is_noted(caplog: pytest.LogCaptureFixture) -> None:
     """LangChain's fallbacks hide it: the result gets a note, the log one line; what failed was not searched."""
 
     def unreachable(query: str) -> Any:
@@ -225,11 +226,7 @@ async def test_a_fallback_that_stands_in_is_noted(wrapped: str, caplog: pytest.L
 
     outages.clear()
     inner: Any = RunnableLambda(unreachable, name="store").with_fallbacks([BM25Retriever.from_texts([FAN])])
-    if wrapped == "bound":
-        inner = inner.with_config(tags=["mine"]).with_retry(stop_after_attempt=2)
-    elif wrapped:
-        inner = EnsembleRetriever(retrievers=[inner])
-    graph = build_plain_rag(inner, chat_model("extractive"))
+    graph = build_plain_rag(inner.with_retry(stop_after_attempt=2), chat_model("extractive"))
     found, missing = await both(graph, ASKED["question"]), await both(graph, "Who painted the ceiling?")
     assert (found["status"], missing["status"]) == ("grounded", "incomplete")
     note = "degraded: store failed: ConnectionError: no route to host; a fallback was asked"
@@ -237,15 +234,27 @@ async def test_a_fallback_that_stands_in_is_noted(wrapped: str, caplog: pytest.L
     assert [record.getMessage() for record in caplog.records] == [f"store: {note}"]
 
 
+@pytest.mark.parametrize("in_chain", [False, True])
 @pytest.mark.parametrize("name", BUILDERS)
-async def test_a_decline_of_extractive_in_the_place_of_a_model_is_incomplete(name: str) -> None:
-    """Nobody read the passages; where another language model stands by, it did."""
+async def test_a_decline_of_extractive_in_the_place_of_a_model_is_incomplete(
+    name: str, in_chain: bool
+) -> None:
+    """Nobody read the passages; where another language model stands by, it did, and its request counts."""
     down, question = Down(responses=[""]), "Who painted the ceiling of the fan?"
-    graph = BUILDERS[name](fixed(FAN), down.with_fallbacks([chat_model("extractive")]))
+
+    def stand_by(other: Any) -> Any:
+        return down.with_fallbacks([other]) | StrOutputParser() if in_chain else down.with_fallbacks([other])
+
+    graph = BUILDERS[name](fixed(FAN), stand_by(chat_model("extractive")))
     assert (await both(graph, question))["status"] == "incomplete"
     other = FakeListChatModel(responses=[DECLINED["en"]])
-    read = await both(build_plain_rag(fixed(FAN), down.with_fallbacks([other])), question)
+    read = await both(build_plain_rag(fixed(FAN), stand_by(other)), question)
     assert read["status"] == "declined" and "was asked" in " ".join(read["notes"])
+    assert read["usage"]["calls"] == 2
+    with pytest.raises(BudgetExceededError):
+        build_plain_rag(fixed(FAN), stand_by(other)).invoke({"question": question}, context={"max_calls": 1})
+    first = FakeListChatModel(responses=[f"{FAN}[1]"]).with_fallbacks([other])
+    assert not (await both(build_plain_rag(fixed(FAN), first), question))["notes"]
 
 
 @pytest.mark.parametrize("several", [False, True])

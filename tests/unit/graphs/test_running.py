@@ -162,6 +162,7 @@ PAUSING: dict[str, Any] = {
     "reranker": RerankRetriever(retriever=WORDS, reranker=ranked),
     "with fallback": PERSON.with_fallbacks([WORDS]),
     "as fallback": RunnableLambda(failing).with_fallbacks([PERSON, WORDS]),
+    "with fallback in a chain": PERSON.with_fallbacks([WORDS]) | RunnableLambda(list),
     "with retry": PERSON.with_fallbacks([WORDS]).with_retry(),
     "model": MultiQueryRetriever.from_llm(RunnableLambda(rewriting), WORDS),
     "router": RoutingRetriever(

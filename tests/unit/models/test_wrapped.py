@@ -436,46 +436,19 @@ def test_a_context_that_is_no_number_is_refused(value: Any) -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_requests_that_wrappers_add_are_charged(asynchronous: bool) -> None:
-    """Each of ``with_retry`` and of a model that stands by counts; a used-up cap is the error, before the request."""
+    """Each of ``with_retry`` and of a model that stands by, noted once, counts; a used-up cap is the error."""
 
     def run(**caps: int) -> Any:
         model = openai(server, max_retries=0).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
         return structured(asynchronous, model.with_fallbacks([openai(other)]), max_retries=0, **caps)
 
     with OpenAIServer([error(500)]) as server, OpenAIServer([GOOD]) as other:
-        with use_budget(Budget()) as budget:
+        with use_budget(Budget()) as budget, use_notes() as notes:
             assert run().queries == ["a", "b"]
+        (note,) = notes.texts
+        assert "test failed: ModelUnreachableError" in note and note.endswith("test was asked")
+        assert other.asked == ["json_schema"]
         assert budget.calls == len(server.chats) + len(other.chats) == 3
         with pytest.raises(BudgetExceededError, match="max_calls=2"):
             run(max_calls=2)
         assert (len(server.chats), len(other.chats)) == (4, 1)
-
-
-def test_a_model_that_stands_in_for_an_object_is_noted_once() -> None:
-    """The fallback answers by the same method as the model that failed."""
-    with OpenAIServer([error(500)]) as down, OpenAIServer([GOOD]) as server, use_notes() as notes:
-        model = openai(down, max_retries=0).with_fallbacks([openai(server)])
-        assert structured_call(model, PROMPT, VALUES).queries == ["a", "b"]
-        assert server.asked == ["json_schema"]
-    (note,) = notes.texts
-    assert (
-        "test failed: ModelUnreachableError" in note
-        and "HTTP 500" in note
-        and note.endswith("test was asked")
-    )
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_model_that_stands_in_is_noted(asynchronous: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """LangChain's fallbacks hide it, of texts and of objects; where the first one answers, there is no note."""
-    retriever = BM25Retriever.from_texts(["The fan starts at 60 degrees."])
-    question: Any = {"question": "When does the fan start?"}
-    with OpenAIServer([error(500)]) as down, OpenAIServer(["The fan starts at 60 degrees.[1]"]) as server:
-        for first, degraded in ((down, True), (server, False)):
-            model = openai(first, max_retries=0).with_fallbacks([chat_model("extractive")])
-            graph = build_plain_rag(retriever, model)
-            result = asyncio.run(graph.ainvoke(question)) if asynchronous else graph.invoke(question)
-            assert result["status"] == "grounded"
-            told = [note for note in result["notes"] if "; extractive was asked" in note]
-            assert len(told) == degraded
-        assert told == [] and len([line for line in caplog.messages if "; extractive was asked" in line]) == 1

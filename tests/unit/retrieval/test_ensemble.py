@@ -190,7 +190,7 @@ async def test_fallbacks_at_the_head_of_a_chain() -> None:
     for chain, count in ((rewritten, 0), (found, 4)):
         with use_notes() as notes:
             documents = await both(EnsembleRetriever(retrievers=[chain]), "PARCEL", filter={"tenant": "b"})
-        assert len(documents) == count and len(notes.unsearched) == (not count)
+        assert len(documents) == count and bool(notes.unsearched) == (not count)
     narrow = words.with_fallbacks([words]).bind(filter={"tenant": "a"}) | RunnableLambda(
         lambda documents: documents
     )
@@ -214,16 +214,6 @@ async def test_fetch_k() -> None:
     assert len(await both(retriever, "q")) == 2
     retriever.invoke("q", None, k=8)
     assert [request.k for request in leaf.seen] == [6, 6, 8]
-
-
-async def test_a_failing_branch_is_skipped_and_reported() -> None:
-    """By default the others answer, and each result tells what is missing, without keys."""
-    broken = Plain(docs=[], error="refused, api_key=sk-canary12345", name="broken")
-    found = await both(EnsembleRetriever(retrievers=[Plain(docs=docs("a")), broken]), "q")
-    notes = get_provenance(found[0])["notes"]
-    assert ids(found) == ["a"] and len(notes) == 1
-    assert notes[0].startswith("degraded: broken failed: ConnectionError: refused")
-    assert "canary" not in notes[0]
 
 
 async def test_a_branch_that_finds_nothing_is_told() -> None:
