@@ -171,16 +171,11 @@ async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None,
 
 
 async def cancel_tasks(tasks: Collection[asyncio.Future[Any]]) -> None:
-    """Cancel tasks and give them a second to end; their errors are not reported as lost."""
+    """Cancel tasks and give them a second to end."""
     running = [task for task in tasks if not task.done()]
     for task in tasks:
         task.cancel()
-        task.add_done_callback(_retrieve_error)
+        # its error is read, or asyncio reports it as lost
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())
     if running:
         await asyncio.wait(running, timeout=_GRACE_SECONDS)
-
-
-def _retrieve_error(task: asyncio.Future[Any]) -> None:
-    """Read a task's error, so that asyncio does not report it as lost."""
-    if not task.cancelled():
-        task.exception()

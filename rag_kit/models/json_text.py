@@ -179,7 +179,9 @@ def values_before_loop(text: str) -> Iterator[Any]:
     if loop is not None:
         start, period = loop
         first_round = text[: start + period].rstrip("\\")
-        if '"' not in text[start : start + period] and _is_inside_string(first_round):
+        tokens = [*_TOKEN.finditer(first_round)]
+        is_inside_string = bool(tokens) and tokens[-1]["end"] == ""
+        if '"' not in text[start : start + period] and is_inside_string:
             text = first_round + '"'  # words repeat themselves, not entries
         else:
             text = text[: start + _LISTED * period]
@@ -212,12 +214,6 @@ def _find_loop(text: str) -> tuple[int, int] | None:
         if length >= max(_LEAST_CHARS, _LEAST_ROUNDS * period):
             loop = len(text) - length, period
     return loop
-
-
-def _is_inside_string(text: str) -> bool:
-    """Tell whether JSON breaks off inside a string."""
-    tokens = [*_TOKEN.finditer(text)]
-    return bool(tokens) and tokens[-1]["end"] == ""
 
 
 def _closings(text: str) -> Iterator[str]:

@@ -232,23 +232,18 @@ def _bind_method(
         if "strict" in inspect.signature(model.with_structured_output).parameters:
             options["strict"] = strict is not None
     try:
-        bound = _without_parser(model.with_structured_output(schema, **options))
+        bound: Any = model.with_structured_output(schema, **options)
     except (NotImplementedError, TypeError, ValueError):
         return None  # the integration does not know this method
+    first = bound.first if isinstance(bound, RunnableSequence) else None
+    if isinstance(first, RunnableParallel) and first.steps__.keys() == {"raw"}:
+        # without LangChain's parser, whose time grows with the square of a broken reply's length
+        bound = first.steps__["raw"]
     if not arguments:
-        return bound
+        return cast("Runnable[Any, Any]", bound)
     if not isinstance(bound, RunnableBinding):
         return None  # a chain would not pass the arguments on to its model
     return bound.model_copy(update={"kwargs": {**arguments, **bound.kwargs}})
-
-
-def _without_parser(bound: Any) -> Runnable[Any, Any]:
-    """Remove LangChain's parser, whose time grows with the square of a broken reply's length."""
-    if isinstance(bound, RunnableSequence) and isinstance(bound.first, RunnableParallel):
-        parts = bound.first.steps__
-        if parts.keys() == {"raw"}:
-            return parts["raw"]
-    return cast("Runnable[Any, Any]", bound)
 
 
 def structured_call(

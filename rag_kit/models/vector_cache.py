@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from rag_kit.models.clients import aembed_query, embed_documents, embed_query
+from rag_kit.models.clients import embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.json_cache import JsonCache
 
@@ -55,10 +55,6 @@ class CachedEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Embed a question by the model; it is not kept."""
         return embed_query(self._model, text)
-
-    async def aembed_query(self, text: str) -> list[float]:
-        """Embed a question by the model on an event loop; it is not kept."""
-        return await aembed_query(self._model, text)
 
     def _embed_missing(self, texts: Iterable[str]) -> None:
         """Put the vectors of texts into memory that lack there: from the file, else made by the model and stored."""

@@ -182,19 +182,13 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
             return _year_clause(field, operator, period)
         # "in early 2015" of a field that knows years alone: all of 2015
         has_edge = value.edge or (high is not None and high.edge)
-        return _date_clause(
-            field, operator, period.whole_grains(field.grain, operator) if has_edge else period
-        )
+        period = period.whole_grains(field.grain, operator) if has_edge else period
+        start = day_in_format(period.start, field.date_format)
+        end = period.end and day_in_format(period.end, field.date_format)
+        return _range_clause(field.name, operator, start, end, includes_end=False)
     if high is None:
         return {field.name: {operator: value}}
     return _range_clause(field.name, operator, min(value, high), max(value, high))
-
-
-def _date_clause(field: MetadataField, operator: str, period: Period) -> Clause:
-    """Make the clause that compares a field of dates with a period."""
-    start = day_in_format(period.start, field.date_format)
-    end = period.end and day_in_format(period.end, field.date_format)
-    return _range_clause(field.name, operator, start, end, includes_end=False)
 
 
 def _year_clause(field: MetadataField, operator: str, period: Period) -> Clause:

@@ -319,7 +319,9 @@ class Call:
         jobs = []
         for number, search in enumerate(searches, start=first):
             config = self.child(f"{tag}_{search.branch or number}")
-            name = search.name or _label(search, number)
+            name = search.name or f"{search.retriever.get_name()}, query {number}"  # type: ignore[union-attr]
+            if "source" in search.route and not search.name:
+                name = f"source {search.route['source']!r}"
             jobs.append(_search_job(name, search.retriever, search.query, config, settings))
         groups = group_queries([(search.retriever, search.query) for search in searches])
         with share_vectors() if groups else nullcontext():
@@ -329,7 +331,13 @@ class Call:
         if failed and self.limits.on_error == "raise":
             value_or_raise(failed[0])
         if failed and len(failed) == len(outcomes) and first == 1:  # no searches were made before these
-            raise_all_failed(f"{tasks} of {self.owner.get_name()}", outcomes)
+            for outcome in outcomes:
+                if isinstance(outcome.error, BudgetExceededError):
+                    raise outcome.error
+            lines = "; ".join(describe_failure(outcome.name, outcome.error) for outcome in outcomes)
+            raise BranchError(f"All {tasks} of {self.owner.get_name()} failed. {lines}") from outcomes[
+                0
+            ].error
         answered = []
         for search, outcome in zip(searches, outcomes, strict=True):
             self._note_outcome(outcome, unsearched=True)
@@ -347,8 +355,8 @@ class Call:
         """
         jobs = []
         for retriever, queries in groups:
-            sync = partial(_prepare, run, retriever, queries)
-            native = partial(_prepare, arun, retriever, queries)
+            logic = partial(retriever.prepare, queries)  # a new coroutine at each call
+            sync, native = (lambda logic=logic: run(logic())), (lambda logic=logic: arun(logic()))
             jobs.append(Job("preparing the queries", sync, native))
         outcomes = await self.side_by_side(jobs) if jobs else []
         for outcome, (_, queries) in zip(outcomes, groups, strict=True):
@@ -471,16 +479,6 @@ def failures_or_raise(outcomes: Sequence[Outcome[Any]], call: Call) -> list[Outc
     return failed
 
 
-def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
-    """Raise one error that names the failures of all tasks, or the ``BudgetExceededError`` if one is among them."""
-    errors = [outcome.error for outcome in outcomes]
-    for error in errors:
-        if isinstance(error, BudgetExceededError):
-            raise error
-    lines = (describe_failure(outcome.name, outcome.error) for outcome in outcomes)
-    raise BranchError(f"All {tasks} failed. {'; '.join(lines)}") from errors[0]
-
-
 def group_queries(searches: Sequence[tuple[Any, str]]) -> list[tuple[Any, list[str]]]:
     """Group the queries of ``(retriever, query)`` pairs by the retriever that prepares them together.
 
@@ -511,18 +509,6 @@ def _search_job(
         return Job(name, sync, partial(retriever.ainvoke, query, config, **settings))
     sync = partial(call_retriever, retriever, query, config=config, **settings)
     return Job(name, sync, partial(acall_retriever, retriever, query, config=config, **settings))
-
-
-def _prepare(do: Callable[[Logic[None]], Any], retriever: Any, queries: Sequence[str]) -> Any:
-    """Have a retriever prepare queries; ``do`` is ``run`` in blocking code, ``arun`` on an event loop."""
-    return do(retriever.prepare(queries))
-
-
-def _label(search: Search, number: int) -> str:
-    """Name a search for the notes: by the source that it was routed to, else by its retriever and number."""
-    if "source" in search.route:
-        return f"source {search.route['source']!r}"
-    return f"{search.retriever.get_name()}, query {number}"  # type: ignore[union-attr]
 
 
 def plural(count: int, noun: str) -> str:

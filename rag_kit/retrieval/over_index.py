@@ -55,15 +55,13 @@ def index_retriever(
     """
     if not isinstance(index, DocumentIndex):
         raise InvalidInputError(f"index is {index!r:.60}; give DocumentIndex.open(folder).")
+    limits = {name: ensemble[name] for name in ("on_error", "timeout", "max_concurrency") if name in ensemble}
     if reranker is not None:
         inner = index_retriever(index, pipeline, k, filter, fetch_k=fetch_k, **ensemble)
-        limits = {name: value for name, value in ensemble.items() if name in ("on_error", "timeout")}
         return RerankRetriever(
             retriever=inner, reranker=reranker, k=k, blend=0.5, max_query_tokens=_MAX_QUERY_TOKENS, **limits
         )
     if SETTING not in index.settings:  # it has no representations
         return rows_retriever(index, pipeline, k, filter, fetch_k=fetch_k, **ensemble)
     rows = rows_retriever(index, pipeline, k, filter=None, fetch_k=fetch_k, **ensemble)
-    own_names = ("on_error", "timeout", "max_concurrency")
-    limits = {name: value for name, value in ensemble.items() if name in own_names}
     return MultiRepresentationRetriever(index=index, retriever=rows, k=k, filter=filter, **limits)

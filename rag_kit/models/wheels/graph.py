@@ -109,14 +109,6 @@ def _dense(graph: _Graph, tensor: str, name: str, kernel: Array | Packed, bias: 
     return graph.add("Add", product, graph.weight(f"{name}.bias", bias))
 
 
-def _stack(kernels: list[Any]) -> Any:
-    """Stack matrices, all of them packed or none, into one with the rows of all."""
-    if not isinstance(kernels[0], Packed):
-        return np.concatenate(kernels)
-    values = np.concatenate([kernel.values for kernel in kernels])
-    return Packed(values, np.concatenate([kernel.scales for kernel in kernels]))
-
-
 def _look_up_rows(graph: _Graph, table: Array | Packed) -> str:
     """Add the look-up of the tokens' rows in the table of word embeddings; packed rows are unpacked on the way."""
     if not isinstance(table, Packed):
@@ -148,7 +140,12 @@ def _add_layer(graph: _Graph, tensor: str, number: int, mask: str, weights: Weig
     prefix = f"encoder.layer.{number}"
     parts = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
     # One product for query, key and value: a third of the calls, same numbers.
-    kernel = _stack([weights[f"{part}.weight"] for part in parts])
+    kernels = [weights[f"{part}.weight"] for part in parts]
+    if isinstance(kernels[0], Packed):
+        values = np.concatenate([kernel.values for kernel in kernels])
+        kernel: Any = Packed(values, np.concatenate([kernel.scales for kernel in kernels]))
+    else:
+        kernel = np.concatenate(kernels)
     bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
     projected = _dense(graph, tensor, f"{prefix}.qkv", kernel, bias)
     query_key_value = graph.split(projected, HIDDEN, HIDDEN, HIDDEN)

@@ -157,7 +157,10 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
             if after_or:
                 alternatives.append({})
             key = members[0].field.name if _are_alternatives(members, conditions) else repr(clause)
-            _add_clause(alternatives[-1], clause, key)
+            parts = alternatives[-1]
+            if parts.get(key, clause) != clause:
+                clause = clauses.any_of([parts[key], clause]) or clause
+            parts[key] = clauses.shorten_clause(clause)
         previous = members
     joined = (clauses.all_of(list(parts.values())) for parts in alternatives)
     return clauses.any_of(list(filter(None, joined)))
@@ -168,12 +171,6 @@ def _are_alternatives(members: Sequence[Condition], conditions: Sequence[Conditi
     first = members[0]
     others = {one for one in conditions if one.field is first.field and one.exclusive} - {*members}
     return first.exclusive and not first.negated and all(map(first.excludes, others))
-
-
-def _add_clause(parts: dict[str, Clause], clause: Clause, key: str) -> None:
-    """Add a clause to `parts`; with the one that is there under the same key it becomes an alternative."""
-    either = clauses.any_of([parts[key], clause]) if parts.get(key, clause) != clause else clause
-    parts[key] = clauses.shorten_clause(either or clause)
 
 
 def _in_one_list(text: str, first: Condition, second: Condition) -> bool:

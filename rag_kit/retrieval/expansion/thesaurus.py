@@ -18,6 +18,7 @@ from rag_kit.text.language import CLOSE
 
 # a character of a script that is written without spaces, or a word of another
 _WORD_OR_CHARACTER = re.compile(f"[{CLOSE}]|[^\\W_{CLOSE}]+")
+_analyzer = cache(lambda: Analyzer("en", stop_words=False))  # made at its first use
 Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
 
 
@@ -105,11 +106,6 @@ def _stems(term: str) -> tuple[str, ...]:
 
 def _stem(unit: str) -> str:
     return (_analyzer()(unit) or [unit])[0]
-
-
-@cache
-def _analyzer() -> Analyzer:
-    return Analyzer("en", stop_words=False)
 
 
 def _read_entries(path: str | PathLike[str]) -> Any:
