@@ -11,7 +11,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence
 from langchain_core.runnables.config import ensure_config, merge_configs
 
 from rag_kit.concurrency.branches import note_fallback
@@ -40,8 +40,10 @@ _stand_ins: ContextVar[list[str] | None] = ContextVar("rag_kit_stand_ins", defau
 
 
 def is_extractive(model: Any) -> bool:
-    """Tell whether a model is the embedded ``extractive`` one, also inside wrappers such as fallbacks."""
+    """Tell whether a model is the embedded ``extractive`` one, also in a chain or inside wrappers such as fallbacks."""
     inner = model if isinstance(model, BaseChatModel) else bare_model(model)
+    if isinstance(inner, RunnableSequence):
+        return any(map(is_extractive, inner.steps))
     return getattr(inner, "_llm_type", None) == "rag-kit-extractive"
 
 

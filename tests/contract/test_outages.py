@@ -124,7 +124,6 @@ SAME: Any = RunnableLambda(lambda value: value)
 CHAINS: dict[str, Callable[[Any], Any]] = {
     "alone": lambda arm: arm,
     "head": lambda arm: arm | SAME,
-    "tail": lambda arm: SAME | arm,
     "parallel": lambda arm: RunnableParallel(found=arm).pick("found"),
     "router": lambda arm: RunnableLambda(lambda q: {"key": "a", "input": q}) | RouterRunnable({"a": arm}),
     "branch": lambda arm: RunnableBranch((bool, arm), words()),

@@ -234,25 +234,28 @@ async def test_a_fallback_that_stands_in_is_noted(caplog: pytest.LogCaptureFixtu
     assert [record.getMessage() for record in caplog.records] == [f"store: {note}"]
 
 
-@pytest.mark.parametrize("in_chain", [False, True])
+STAND_BY: dict[str, Any] = {
+    "alone": lambda first, other: first.with_fallbacks([other]),
+    "in a chain": lambda first, other: first.with_fallbacks([other]) | StrOutputParser(),
+    "two chains": lambda first, other: (first | str).with_fallbacks([other | StrOutputParser()]),
+}
+
+
+@pytest.mark.parametrize("stand_by", STAND_BY.values(), ids=STAND_BY)
 @pytest.mark.parametrize("name", BUILDERS)
-async def test_a_decline_of_extractive_in_the_place_of_a_model_is_incomplete(
-    name: str, in_chain: bool
-) -> None:
+async def test_a_decline_of_extractive_for_a_model_is_incomplete(name: str, stand_by: Any) -> None:
     """Nobody read the passages; where another language model stands by, it did, and its request counts."""
     down, question = Down(responses=[""]), "Who painted the ceiling of the fan?"
-
-    def stand_by(other: Any) -> Any:
-        return down.with_fallbacks([other]) | StrOutputParser() if in_chain else down.with_fallbacks([other])
-
-    graph = BUILDERS[name](fixed(FAN), stand_by(chat_model("extractive")))
+    graph = BUILDERS[name](fixed(FAN), stand_by(down, chat_model("extractive")))
     assert (await both(graph, question))["status"] == "incomplete"
     other = FakeListChatModel(responses=[DECLINED["en"]])
-    read = await both(build_plain_rag(fixed(FAN), stand_by(other)), question)
+    read = await both(build_plain_rag(fixed(FAN), stand_by(down, other)), question)
     assert read["status"] == "declined" and "was asked" in " ".join(read["notes"])
     assert read["usage"]["calls"] == 2
     with pytest.raises(BudgetExceededError):
-        build_plain_rag(fixed(FAN), stand_by(other)).invoke({"question": question}, context={"max_calls": 1})
+        build_plain_rag(fixed(FAN), stand_by(down, other)).invoke(
+            {"question": question}, context={"max_calls": 1}
+        )
     first = FakeListChatModel(responses=[f"{FAN}[1]"]).with_fallbacks([other])
     assert not (await both(build_plain_rag(fixed(FAN), first), question))["notes"]
 
