@@ -20,14 +20,14 @@ _BE = frozenset(["is", "are", "was", "were", "be", "been", "being"])
 VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
-def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str]) -> str:
+def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str], titles: Set[str]) -> str:
     """Return the reason why a statement that has the words of a sentence still says something else, or "".
 
     The content words and negations of both are aligned. Between equal words, another number, name or thing, an
     opposite, or words from elsewhere in the passage give a reason. Words that the passage does not have may be another
     wording; if they are the only difference, the reason is "other".
 
-    `passage` has the content words of the whole passage.
+    `passage` has the content words of the whole passage, `titles` those of what it refers back to.
     """
     voice, stated_voice = (VOICE.intersection(token.key for token in text) for text in (cited, stated))
     passive_in_one = _verbs_behind_be(cited) ^ _verbs_behind_be(stated)
@@ -51,7 +51,10 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
             return reason
     is_shortened = not any(change.new for change in changes)  # all words are in their order
     may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
-    return "order" if may_be_turned and _have_changed_places(cited, stated, passive_in_one) else ""
+    if may_be_turned and _have_changed_places(cited, stated, passive_in_one):
+        return "order"
+    known = passage | titles | {*cited_keys}
+    return "other" if any(change.adds_things(known) for change in compared) else ""
 
 
 def _verbs_behind_be(text: Sequence[Token]) -> set[str]:
@@ -79,6 +82,11 @@ class _Change(NamedTuple):
         """Tell whether equal words, a `share` of all, show that old and new words are in the same place."""
         is_at_end = self.before > 0 and self.is_last and share >= _NEARLY_ALL
         return self.is_between or is_at_end or self.before + self.after >= _MIN_CONTEXT
+
+    def adds_things(self, known: Set[str]) -> bool:
+        """Tell whether a statement adds two or more things that are not `known`, and replaces nothing."""
+        things = [token.key for token in self.new if token.thing and not token.value]
+        return self.is_between and not self.old and sum(not has_alike(thing, known) for thing in things) > 1
 
 
 def _changes(cited: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Change]:

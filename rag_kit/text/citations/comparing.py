@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, dropwhile, islice, pairwise, product, takewhile
+from itertools import chain, dropwhile, groupby, islice, pairwise, product, takewhile
 
 from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, Span
@@ -26,7 +26,8 @@ from rag_kit.text.values.units import names_unit
 from rag_kit.text.values.value import Value, is_computed
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
-_MAX_UNKNOWN_BESIDE_ANCHORS = 0.6  # the same, where it has two values or names, which the quote has
+_MAX_REWORDED = 0.6  # the same, where it has two values or names of the quote
+_MAX_RUN = 3  # unknown words in a row, of such a statement: more are a thing of its own
 _FEW_WORDS = 4  # content words of a statement that says too little to be foreign to a passage
 _DENIED_WITHIN = 3  # tokens after a negation among which its denied words are
 _MAX_DENIED = 2
@@ -107,9 +108,16 @@ def compare_words(pair: Pair) -> tuple[str, float]:
     unknown = [token for token in missing if token.value or token.key not in opening]
     if reason := _reason_of_unknown(unknown, pair) or _opposite_or_negation(pair):
         return reason, score
-    has_anchors = sum(token.name or token.value is not None for token in content) > 1
-    most = (_MAX_UNKNOWN_BESIDE_ANCHORS if has_anchors else _MAX_UNKNOWN) * len(content)
-    return ("paraphrase" if len(unknown) > most else "covered"), score
+    if len(unknown) > _MAX_UNKNOWN * len(content) and not _is_reworded(content, unknown):
+        return "paraphrase", score
+    return "covered", score
+
+
+def _is_reworded(content: Sequence[Token], unknown: Sequence[Token]) -> bool:
+    """Tell whether a statement has two values or names of the quote, and its unknown words are among known ones."""
+    anchors = sum(token.name or token.value is not None for token in content)
+    runs = [len(list(run)) for is_new, run in groupby(content, lambda token: token in unknown) if is_new]
+    return anchors > 1 and len(unknown) <= _MAX_REWORDED * len(content) and max(runs) <= _MAX_RUN
 
 
 def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:

@@ -45,6 +45,7 @@ _NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
 # share of a statement's words that one of several passages must have to support it together with the others
 _CONTRIBUTES = 0.25
 _POINTING = PRONOUNS | word_set("the that this these 这 这一 这些 本")
+_PART_END = re.compile(r"[;；]|[,，]\s?(?:而|while|whereas)")
 _NEAR = 40  # characters before a statement in its passage that are looked at
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 _STUDY = (
@@ -165,22 +166,24 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     letters = letters_of(statement)
     if not source.spans or not letters.strip():
         return Verdict(0.0, "thin", 0, source.spans[0].end if source.spans else 0)
-    lines = source.spans if statement.count("|") > 1 else ()
-    for line in lines:  # a line of a table, maybe its header, which is compared with no row
-        if letters_of(source.text[line.start : line.end]) == letters:
-            return Verdict(1.0, "verbatim", line.start, line.end)
+    # a line of a table, maybe its header, which is compared with no row; or a sentence of several parts
+    for span in source.spans if statement.count("|") > 1 or _PART_END.search(statement) else ():
+        if letters_of(source.text[slice(*span.whole)]) == letters:
+            return Verdict(1.0, "verbatim", *span.whole)
     stated = with_keys_of(source, tokens(statement))
     best, quoted_spans = source.best_spans(stated)
     start, end = quoted_spans[0].start, quoted_spans[-1].end
     # the sentence only asks what the statement claims
     sentence = source.plain(best.start, best.end)
     asks = bool(_OPEN_QUESTION.search(sentence)) and not _OPEN_QUESTION.search(statement)
-    before = _text_before(source.text[start:end], statement)
+    whole_start, whole_end = quoted_spans[0].whole[0], quoted_spans[-1].whole[1]
+    whole = source.text[whole_start:whole_end]
+    before = _text_before(whole, statement)
     is_denied = any(is_negation(token.key) for token in tokens(before)[-1:])  # behind "Do not", 员工不得
-    is_verbatim = holds(letters_of(source.text[start:end]), letters) and not asks and not is_denied
+    is_verbatim = holds(letters_of(whole), letters) and not asks and not is_denied
     # 陪产假为15天 does not say 产假为15天: the statement begins inside of a word
     if is_verbatim and not _TWO_HAN.fullmatch(before[-1:] + statement.strip()[:1]):
-        return Verdict(1.0, "verbatim", start, end)
+        return Verdict(1.0, "verbatim", whole_start, whole_end)
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
     parts = [with_keys_of(source, part) for part in clauses(statement)]
@@ -226,10 +229,10 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     If all words of the statement are covered but one was changed, the reason is that change. If too few are in the
     order of the sentence, the statement is no changed copy of it, and the reason is "paraphrase".
     """
-    sentence = pair.best.tokens
+    sentence = pair.best.sentence
     referred, passage_words = _split_referred(pair)
     if reason == "covered":
-        reason = _reason_of_change(pair, placement, passage_words) or "covered"
+        reason = _reason_of_change(pair, placement, passage_words, referred) or "covered"
     # words that the sentence refers back to are no difference
     compared = [token for token in pair.stated if token.key not in referred - content_keys(sentence)]
     if reason == "number":
@@ -248,13 +251,12 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     return "moved" if reason == "moved value" else reason
 
 
-def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str]) -> str:
+def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str], referred: Set[str]) -> str:
     """Return the change of a statement against its sentence, the best part of that, or its best clause, or ""."""
     # values that surely are in their places were not moved
     harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
-    sentence = pair.best.tokens
-    for text in (sentence, pair.clause or sentence):
-        change = find_change(text, pair.stated, passage_words)
+    for text in (pair.best.sentence, pair.best.tokens, pair.clause or pair.best.tokens):
+        change = find_change(text, pair.stated, passage_words, referred)
         if change and change not in harmless:
             return change
     return ""

@@ -49,7 +49,9 @@ class Span:
 
     Attributes:
         clauses: The clauses of a sentence; none of a row.
-        earlier: The content words of the parts before in the same sentence.
+        whole: Where the sentence begins and ends that it is a part of.
+        earlier: The content words of the parts before it in that sentence.
+        sentence: The tokens of that sentence.
         row: The cells of a row; none of a sentence.
         cells: Their tokens.
         caption: What is above the table of a row: the sentence before it, the titles since the table before, and the
@@ -61,16 +63,19 @@ class Span:
         start: int,
         end: int,
         clauses: Sequence[Clause] = (),
+        whole: tuple[int, int] | None = None,
         earlier: Set[str] = frozenset(),
         row: Sequence[TableCell] = (),
     ) -> None:
         self.start, self.end, self.clauses, self.earlier, self.row = start, end, clauses, earlier, row
+        self.whole = whole or (start, end)
         headers = [tokens(_NUMBER_SIGN.sub("", cell.header)) for cell in row]
         texts = [tokens(cell.text, cell.values) for cell in row]
         self.cells = list(map(CellTokens, headers, texts))
         in_cells = (token for cell in self.cells for token in (*cell.header, *cell.text))
         self.tokens = list(in_cells if row else chain.from_iterable(self.clauses))
         self.keys = content_keys(self.tokens)
+        self.sentence = self.tokens
         self.caption: Sequence[Token] = ()
 
     def said_by_cells(self) -> list[CellTokens]:
@@ -134,21 +139,18 @@ class PassageSource:
         for sentence in sentences(self.text)[:_MAX_SENTENCES]:
             if any(row.start <= sentence.start < row.end for row in rows):
                 continue
-            text = self.text[sentence.start : sentence.end]
+            whole = sentence.start, sentence.end
+            text = self.text[slice(*whole)]
             is_header = bool(rows) and text.count("|") > 1
-            cuts = [] if is_header else [cut.end() for cut in _PART.finditer(text)]
+            cuts = [] if is_header else [sentence.start + cut.end() for cut in _PART.finditer(text)]
             earlier: Set[str] = frozenset()
-            for start, end in pairwise([0, *cuts, len(text)]):
-                part = text[start:end]
-                found.append(
-                    Span(
-                        sentence.start + start,
-                        sentence.start + end,
-                        [] if is_header else clauses(_MARK.sub("", part)),
-                        earlier,
-                    )
-                )
+            for start, end in pairwise([sentence.start, *cuts, sentence.end]):
+                part = [] if is_header else clauses(self.plain(start, end))
+                found.append(Span(start, end, part, whole, earlier))
                 earlier |= found[-1].keys
+            parts = found[-1 - len(cuts) :]
+            for span in parts:
+                span.sentence = [token for part in parts for token in part.tokens]
         found.sort(key=lambda span: span.start)
         self._add_captions(found)
         return found
