@@ -217,7 +217,7 @@ def _reason_of_exchange(statement: str, pair: Pair, quote: str, placement: Place
     if has_other_agent(pair.stated, pair.best.tokens, pair.source):
         return "name"
     parts = [list(part) for part, _ in pair.clauses]
-    if are_words_exchanged(parts, pair.source):
+    if quote and are_words_exchanged(parts, pair.source):
         return "name"
     is_wrong = placement == "wrong" or are_values_exchanged(parts, pair.source)
     return "number" if is_wrong and not says_change(statement, pair.source) else ""
