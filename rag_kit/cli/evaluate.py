@@ -153,7 +153,7 @@ def _hint_replaced(out: Path | None, version: str | None) -> None:
 def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, str | None]]:
     """Yield the pipeline, its name, and a version that says what it is made of; close the index afterwards."""
     name = arguments.pipeline
-    index_options = pick(arguments, "index", "graph", "k", "filter", "model", "base_url")
+    index_options = pick(arguments, "index", "graph", "k", "filter", "model")
     if ":" in name and not index_options:
         yield name, name, None
     elif arguments.graph is None:
@@ -203,23 +203,25 @@ def _make_judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Jud
     if not needs_llm and not any(metric.needs_embeddings for metric in metrics):
         return None
     from rag_kit.evaluation import Judge
+    from rag_kit.models import chat_model
 
-    llm = arguments.judge if needs_llm else "none"
+    llm = chat_model(arguments.judge, **pick(arguments, "base_url")) if needs_llm else "none"
     judge = Judge(llm, arguments.judge_embeddings, cache=arguments.judge_cache)
     hint(f"judge: {judge!r}")
     return judge
 
 
 def _exit_code(results: Results, minima: dict[str, float]) -> int:
-    """Return the exit code; print why a run stopped, failed on every question, or missed a least mean."""
+    """Return the exit code; print why a run stopped, has no score for errors, or missed a least mean."""
     from rag_kit.evaluation.runs.results import QualityError, assert_quality
 
     if stopped := results.manifest.get("stopped_by"):
         problem(str(stopped))
         return exits.BUDGET
     errors = [row.output.error for row in results.rows if row.output.error is not None]
-    if errors and len(errors) == len(results):
-        problem(f"the pipeline failed on every question; on the first: {errors[0]}")
+    errors += [cell.reason for row in results.rows for cell in row.cells.values() if cell.status == "error"]
+    if errors and not any(map(results.values, results.metrics)):
+        problem(f"no question has a score; the first error: {errors[0]}")
         return exits.FAILED
     try:
         if minima:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.command_line import ingest_pages, run_command
 from support.interrupted import start_interruptible
+from support.openai_server import OpenAIServer
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
@@ -177,6 +178,17 @@ def test_a_pipeline_that_always_fails(folder: Path, capsys: pytest.CaptureFixtur
     assert code == exits.FAILED
     assert "ValueError" in err
     assert "abcdefgh" not in err
+
+
+def test_a_judge_is_asked_at_the_given_address(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--base-url is the judge's too, with one's own pipeline; a run without any score for errors fails."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with OpenAIServer(["no JSON"]) as server:
+        judge = ("--metric", "faithfulness", "--judge", "openai:m", "--base-url", server.url)
+        code, _, err = run(capsys, *OWN[:2], *judge)
+    assert code == exits.FAILED and "no question has a score" in err and len(server.chats) >= 3
 
 
 def test_a_cap_that_is_reached(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
