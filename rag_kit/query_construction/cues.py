@@ -74,7 +74,7 @@ _WORDS = Path(__file__).with_name("light_words.txt").read_text(encoding="utf-8")
 _LIGHT_WORD = rf"(?:{'|'.join(sorted(map(re.escape, _WORDS.split()), key=len, reverse=True))})(?:['’]s)?\b"
 _ZH_LIGHT_WORD = (
     r"(?:在|于|是|为|的|有|被|带有|带|含有|包含|包括|含|涉及|关于|有关|针对|研究|讨论|属于|主题词|主题|关键词|标签|标注|标记|"
-    r"索引|词|中|里|了|任何|哪些|那些|这些|论文|文章|文献|发表|出版|年份|时间|和|与|及|以|到)"
+    r"索引|词|中|里|了|任何|哪些|那些|这些|论文|文章|文献|发表|出版|发布|签订|签署|年份|时间|和|与|及|以|到)"
 )
 LIGHT = rf"(?:{_LIGHT_WORD}|[:=\"“”'‘’(]|\s)"
 ZH_LIGHT = rf"(?:{_ZH_LIGHT_WORD}|[\s\"“”‘’'「」『』《》:：(（])"
@@ -133,7 +133,7 @@ _LTE = (
 )
 _ZH_DIGITS = "一二三四五六七八九十两几"
 _NOT_AFTER = rf"期(?!刊)|半(?!导)|[\d{_ZH_DIGITS}]+个?[月季年]"  # 2015年前三个月 is not before 2015
-_ZH_FILL = r"(?:发表|出版)?(?:于|在|是|为|的|年份|时间|\s)*"
+_ZH_FILL = r"(?:发表|出版|发布|签订|签署)?(?:于|在|是|为|的|年份|时间|\s)*"
 _INCLUDED = r"(?:\s+or\s+(?:in|on|during|from|equal(?:s)?(?:\s+to)?|as\s+of))"
 _IN_OR = r"(?:in|on|during|from|at|equal\s+to)\s+or\s+"
 LEFT: tuple[tuple[re.Pattern[str], str], ...] = tuple(

@@ -11,6 +11,7 @@ from typing import Any
 
 from rag_kit.query_construction import cues
 from rag_kit.query_construction.cues import QuestionSpan
+from rag_kit.text.values.forms import MONTHS
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value
@@ -117,8 +118,13 @@ def find_periods(text: str, today: date) -> list[NamedPeriod]:
     candidates: list[tuple[int, int, Period | None]] = []
     for make_period, pattern in _FORMS:
         candidates += [(*match.span(), make_period(match, today)) for match in pattern.finditer(text)]
+    year, year_end = "", 0
     for value in find_values(text):
-        has_year = value.dimension == "date" and value.amount >= 1000
+        if value.key.startswith("-") and _LISTED.fullmatch(text, year_end, value.start):
+            value = value._replace(key=year + value.key)  # the 8月 of 2024年6月、8月
+        has_year = value.dimension == "date" and re.match(r"[12]\d{3}(?!\d)", value.key)
+        if has_year:
+            year, year_end = value.key[:4], value.end
         if has_year or value.dimension == "decade":
             candidates.append(_read_value(text, value))
     periods: list[NamedPeriod] = []
@@ -172,7 +178,7 @@ def _with_part(text: str, floor: int, begin: int, end: int, period: Period) -> N
     """Read the words beside a period, from `floor` on, that say which part of it is meant, and "around"."""
     named, floor = text[begin:end], max(floor, begin - _REACH)
     before, after = _PART_BEFORE.search(text, floor, begin), _PART_AFTER.match(text, end)
-    if after and not cues.ends_part(text, after.end()):
+    if after and not (after[0].endswith("半年") or cues.ends_part(text, after.end())):
         after = None  # 1990年代初创企业: it goes on as another word
     if (part := before or after) and period.end is not None:
         name, is_fiscal = str(part.lastgroup), named.lower().startswith(("fy", "fiscal"))
@@ -201,10 +207,22 @@ def _read_date(value: Value) -> Period | None:
 
 
 def _quarter(match: re.Match[str], today: date) -> Period | None:
-    """Return a quarter of a year; 3Q21 is of 2021."""
-    year = int(match["y"])
-    first_month = 3 * QUARTERS[match["q"].lower()] - 2
-    return _months(year if year > 99 else 2000 + year, first_month, 3, "quarter")
+    """Return a quarter of a year, or several; 3Q21 is of 2021."""
+    year, last = int(match["y"]), QUARTERS[match["q"].lower()]
+    first = QUARTERS[match["from"].lower()] if match["from"] else last
+    grain = "quarter" if first == last else "span"
+    return _months(year if year > 99 else 2000 + year, 3 * first - 2, max(3 * (last - first + 1), 3), grain)
+
+
+def _first_month(match: re.Match[str], today: date) -> Period | None:
+    """Return the month whose year stands with a later one, as in "May and June 2024"."""
+    return _months(int(match["y"]), MONTHS[match["m"].lower()])
+
+
+def _months_of_year(match: re.Match[str], today: date) -> Period | None:
+    """Return months such as 2024年5-7月; none if they are in no order."""
+    count = int(match["last"]) - int(match["m"]) + 1
+    return _months(int(match["y"]), int(match["m"]), count, "span") if count > 0 else None
 
 
 def _until_now(match: re.Match[str], today: date) -> Period | None:
@@ -260,15 +278,22 @@ _B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
 _H = "〇零一二三四五六七八九十两"
 _Y = r"(?P<y>(?:1[0-9]|20|21)\d\d)"
 _FISCAL = r"(?:(?:FY|fiscal(?:\s+year)?|financial\s+year)[\s'’-]*)"
+_LISTED = re.compile(r"\s*(?:[、,]|或者?|\bor\b)\s*")
+_RANKS = "first|second|third|fourth"
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_UNTIL = r"\s*(?:[-–—~至到]|\b(?:to|through|until)\b)\s*(?:the\s+)?"
 _COUNT = rf"(?P<n>\d{{1,3}}|[{_H}]{{1,3}}|几|数)"
 _MakePeriod = Callable[[re.Match[str], date], Period | None]
 #: Forms of dates that `find_values` does not read: a function from match and today to the period, and the pattern.
 _FORMS: list[tuple[_MakePeriod, re.Pattern[str]]] = [
     (make_period, re.compile(pattern, re.IGNORECASE))
     for pattern, make_period in {
-        r"\b(?P<q>q[1-4]|[1-4]q|(?:first|second|third|fourth)(?=\s+quarter))(?:\s+quarter)?(?:\s+of|\s*,)?\s*"
-        rf"{_FISCAL}?(?P<y>(?:1[0-9]|20|21)\d\d|(?<=\dq)\d\d){_E}": _quarter,
-        rf"(?:{_B}|\b{_FISCAL}){_Y}\s*年?\s*第?(?P<q>q[1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?": _quarter,
+        rf"\b(?:(?P<from>q[1-4]|{_RANKS})(?:\s+quarter)?{_UNTIL})?(?P<q>q[1-4]|[1-4]q|(?:{_RANKS})(?=\s+quarter))"
+        rf"(?:\s+quarter)?(?:\s+of|\s*,)?\s*{_FISCAL}?(?P<y>(?:1[0-9]|20|21)\d\d|(?<=\dq)\d\d){_E}": _quarter,
+        rf"(?:{_B}|\b{_FISCAL}){_Y}\s*年?\s*(?:第?(?P<from>q[1-4]|[1-4一二三四])(?:季度)?{_UNTIL})?"
+        r"第?(?P<q>q[1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?": _quarter,
+        rf"\b(?P<m>{_MONTH})(?=(?:{_UNTIL}|\s+(?:and|or)\s+)(?:{_MONTH})\s+{_Y})": _first_month,
+        rf"{_B}{_Y}\s*年\s*(?P<m>\d{{1,2}}){_UNTIL}(?P<last>\d{{1,2}})\s*月(?!\d)": _months_of_year,
         rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|few|{NUMBER_WORDS})\s+)?"
         r"(?P<u>years|months)\b": _until_now,
         rf"(?:最近|近|过去|(?<![年代])前){_COUNT}(?P<u>个月|年)(?:里|内|间|来|以来)?": _until_now,

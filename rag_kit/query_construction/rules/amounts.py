@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -63,6 +63,14 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: S
     """Find dates and numbers that belong to a field, outside of what is `taken`, in order."""
     free = [period for period in periods if not period.overlaps(taken)]
     dates = [_date_amount(text, schema, period) for period in free]
+    for index, (first, last) in enumerate(pairwise(dates)):
+        between = text[first.end : last.begin]
+        is_range = cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(between)
+        if (
+            is_range and first.field is not last.field
+        ):  # in "from 2023 to June 2024" both are of the field of dates
+            field = max(first.field, last.field, key=lambda field: field.type == "date")
+            dates[index : index + 2] = (replace(one, field=field, quarter=None) for one in (first, last))
     bare_years, other_dates = ([period for period in free if period.bare is bare] for bare in (True, False))
     numbers = _find_numbers(text, schema, [*taken, *other_dates], bare_years)
     # "a price over 1000": after the name of a numeric field it is no year
@@ -74,7 +82,8 @@ def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
     """Match a date with its field: the last one named before it, else one of dates or of years, as its grain is."""
     before = text[max(0, date.begin - _NAME_REACH) : date.begin].lower()
     quarter = quarter_of(date.period, schema)
-    needs_date = date.period.grain not in ("year", "years") and quarter is None
+    is_part = date.period.end is not None and not date.period.start.month == date.period.end.month == 1
+    needs_date = quarter is None and (is_part or date.period.grain not in ("year", "years"))
 
     def rank(field: MetadataField) -> tuple[int, bool]:
         named_at = max(before.rfind(name.lower().replace("_", " ")) for name in field.all_names)

@@ -30,13 +30,13 @@ _NOUN = (
     r"(?P<noun>(?:paper|article|study|work|publication|document|abstract|report|trial|record|result|item|review)s?\b"
     r"|studies\b)"
 )
-_ZH_NOUN = r"文章|论文|文献|研究|文档|报告"
+_ZH_NOUN = r"文章|论文|文献|研究|文档|文件|报告"
 _ORDERS = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b(?:the\s+)?(?:{_N}\s+)?(?P<word>latest|newest|most\s+recent|oldest|earliest)(?:\s+(?:first\b|{_NOUN}))?(?!\s+than)",
         rf"\b(?:the\s+)?last\s+{_N}\s+{_NOUN}",
-        rf"(?P<word>最新|最近|最早|最旧)(?:发表|出版)?的?(?:{_H}|(?={_ZH_NOUN}))(?P<noun>{_ZH_NOUN})?",
+        rf"(?P<word>最新|最近|最早|最旧)(?:发表|出版)?(?:的?(?:{_H}|(?={_ZH_NOUN}))|(?<!最近)的)(?P<noun>{_ZH_NOUN})?",
     )
 ]
 _ASCENDING = ("oldest", "earliest", "最早", "最旧")

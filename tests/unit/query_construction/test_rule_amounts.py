@@ -152,6 +152,7 @@ def test_chinese(question: str, expected: Any) -> None:
         ("the last three reports", {"type": {"$eq": "report"}}, "released", True, 3),
         ("the latest papers on sleep", None, "released", True, None),
         ("最新的三款手机", {"类别": {"$eq": "手机"}}, "年份", True, 3),
+        ("最早的电视", {"类别": {"$eq": "电视"}}, "年份", False, None),
     ],
 )
 def test_orders(question: str, where: Any, field: str, descending: bool, limit: int | None) -> None:

@@ -158,7 +158,7 @@ def test_a_word_that_begins_like_a_part_of_a_decade_stays(
     assert passing == list(range(years[0], years[1] + 1))
 
 
-_DATED = Schema.of([{"name": "day", "type": "date"}])
+_DAY, _YEAR = {"name": "day", "type": "date"}, {"name": "year", "type": "int"}
 
 
 @pytest.mark.parametrize(
@@ -207,6 +207,16 @@ _DATED = Schema.of([{"name": "day", "type": "date"}])
         ("2020年5月中旬的论文", (2020, 2020), "2020-05-11", "2020-05-20"),
         ("at the end of FY18", (2018, 2018), "2018-01-01", "2018-12-31"),
         ("around 1500 patients since 2010", (2010, ...), "2010-01-01", ...),
+        ("2015年6月到8月签订的合同", (2015, 2015), "2015-06-01", "2015-08-31"),
+        ("2015年6-8月", (2015, 2015), "2015-06-01", "2015-08-31"),
+        ("2015年6月、7月或8月1日", (2015, 2015), "2015-06-01", "2015-08-01"),
+        ("2014年到2015年6月", (2014, 2015), "2014-01-01", "2015-06-30"),
+        ("2015年第二季度到第三季度", (2015, 2015), "2015-04-01", "2015-09-30"),
+        ("2015年上半年签署的合同", (2015, 2015), "2015-01-01", "2015-06-30"),
+        ("from June to August 2015", (2015, 2015), "2015-06-01", "2015-08-31"),
+        ("between June 17 and August 21, 2015", (2015, 2015), "2015-06-17", "2015-08-21"),
+        ("from 2014 to June 2015", (2014, 2015), "2014-01-01", "2015-06-30"),
+        ("first to third quarter of 2015", (2015, 2015), "2015-01-01", "2015-09-30"),
     ],
 )  # fmt: skip
 def test_a_part_of_a_period_is_read_before_what_compares(
@@ -214,15 +224,15 @@ def test_a_part_of_a_period_is_read_before_what_compares(
 ) -> None:
     """Years and days pass from the first to the last, and none outside of these; ... stands for no bound."""
     days = [date(1970, 1, 1) + timedelta(n) for n in range(60 * 366)]
-    passing = compile_filter(RULES.construct(question, _DATED).filter or {})
-    found = [day.isoformat() for day in days if passing({"day": day.isoformat()})]
+    rows = [{"day": day.isoformat(), "year": day.year} for day in days]
     bounds = [
         day.isoformat() if bound is ... else bound for day, bound in ((days[0], first), (days[-1], last))
     ]
-    assert [found[0], found[-1]] == bounds
-    passing = compile_filter(
-        RULES.construct(question, Schema.of([{"name": "year", "type": "int"}])).filter or {}
-    )
+    for fields in ([_DAY], [_DAY, _YEAR]):
+        passing = compile_filter(RULES.construct(question, Schema.of(fields)).filter or {})
+        found = [row["day"] for row in rows if passing(row)]
+        assert [found[0], found[-1]] == bounds, fields
+    passing = compile_filter(RULES.construct(question, Schema.of([_YEAR])).filter or {})
     low, high = (
         bound if bound is not ... else limit for bound, limit in zip(years, (1970, 2030), strict=True)
     )
