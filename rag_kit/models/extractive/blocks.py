@@ -21,6 +21,7 @@ MAX_PASSAGE_CHARS = 100_000
 _TASK = re.compile(r"<task>\s*([A-Za-z][\w-]{0,63})\s*</task>")
 _MAX_BLOCKS = 1000
 _ATTRIBUTE = re.compile(r'([\w-]{1,40})="([^"]*)"')
+_STRUCK = re.compile(r"~~[^~\n]{1,500}~~ ?")  # no longer said: neither an answer nor something to ask about
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,9 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         user=texts[-1] if texts else "",
         question=_block(body, "question"),
         passages=tuple(
-            passage_text(_number(about.get("id", ""), number), text[:MAX_PASSAGE_CHARS], about)
+            passage_text(
+                _number(about.get("id", ""), number), _STRUCK.sub("", text)[:MAX_PASSAGE_CHARS], about
+            )
             for number, (about, text) in enumerate(_elements(body, "passage"), start=1)
         ),
         turns=tuple((about.get("role", "user"), text) for about, text in _elements(body, "turn")),

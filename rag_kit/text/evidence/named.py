@@ -13,6 +13,8 @@ from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import PassageText
 from rag_kit.text.evidence.times import fit_in_time, time_spans
 from rag_kit.text.language import HAN, SURNAMES, fold
+from rag_kit.text.values.numbers import read_any
+from rag_kit.text.values.reading import level
 
 # XP-9900, FY2022
 _IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
@@ -21,6 +23,20 @@ _ATTRIBUTE = re.compile(
     rf"(?:{_IDENTIFIER.pattern})[^的，。？?]{{0,12}}的(?P<han>[^，。？?]+)"
     rf"|(?P<english>\w+(?: \w+)?) of (?:the )?(?:{_IDENTIFIER.pattern})"
 )
+_N = r"(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
+_LISTED = rf"(?<![\d./-])(?P<listed>{_N}(?:(?:\s?[-~、,至到和或及与]\s?|\s(?:to|and|or)\s){_N})*)(?![\d./])"
+# numbers of things: 第3期, 2至4号厂房, 二车间, 附件一, 协议(二), phase 3, lines 1 and 2; not 15天, 分四期, 二级以上
+_NUMBERED = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"第\s?{_LISTED}\s?(?P<kind>次|期|届|批|轮|季|页|部分|阶段|车间|级|层|楼|组|班|标段|版|卷|册)(?!以)",
+        rf"(?<!月){_LISTED}号(?P<kind>[{HAN}])",
+        rf"(?<![分共每各约满近第哪]){_LISTED}(?P<kind>期|季|阶段|车间|级|标段)(?!以)",
+        rf"(?P<kind>附[件表录图]|议[题案]|(?<![{HAN}])[图表]|[{HAN}]{{2}}(?=\())\(?{_LISTED}",
+        r"\b(?P<kind>building|line|phase|annex|appendix|schedule|exhibit|step|part|stage|level|grade|class|room|gate|unit"
+        rf"|lot|batch|page|chapter|table|figure|zone|floor|team|shift|version|round)s?\s(?:no\.?\s)?{_LISTED}",
+    )
+]
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _HAN = re.compile(f"[{HAN}]+")
 _TITLES = "老师|先生|女士|小姐|师傅|医生|律师|教授|院长|董事长|总|经理|主任|工"
@@ -33,7 +49,8 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     Each identifier and name must be in some passage. A passage must hold one of the identifiers and one of the Chinese
     persons, and its document a time that overlaps the question's times, if it names any. Other names are compared by
     their stems and may be misspelled by a letter; names in remarks of askers about themselves ("I live in Bath.") are
-    not looked for. A clause is looked for in the documents whose titles or file names have most of the question.
+    not looked for. Where passages number a thing (二期, line 2), the number in the question must be among theirs. A
+    clause is looked for in the documents whose titles or file names have most of the question.
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
@@ -46,6 +63,12 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     asked = analyse(without_remarks(question.text))
     words = {key for text in texts.values() for key in terms(text)}
     if not all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha()):
+        return []
+    numbers = _numbered("\n".join(texts.values()))
+    if any(
+        kind in numbers and not asked_for <= numbers[kind]
+        for kind, asked_for in _numbered(asked.text).items()
+    ):
         return []
     kept = list(passages)
     # each name is a tuple of the forms that a text may have
@@ -65,6 +88,23 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
         shared = {number: len(question.keys & set(terms(text))) for number, text in marks.items()}
         kept = [passage for passage in kept if shared[passage.number] == max(shared.values())]
     return kept
+
+
+def _numbered(text: str) -> dict[str, set[int]]:
+    """Return the numbers that a text gives to things of each kind, those of "lines 2 to 4" included.
+
+    Example:
+        >>> _numbered("第三期；1至3号厂房；附件一") == {"期": {3}, "厂": {1, 2, 3}, "附件": {1}}
+        True
+    """
+    numbers: dict[str, set[int]] = {}
+    plain = level(text).replace("首次", "第一次").replace("再次", "第二次")
+    for match in (match for pattern in _NUMBERED for match in pattern.finditer(plain)):
+        found = [int(read_any(number)) for number in re.findall(_N, match["listed"])]
+        is_range = len(found) == 2 and re.search("[-~至到]|to", match["listed"])
+        named = range(found[0], found[1] + 1) if is_range else found
+        numbers.setdefault(match["kind"].lower(), set()).update(named)
+    return numbers
 
 
 def _names_in(text: str, names: set[tuple[str, ...]]) -> set[tuple[str, ...]]:

@@ -305,6 +305,15 @@ LABOUR_LAW = Document(
     "（二）严重违反用人单位的规章制度的；\n第四十条 用人单位提前三十日书面通知，可以解除劳动合同。",
     metadata={"title": "劳动合同法"},
 )
+PLACES = [
+    "2号厂房8点停电，5至7号厂房9点停电。二期预算为900万元。一车间每周三检修。",
+    "补充协议（一）\n\n总价调整为80万元。",
+    "首次违规给予警告，第三次违规罚款。", "Lines 2 to 4 are closed on Monday.",
+]  # fmt: skip
+OTHER_NUMBERS = [
+    "4号厂房几点停电？", "三期预算是多少？", "三车间每周几检修？", "补充协议（二）的总价是多少？",
+    "第四次违规怎么罚款？", "When is line 5 closed?",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -382,6 +391,16 @@ LABOUR_LAW = Document(
         ("What was the net profit in 2023?", MANUAL, "6 million", ()),
         ("XP-3200的扬程是多少？", ZH_MANUAL, "8米", ()),
         ("2023年净利润是多少？", ZH_MANUAL, "600万元", ()),
+        ("二号厂房几点停电？", PLACES, "8点", ()),
+        ("第六号厂房几点停电？", PLACES, "9点", ()),
+        ("When is line 3 closed?", PLACES, "Monday", ()),
+        (
+            "住宿费每月多少元？",
+            ["每月收取住宿费~~150元~~180元。~~每月5日交费。~~"],
+            "住宿费180元。[1]",
+            ("5日",),
+        ),
+        ("主持人是谁？", ["主持：顾明远\n\n记录：李倩"], "顾明远", ("李倩",)),
     ],
 )
 def test_what_is_named_comes_alone(
@@ -422,12 +441,14 @@ def test_what_is_named_comes_alone(
         ("What was the net profit of Siemens in 2023?", MANUAL),
         ("XP-9900的扬程是多少？", ZH_MANUAL),
         ("2021年净利润是多少？", ZH_MANUAL),
+        *((question, PLACES) for question in OTHER_NUMBERS),
+        ("住宿费是多少？", ["| 项目 | 金额 |\n|---|---|\n| ~~住宿费~~ | ~~150元~~ |\n| 电费 | 20元 |"]),
     ],
 )
 def test_the_passage_that_answers_holds_what_is_named(
     model: ExtractiveChatModel, question: str, passages: list[Any]
 ) -> None:
-    """A year, person, identifier, clause or attribute that only another passage has, or none, is declined."""
+    """A year, person, identifier, number, clause or attribute of another passage, or of none, is declined."""
     assert is_declined(ask(model, question, passages))
 
 
