@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -22,7 +23,7 @@ from rag_kit.evaluation._files import Record, first_few
 from rag_kit.evaluation.examples import FIELDS, Example, check_span
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.indexing.readers.formats import FORMATS
-from rag_kit.text.language import word_set
+from rag_kit.text.language import fold, word_set
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -35,7 +36,7 @@ USUAL = {field: names.split() for field, _, names in (line.partition(":") for li
 #: Names of columns that hold a field in one table, and in the next something else, which is then metadata.
 _AMBIGUOUS_COLUMNS = word_set(
     "passage evidence 原文 依据 历史 对话历史 历史对话 是否可回答 能否回答 是否能回答 可否回答 "
-    "相关文件 来源文件 相关文档"
+    "相关文件 来源文件 源文件 相关文档 出处 来源"
 )
 _AMBIGUOUS_IDS = ("编号", "序号", "题号")  # ids only where no two records have the same
 _UNANSWERABLE_COLUMNS = ("is_impossible", "unanswerable")
@@ -46,11 +47,15 @@ _TAG_COLUMNS = (
 _AMBIGUOUS_ANSWER_COLUMNS = ("answer", "expected_answer", "答案", "标准答案", "正确答案", "参考答案")
 _MAX_SHORT_ANSWER = 60  # characters
 _TRUTH = {
-    **dict.fromkeys(word_set("true yes y 1 1.0 是 有 能 可 可以 能回答 可回答 对 √ ✓ ✔"), True),
+    **dict.fromkeys(word_set("true yes y 1 1.0 是 有 能 可 可以 能回答 可回答 可答 有答案 对 √ ✓ ✔"), True),
     **dict.fromkeys(
-        word_set("false no n 0 0.0 否 无 没有 不 不是 不能 不可 不可以 不能回答 无法回答 x × ✗"), False
+        word_set(
+            "false no n 0 0.0 否 无 没有 不 不是 不能 不可 不可以 不能回答 不可回答 不可答 无法回答 无答案 错 x × ✗"
+        ),
+        False,
     ),
 }
+_GAPS = word_set("nan n/a #n/a null <na> - – — /")  # what tables have where nothing is
 UserColumns = Mapping[str, Any]  # field -> name of a column, or names for tags; None: no column
 _ROLES = {"user": "question", "human": "question", "assistant": "answer", "ai": "answer"}
 #: Signs between two ids of one cell: these always separate them, the next three only where every part looks like an id.
@@ -82,13 +87,18 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     records = list(records)
     if _have_repeated_numbers(records):
         user_columns.setdefault("id", None)
+        _log.warning(
+            "%s: numbers that two records share are not their ids, which are made of the content", source
+        )
     is_table = source == "the frame" or source.lower().removesuffix(".gz").endswith(_TABLES)
     where_by_id: dict[str, str] = {}
-    extra: dict[str, None] = {}  # columns that are kept as metadata
+    extra: dict[str, list[str]] = {}  # columns that are kept as metadata, and of which records
     with_gold: list[str] = []  # records that say that there is no answer, and where it stands
     for where, record in records:
         fields = _read_fields(record, user_columns, where, is_table=is_table)
-        extra.update(dict.fromkeys(name for name in fields.get("metadata", ()) if name in record))
+        for name in fields.get("metadata", ()):
+            if name in record:
+                extra.setdefault(name, []).append(where)
         if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
             with_gold.append(where)
         reference = fields.get("reference") or _usual_reference(record, user_columns)
@@ -109,11 +119,18 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     if not where_by_id:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
     _check_presence(user_columns, records, source)
-    if extra:
+    filled = Counter(
+        name for _, record in records for name, cell in record.items() if plain_cell(cell) is not None
+    )
+    if unknown := [name for name, kept in extra.items() if len(kept) == filled[name]]:
         _log.warning(
             "%s: columns that are no field of an example stay in its metadata: %s. Name those that are one with "
-            "columns= (--column field=heading)", source, first_few(extra, 20),
+            "columns= (--column field=heading)", source, first_few(unknown, 20),
         )  # fmt: skip
+    if partly := [f"{name} ({where})" for name in extra if name not in unknown for where in extra[name]]:
+        _log.warning(
+            "%s: cells that do not fit their column stay in the metadata: %s", source, first_few(partly)
+        )
     if with_gold:
         _log.warning(
             "%d questions are said to have no answer (answerable is false) and name gold documents or spans, which "
@@ -284,10 +301,10 @@ def fold_name(name: str) -> str:
 
 
 def plain_cell(value: Any) -> Any:
-    """Return a cell as plain JSON, ``None`` for a gap (NaN, NaT, blank text)."""
+    """Return a cell as plain JSON, ``None`` for a gap (NaN, NaT, a blank text, "N/A" or a dash)."""
     if isinstance(value, str):
         value = value.replace("_x000D_", "")  # how Excel's files write the line breaks of other programs
-    is_blank = isinstance(value, str) and not value.strip()
+    is_blank = isinstance(value, str) and value.strip().casefold() in ("", *_GAPS)
     return None if is_blank or type(value).__name__ in ("NaTType", "NAType") else to_plain(value)
 
 
@@ -310,7 +327,7 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
         # Windows writes a\b.pdf what an index knows as a/b.pdf
         return {name.replace("\\", "/") if _FILE_NAME.match(name) else name: 1 for name in names}
     if field == "answerable":
-        if (answerable := _TRUTH.get(str(cell).strip().casefold())) is None:
+        if (answerable := _TRUTH.get(fold(str(cell)).strip())) is None:
             raise InvalidInputError(f"{where} is {cell!r:.80}; give true or false")
         return answerable
     if field == "history":

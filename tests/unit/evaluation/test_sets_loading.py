@@ -55,16 +55,17 @@ def test_a_chinese_table_needs_no_columns(tmp_path, caplog):
     path.write_text(
         "编号,问题,标准答案,文件,原文,是否可回答,对话历史,部门\n"
         '一,多少？,320,a.md,320,是,"[{""question"": ""谁？"", ""answer"": ""我""}]",销售\n'
-        "二,几天？,三天,a.md,,√,,销售\n三,谁？,无法回答,a.md,,不能,,销售\n四,谁？,,,,×,,销售\n",
+        "二,几天？,三天,a.md,,√,,销售\n三,谁？,无法回答,a.md,,不能,,销售\n四,谁？,N/A,-,nan,不可回答,,销售\n五,几时？,九点,,,大概,,\n",
         encoding="utf-8",
     )
     examples = EvaluationSet.load(path)
-    assert [example.id for example in examples] == ["一", "二", "三", "四"]
-    assert [example.answerable for example in examples] == [True, True, False, False]
+    assert [example.id for example in examples] == ["一", "二", "三", "四", "五"]
+    assert [example.answerable for example in examples] == [True, True, False, False, None]
+    assert not (examples[3].answers or examples[3].relevant or examples[3].spans)
     assert examples[0].answers == ("320",) and examples[0].history[0]["answer"] == "我"
     assert [span.text for span in examples[0].spans] == ["320"]
-    first, second = caplog.messages
-    assert "stay in its metadata: '部门'." in first
+    first, partly, second = caplog.messages
+    assert "stay in its metadata: '部门'." in first and "是否可回答 (a.csv:6)" in partly
     assert "1 questions are said to have no answer" in second and "a.csv:4" in second
 
 
