@@ -405,7 +405,9 @@ def _bare_id(text: str) -> str:
 
 def _read_spans(cell: Any, where: str) -> list[Any]:
     """Read gold spans: objects, a number, or texts (of any document) that blank lines separate within the cell."""
-    items = re.split(r"\n\s*\n", cell.replace("\r\n", "\n")) if isinstance(cell, str) else cell
+    items = cell
+    if isinstance(cell, str):
+        items = [_bare_id(part) for part in re.split(r"\n\s*\n", cell.replace("\r\n", "\n"))]
     try:
         if type(items) in (int, float):
             items = read_text(items, where)

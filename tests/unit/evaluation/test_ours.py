@@ -158,6 +158,7 @@ async def test_a_part_of_a_number_is_no_span(span: str, expected: float) -> None
         ("The term is three years", "The term is three years and six months after signing."),
         ("合同期限为三年", "本合同期限为三年零六个月。"),
         ("项目由张三", "项目由张三一人负责。"),
+        ("B\t200-500\t88%", "| A | 500 | 82% |\n| B | 200-500 | 88% |"),
         ("It costs $5", "It costs $5 million."),
     ],
 )

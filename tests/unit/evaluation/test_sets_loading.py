@@ -19,6 +19,7 @@ from openpyxl.cell.text import InlineFont
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import EvaluationSet, Example, Results, _files, evaluate
+from rag_kit.evaluation.examples import GoldSpan
 
 
 def lines(path: Path, *rows: Any) -> Path:
@@ -130,6 +131,8 @@ def test_a_guessed_chinese_column_of_something_else_is_metadata(column, cell, fi
         ("来源文件", "制度.pdf；附件 2.docx", "relevant", {"制度.pdf": 1, "附件 2.docx": 1}),
         ("相关文档", "kb-12", "relevant", {"kb-12": 1}),
         ("能否回答", "1", "answerable", True),
+        ("出处", "制度.pdf", "relevant", {"制度.pdf": 1}),
+        ("原文", "“全长1230公里”", "spans", (GoldSpan("", "全长1230公里"),)),
     ],
 )
 def test_a_guessed_chinese_column_is_a_field(column, cell, field, value, tmp_path):
