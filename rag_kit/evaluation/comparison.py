@@ -155,7 +155,7 @@ class Comparison(SpokenResult):
         differences = [
             [row.metric, row.pipeline, row.other, "-" if row.difference is None else f"{row.difference:+.3f}",
              interval_text(row.low, row.high), row.n, *map(_format_p, (row.p, row.p_adjusted, row.mcnemar_p_adjusted)),
-             row.better or self._say("not significant" if row.n else "no common questions")]
+             row.better or self._say("not significant" if row.n else "no question scored by both")]
             for row in self.pairs if row.metric not in empty
         ]  # fmt: skip
         complements = [

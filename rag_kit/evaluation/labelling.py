@@ -15,10 +15,11 @@ from rag_kit.evaluation._files import first_few
 from rag_kit.evaluation.runs.labels import draw_order
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.wording import say, texts
-from rag_kit.text import detect_language
+from rag_kit.text import detect_language, fold
 
 MAX_TEXT = 6_000  # characters of one passage
 _NO_END = 1e300  # of a scale
+_IN_WORDS = {"true": "1/1", "y": "1/1", "是": "1/1", "false": "0/1", "n": "0/1", "否": "0/1"}
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ class LabelCase:
             >>> case.read("y"), case.read("1/4"), case.read(0.5), case.read("s")
             (1.0, 0.25, 0.5, None)
         """
-        word = str(verdict).strip().lower()
+        word = fold(str(verdict)).strip()
         if verdict is None or word == "s":
             return None
         if is_bounded := self.low > -_NO_END and self.high < _NO_END:
-            word = {"true": "1/1", "y": "1/1", "false": "0/1", "n": "0/1"}.get(word, word)
+            word = _IN_WORDS.get(word, word)
         # "3/4" is three quarters of the way from the low to the high end of the scale
         count, slash, total = word.partition("/") if is_bounded else (word, "", "")
         try:

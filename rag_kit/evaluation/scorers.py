@@ -74,7 +74,8 @@ def _suggest_name(name: str) -> str:
     """Return ``; did you mean ...?`` with the metric whose name is most alike; "" if none is."""
     bare, _, k = name.lower().replace("-", "_").replace(" ", "_").partition("@")
     near = difflib.get_close_matches(f"{bare}@k" if k else bare, METRICS, n=1, cutoff=0.7)
-    return f"; did you mean {near[0].replace('@k', f'@{k or 10}')!r}?" if near else ""
+    cutoff = f"@{k}" if _CUTOFF.fullmatch(f"@{k}") else "@10"
+    return f"; did you mean {near[0].replace('@k', cutoff)!r}?" if near else ""
 
 
 def get_metrics(metrics: Any) -> tuple[Metric, ...]:

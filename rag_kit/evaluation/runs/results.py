@@ -336,7 +336,7 @@ def unmatched_gold(results: Results) -> str:
         return ""
     return (
         f"None of the gold ids ({len(gold)}, such as {min(gold)!r:.80}) was retrieved for any question; what was has "
-        f"ids such as {' and '.join(retrieved[0]):.160}. Does the set name passages as the index does?"
+        f"ids such as {', '.join(retrieved[0]):.160}. Does the set name passages as the index does?"
     )
 
 

@@ -87,7 +87,7 @@ def test_no_common_question_is_no_difference() -> None:
     assert (pair.n, pair.difference, pair.low, pair.p, pair.p_adjusted, pair.better) == (0, *[None] * 5)
     assert found.tests == 0
     assert found.complementarity["m"].union is None
-    assert "no common questions" in str(found)
+    assert "no question scored by both" in str(found)
 
 
 def test_a_run_has_one_interval_alone_and_compared() -> None:
@@ -452,6 +452,6 @@ def test_empty_metrics_do_not_bury_a_comparison() -> None:
     shown = str(
         compare(four_rows("a", mrr=0.5, faithfulness=None), four_rows("b", mrr=0.25, faithfulness=None))
     )
-    assert "No pipeline has a value of faithfulness" in shown and "no common questions" not in shown
+    assert "No pipeline has a value of faithfulness" in shown and "no question scored by both" not in shown
     below = shown[shown.index("Differences") :]
     assert sum(line.startswith("faithfulness") for line in below.splitlines()) == 0

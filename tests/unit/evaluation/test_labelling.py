@@ -367,7 +367,7 @@ def test_the_command_speaks_the_language_of_the_questions(tmp_path: Path, monkey
         for number in range(4)
     ]
     Results("mine", rows).save(tmp_path / "run")
-    answers = iter(["y", "也许", "n", "q"])
+    answers = iter(["Ｙ", "也许", "否", "q"])
     monkeypatch.setattr("builtins.input", lambda prompt="": next(answers))
     assert main(["label", str(tmp_path / "run"), "-n", "2"]) == 0
     said = capsys.readouterr().err

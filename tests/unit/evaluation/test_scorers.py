@@ -12,7 +12,7 @@ from rag_kit.evaluation.scorers import get_metric
     ("wrong", "meant"),
     [
         ("faithfullness", "'faithfulness'"), ("NDCG@5", "'ndcg@5'"), ("recal@5", "'recall@5'"), ("ndgc", "'ndcg'"),
-        ("context-recall", "'context_recall'"),
+        ("context-recall", "'context_recall'"), ("recall@0", "'recall@10'"),
     ],
 )  # fmt: skip
 def test_a_misspelled_metric_is_recognised(wrong: str, meant: str) -> None:
