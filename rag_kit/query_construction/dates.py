@@ -219,12 +219,6 @@ def _first_month(match: re.Match[str], today: date) -> Period | None:
     return _months(int(match["y"]), MONTHS[match["m"].lower()])
 
 
-def _months_of_year(match: re.Match[str], today: date) -> Period | None:
-    """Return months such as 2024年5-7月; none if they are in no order."""
-    count = int(match["last"]) - int(match["m"]) + 1
-    return _months(int(match["y"]), int(match["m"]), count, "span") if count > 0 else None
-
-
 def _until_now(match: re.Match[str], today: date) -> Period | None:
     """Return the period of "the last five years" or 近五年, from then until now."""
     count = 3 if match["n"] in (None, "few", "几", "数") else int(read_any(match["n"]))
@@ -293,7 +287,6 @@ _FORMS: list[tuple[_MakePeriod, re.Pattern[str]]] = [
         rf"(?:{_B}|\b{_FISCAL}){_Y}\s*年?\s*(?:第?(?P<from>q[1-4]|[1-4一二三四])(?:季度)?{_UNTIL})?"
         r"第?(?P<q>q[1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?": _quarter,
         rf"\b(?P<m>{_MONTH})(?=(?:{_UNTIL}|\s+(?:and|or)\s+)(?:{_MONTH})\s+{_Y})": _first_month,
-        rf"{_B}{_Y}\s*年\s*(?P<m>\d{{1,2}}){_UNTIL}(?P<last>\d{{1,2}})\s*月(?!\d)": _months_of_year,
         rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|few|{NUMBER_WORDS})\s+)?"
         r"(?P<u>years|months)\b": _until_now,
         rf"(?:最近|近|过去|(?<![年代])前){_COUNT}(?P<u>个月|年)(?:里|内|间|来|以来)?": _until_now,

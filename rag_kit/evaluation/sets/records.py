@@ -10,7 +10,6 @@ import hashlib
 import json
 import logging
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -93,12 +92,15 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     is_table = source == "the frame" or source.lower().removesuffix(".gz").endswith(_TABLES)
     where_by_id: dict[str, str] = {}
     extra: dict[str, list[str]] = {}  # columns that are kept as metadata, and of which records
+    read: set[str] = set()  # columns that are a field of some record
     with_gold: list[str] = []  # records that say that there is no answer, and where it stands
     for where, record in records:
         fields = _read_fields(record, user_columns, where, is_table=is_table)
-        for name in fields.get("metadata", ()):
-            if name in record:
+        for name, cell in record.items():
+            if name in fields.get("metadata", ()):
                 extra.setdefault(name, []).append(where)
+            elif plain_cell(cell) is not None:
+                read.add(name)
         if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
             with_gold.append(where)
         reference = fields.get("reference") or _usual_reference(record, user_columns)
@@ -119,15 +121,12 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     if not where_by_id:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
     _check_presence(user_columns, records, source)
-    filled = Counter(
-        name for _, record in records for name, cell in record.items() if plain_cell(cell) is not None
-    )
-    if unknown := [name for name, kept in extra.items() if len(kept) == filled[name]]:
+    if unknown := [name for name in extra if name not in read]:
         _log.warning(
             "%s: columns that are no field of an example stay in its metadata: %s. Name those that are one with "
             "columns= (--column field=heading)", source, first_few(unknown, 20),
         )  # fmt: skip
-    if partly := [f"{name} ({where})" for name in extra if name not in unknown for where in extra[name]]:
+    if partly := [f"{name} ({where})" for name in extra if name in read for where in extra[name]]:
         _log.warning(
             "%s: cells that do not fit their column stay in the metadata: %s", source, first_few(partly)
         )

@@ -65,10 +65,8 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     if not all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha()):
         return []
     numbers = _numbered("\n".join(texts.values()))
-    if any(
-        kind in numbers and not asked_for <= numbers[kind]
-        for kind, asked_for in _numbered(asked.text).items()
-    ):
+    wanted = _numbered(asked.text).items()
+    if any(kind in numbers and not of_kind <= numbers[kind] for kind, of_kind in wanted):
         return []
     kept = list(passages)
     # each name is a tuple of the forms that a text may have
@@ -91,19 +89,12 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
 
 
 def _numbered(text: str) -> dict[str, set[int]]:
-    """Return the numbers that a text gives to things of each kind, those of "lines 2 to 4" included.
-
-    Example:
-        >>> _numbered("第三期；1至3号厂房；附件一") == {"期": {3}, "厂": {1, 2, 3}, "附件": {1}}
-        True
-    """
+    """Map each kind of things that a text numbers to the numbers, those between the first and last of a list too."""
     numbers: dict[str, set[int]] = {}
     plain = level(text).replace("首次", "第一次").replace("再次", "第二次")
     for match in (match for pattern in _NUMBERED for match in pattern.finditer(plain)):
-        found = [int(read_any(number)) for number in re.findall(_N, match["listed"])]
-        is_range = len(found) == 2 and re.search("[-~至到]|to", match["listed"])
-        named = range(found[0], found[1] + 1) if is_range else found
-        numbers.setdefault(match["kind"].lower(), set()).update(named)
+        listed = [int(read_any(number)) for number in re.findall(_N, match["listed"])]
+        numbers.setdefault(match["kind"].lower(), set()).update(range(min(listed), max(listed) + 1))
     return numbers
 
 
