@@ -114,14 +114,9 @@ def normalize(text: str) -> str:
     return _THOUSANDS.sub("", _SPACE_IN_HAN.sub("", " ".join(fold(text).split())))
 
 
-def without_bars(text: str) -> str:
-    """Normalize a text, with a blank for each bar: a row that was copied out of a table has none."""
-    return normalize(text.replace("|", " "))
-
-
 def squeeze(text: str) -> str:
     """Normalize a text and remove all blanks and bars, so that layout does not matter."""
-    return "".join(without_bars(text).split())
+    return "".join(normalize(text.replace("|", " ")).split())
 
 
 def states(text: str, answer: str) -> bool:

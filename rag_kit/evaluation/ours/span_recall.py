@@ -10,7 +10,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.metric import Metric, Source, Stage
-from rag_kit.evaluation.ours.answers import normalize, occurs, without_bars
+from rag_kit.evaluation.ours.answers import normalize, occurs
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
@@ -25,9 +25,8 @@ class SpanRecall(Metric):
 
     A passage must belong to the span's document (its own id or the document's in its metadata; a span whose document
     is ``""`` may come from any). Without the documents' texts, words are compared, so that it holds for any splitter:
-    blanks, bars of tables, case and the form of letters do not matter. With them, as in the benchmark, a passage that
-    is a verbatim part of its document must cover the span's place. Spans of the accepted answers are versions of one:
-    any will do.
+    blanks, bars of tables, case and the form of letters do not matter. With them, as in the benchmark, a verbatim
+    part of its document must cover the span's place. Spans of the accepted answers are versions of one: any will do.
 
     ``budget`` is the characters that a reader sees, over the passages in ranked order; the last one is cut. None: all.
     ``documents`` are texts by id; spans with a ``start`` then count at that place only.
@@ -75,7 +74,7 @@ class SpanRecall(Metric):
                 break
             visible = passage.text[:remaining]
             start = self._find_start(passage)
-            parts.append(_VisiblePart(passage.ids, without_bars(visible), start, len(visible)))
+            parts.append(_VisiblePart(passage.ids, normalize(visible.replace("|", " ")), start, len(visible)))
             remaining -= len(visible)
         return parts
 
@@ -106,7 +105,7 @@ def _contains_span(part: _VisiblePart, span: GoldSpan) -> bool:
     if span.document and span.document not in part.ids:
         return False
     if span.start is None or part.start is None:
-        return occurs(without_bars(span.text), part.normalized)
+        return occurs(normalize(span.text.replace("|", " ")), part.normalized)
     return part.start <= span.start and span.start + len(span.text) <= part.start + part.length
 
 

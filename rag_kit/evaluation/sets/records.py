@@ -45,15 +45,10 @@ _TAG_COLUMNS = (
 #: Names of columns that hold whole answers in one table and short ones in the next; a short answer counts as both.
 _AMBIGUOUS_ANSWER_COLUMNS = ("answer", "expected_answer", "答案", "标准答案", "正确答案", "参考答案")
 _MAX_SHORT_ANSWER = 60  # characters
-_TRUTH = {
-    **dict.fromkeys(word_set("true yes y 1 1.0 是 有 能 可 可以 能回答 可回答 可答 有答案 对 √ ✓ ✔"), True),
-    **dict.fromkeys(
-        word_set(
-            "false no n 0 0.0 否 无 没有 不 不是 不能 不可 不可以 不能回答 不可回答 不可答 无法回答 无答案 错 x × ✗"
-        ),
-        False,
-    ),
-}
+_TRUE = word_set("true yes y 1 1.0 是 有 能 可 可以 能回答 可回答 可答 有答案 对 √ ✓ ✔")
+_FALSE = word_set(
+    "false no n 0 0.0 否 无 没有 不 不是 不能 不可 不可以 不能回答 不可回答 不可答 无法回答 无答案 错 x × ✗"
+)
 _GAPS = word_set("nan n/a #n/a null <na> - – — /")  # what tables have where nothing is
 UserColumns = Mapping[str, Any]  # field -> name of a column, or names for tags; None: no column
 _ROLES = {"user": "question", "human": "question", "assistant": "answer", "ai": "answer"}
@@ -86,9 +81,6 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     records = list(records)
     if _have_repeated_numbers(records):
         user_columns.setdefault("id", None)
-        _log.warning(
-            "%s: numbers that two records share are not their ids, which are made of the content", source
-        )
     is_table = source == "the frame" or source.lower().removesuffix(".gz").endswith(_TABLES)
     where_by_id: dict[str, str] = {}
     extra: dict[str, list[str]] = {}  # columns that are kept as metadata, and of which records
@@ -326,9 +318,9 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
         # Windows writes a\b.pdf what an index knows as a/b.pdf
         return {name.replace("\\", "/") if _FILE_NAME.match(name) else name: 1 for name in names}
     if field == "answerable":
-        if (answerable := _TRUTH.get(fold(str(cell)).strip())) is None:
+        if (word := fold(str(cell)).strip()) not in _TRUE | _FALSE:
             raise InvalidInputError(f"{where} is {cell!r:.80}; give true or false")
-        return answerable
+        return word in _TRUE
     if field == "history":
         return read_turns(cell, where)
     if field in ("tags", "metadata") and not isinstance(cell, Mapping):
