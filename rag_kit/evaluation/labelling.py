@@ -19,7 +19,6 @@ from rag_kit.text import detect_language, fold
 
 MAX_TEXT = 6_000  # characters of one passage
 _NO_END = 1e300  # of a scale
-_IN_WORDS = {"true": "1/1", "y": "1/1", "是": "1/1", "false": "0/1", "n": "0/1", "否": "0/1"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,9 @@ class LabelCase:
         if verdict is None or word == "s":
             return None
         if is_bounded := self.low > -_NO_END and self.high < _NO_END:
-            word = _IN_WORDS.get(word, word)
+            word = {"true": "1/1", "y": "1/1", "是": "1/1", "false": "0/1", "n": "0/1", "否": "0/1"}.get(
+                word, word
+            )
         # "3/4" is three quarters of the way from the low to the high end of the scale
         count, slash, total = word.partition("/") if is_bounded else (word, "", "")
         try:

@@ -107,7 +107,10 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
             sampled.append(number)
     patterns = _PATTERNS if table.shape[1] <= _FEW_TESTS else _MORE_PATTERNS
     if sampled:
-        counts = _count_extreme(scaled[:, sampled], _random_flips(len(table), patterns, seed))
+        generator, columns = np.random.default_rng(seed), len(table)
+        shapes = ((size, columns) for _, size in _draw_batches(patterns, columns))
+        drawn = (generator.integers(0, 2, size=shape, dtype=np.int8) for shape in shapes)
+        counts = _count_extreme(scaled[:, sampled], drawn)
         for number, count in zip(sampled, counts.tolist(), strict=True):
             p_values[number] = 2 * (count + 1) / (patterns + 1)  # 1: the pattern that was seen
     return [min(1.0, p) for p in p_values]
@@ -160,13 +163,6 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
     low, high = low.round(12), high.round(12)  # a product of several columns differs in the last bits
     return list(zip(low.tolist(), high.tolist(), strict=True))
-
-
-def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield random sign patterns in batches: patterns by questions, 1 where the sign is flipped."""
-    generator = np.random.default_rng(seed)
-    for _, size in _draw_batches(patterns, count):
-        yield generator.integers(0, 2, size=(size, count), dtype=np.int8)
 
 
 def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:

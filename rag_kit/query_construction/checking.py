@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from rag_kit.documents.filters import ORDER
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import clauses
 from rag_kit.query_construction.clauses import Clause, ConstructedQuery, Sort
@@ -129,7 +130,7 @@ class _Checker:
         items = value if isinstance(value, list) else [value]
         if not items:
             raise UnfitError("the list is empty")
-        if operator in clauses.ORDER:
+        if operator in ORDER:
             if not field.ordered or len(items) > 1:
                 raise UnfitError("a list has no order" if field.ordered else "its values have no order")
             return clauses.comparison_clause(field, operator, self._fit(field, items[0]))

@@ -19,7 +19,6 @@ from rag_kit.retrieval.stores import to_directive
 Clause = dict[str, Any]
 _MAX_CONDITIONS = 50
 _MAX_STEPS = 8
-ORDER = ("$gt", "$gte", "$lt", "$lte")
 
 
 @dataclass(frozen=True)
@@ -120,25 +119,20 @@ def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
         >>> bound_filter({"$and": [year] * 2000})
         ({'year': {'$gt': 2010}}, None)
     """
-    why = _bounds_error(where)
-    if why is None:
+    try:
+        validate_filter(where)
         return where, None
+    except FilterError as error:
+        why = str(error)
     parts = list({repr(part): part for part in top_clauses(where)}.values())
     kept = parts[:_MAX_CONDITIONS]
-    if _bounds_error(all_of(kept)) is not None:  # one of them is too large or too deep by itself
+    try:
+        validate_filter(all_of(kept))
+    except FilterError:  # one of them is too large or too deep by itself
         kept = []
     dropped = len(parts) - len(kept)
     repair = f"dropped the last {dropped} of {len(parts)} conditions: {why}" if dropped else None
     return all_of(kept), repair
-
-
-def _bounds_error(where: Clause | None) -> str | None:
-    """Return why a filter is malformed, or too large or too deep; ``None`` if it is not."""
-    try:
-        validate_filter(where)
-    except FilterError as error:
-        return str(error)
-    return None
 
 
 def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:

@@ -214,11 +214,6 @@ def _quarter(match: re.Match[str], today: date) -> Period | None:
     return _months(year if year > 99 else 2000 + year, 3 * first - 2, max(3 * (last - first + 1), 3), grain)
 
 
-def _first_month(match: re.Match[str], today: date) -> Period | None:
-    """Return the month whose year stands with a later one, as in "May and June 2024"."""
-    return _months(int(match["y"]), MONTHS[match["m"].lower()])
-
-
 def _until_now(match: re.Match[str], today: date) -> Period | None:
     """Return the period of "the last five years" or 近五年, from then until now."""
     count = 3 if match["n"] in (None, "few", "几", "数") else int(read_any(match["n"]))
@@ -286,7 +281,9 @@ _FORMS: list[tuple[_MakePeriod, re.Pattern[str]]] = [
         rf"(?:\s+quarter)?(?:\s+of|\s*,)?\s*{_FISCAL}?(?P<y>(?:1[0-9]|20|21)\d\d|(?<=\dq)\d\d){_E}": _quarter,
         rf"(?:{_B}|\b{_FISCAL}){_Y}\s*年?\s*(?:第?(?P<from>q[1-4]|[1-4一二三四])(?:季度)?{_UNTIL})?"
         r"第?(?P<q>q[1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?": _quarter,
-        rf"\b(?P<m>{_MONTH})(?=(?:{_UNTIL}|\s+(?:and|or)\s+)(?:{_MONTH})\s+{_Y})": _first_month,
+        rf"\b(?P<m>{_MONTH})(?=(?:{_UNTIL}|\s+(?:and|or)\s+)(?:{_MONTH})\s+{_Y})": (
+            lambda match, today: _months(int(match["y"]), MONTHS[match["m"].lower()])
+        ),
         rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|few|{NUMBER_WORDS})\s+)?"
         r"(?P<u>years|months)\b": _until_now,
         rf"(?:最近|近|过去|(?<![年代])前){_COUNT}(?P<u>个月|年)(?:里|内|间|来|以来)?": _until_now,

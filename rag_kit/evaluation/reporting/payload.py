@@ -106,24 +106,20 @@ def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Jso
         low, high = plain([entry.get("low"), entry.get("high")])  # None for infinity
         values = [value for run in scored_runs for value in run.values(name).values()]
         reasons = [why_empty(run, name) for run in runs]
+        found = [summary.get(name) for summary in summaries]
+        counts = [one["total"] - one["errors"] - one["missing"] if one else 0 for one in found]
         records.append({
             "name": cleaned(name),
             "stage": str(entry.get("stage") or ""),
             "higher": higher_is_better(scored_runs[0], name),
             "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
             "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
-            "summary": [summary.get(name) for summary in summaries],
-            "partial": _find_partial([summary.get(name) for summary in summaries]),
+            "summary": found,
+            "partial": [count < _WIDE * max(counts) for count in counts],  # far fewer scored than of the widest run
             "prompts": _count_prompts(scored_runs, name, entry),
             "why": [None if reason is None else masked(reason) for reason in reasons],
         })  # fmt: skip
     return records
-
-
-def _find_partial(summaries: Sequence[Json | None]) -> list[bool]:
-    """Tell of each run whether far fewer questions were asked and scored than of the widest one."""
-    counts = [one["total"] - one["errors"] - one["missing"] if one else 0 for one in summaries]
-    return [count < _WIDE * max(counts) for count in counts]
 
 
 def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any]) -> dict[str, int]:

@@ -99,7 +99,11 @@ def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list
     if not fields:
         return []
     numbers: list[tuple[Value, QuestionSpan]] = []
-    for value in [value for value in find_values(text) if _is_number(value)][:_MAX_NUMBERS]:
+    values = find_values(text)  # a year has figures alone as its key
+    numeric = [
+        one for one in values if (one.key.isdecimal() if one.key else one.dimension not in _NO_NUMBERS)
+    ]
+    for value in numeric[:_MAX_NUMBERS]:
         numeral = NUMBER.match(text, value.start)  # its unit may begin after it
         span = QuestionSpan(value.start, numeral.end() if numeral else value.end)
         if not span.overlaps(taken):
@@ -115,11 +119,6 @@ def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list
             elif second is None and first is not None:
                 amounts[index + 1] = Amount(right.begin, right.end, _number(high), first.field, right.begin)
     return [amount for amount in amounts if amount is not None]
-
-
-def _is_number(value: Value) -> bool:
-    """Tell whether a value is a number, with or without a unit, or a year by its form."""
-    return value.key.isdecimal() if value.key else value.dimension not in _NO_NUMBERS
 
 
 def _number(value: Value) -> int | float:

@@ -73,7 +73,10 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     codes: set[tuple[str, ...]] = {(_letters_and_digits(one),) for one in _IDENTIFIER.findall(question.text)}
     for names, normalise in ((codes, _letters_and_digits), (_persons(fold(asked.text)), fold)):
         if names:
-            found = {number: _names_in(normalise(text), names) for number, text in texts.items()}
+            found: dict[int, set[tuple[str, ...]]] = {}
+            for number, text in texts.items():
+                plain = normalise(text)
+                found[number] = {forms for forms in names if any(form in plain for form in forms)}
             if names - set().union(*found.values()):
                 return []
             kept = [passage for passage in kept if found[passage.number]]
@@ -96,10 +99,6 @@ def _numbered(text: str) -> dict[str, set[int]]:
         listed = [int(read_any(number)) for number in re.findall(_N, match["listed"])]
         numbers.setdefault(match["kind"].lower(), set()).update(range(min(listed), max(listed) + 1))
     return numbers
-
-
-def _names_in(text: str, names: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
-    return {forms for forms in names if any(form in text for form in forms)}
 
 
 def attribute_asked(question: Question) -> set[str]:
