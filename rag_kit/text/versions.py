@@ -201,6 +201,11 @@ def _read_statement(question: Question, text: str, n: int, passage: PassageText)
     version = read_version(passage.marks)
     if not version.label and times:
         version = read_version([text])
+    title = passage.title
+    for value in reversed(find_values(title)):
+        if value.dimension == "date":
+            title = title[: value.start] + title[value.end :]
+    title = _STAGE.sub(" ", _NUMBERED.sub(" ", title))
     return VersionStatement(
         text=text,
         passage_index=n,
@@ -212,17 +217,9 @@ def _read_statement(question: Question, text: str, n: int, passage: PassageText)
         names=frozenset(token.key for token in body_tokens if token.name),
         values=tuple(measures),
         times=tuple(times),
-        subject=frozenset(token.key for token in tokens(_without_version(passage.title)) if token.content),
+        subject=frozenset(token.key for token in tokens(title) if token.content),
         shown=", ".join(body[value.begin : value.end].strip() for value in measures),
     )
-
-
-def _without_version(title: str) -> str:
-    """Remove version number, stage and date from a title."""
-    for value in reversed(find_values(title)):
-        if value.dimension == "date":
-            title = title[: value.start] + title[value.end :]
-    return _STAGE.sub(" ", _NUMBERED.sub(" ", title))
 
 
 def disagree(one: VersionStatement, other: VersionStatement, question: Question) -> bool:

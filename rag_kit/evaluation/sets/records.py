@@ -233,8 +233,10 @@ def _read_fields(
         answers = map(str.strip, _ANSWERS_BETWEEN.split(cell))
         fields["answers"] = list(dict.fromkeys(filter(None, answers))) or [cell]
     _add_answers(fields, columns, user_columns)
-    if spans := fields.get("spans"):
-        _add_documents(spans, list(fields.get("relevant", ())))
+    spans, documents = fields.get("spans", []), list(fields.get("relevant", ()))
+    if len(documents) in (1, len(spans)) and not any(span["document"] for span in spans):
+        for number, span in enumerate(spans):  # of the only relevant document, or the n-th one
+            span["document"] = documents[number % len(documents)]
     used = set(columns.values())
     opposites = [folded[name] for name in _UNANSWERABLE_COLUMNS if name in folded]
     if opposites and "answerable" not in fields:
@@ -276,14 +278,6 @@ def _add_answers(fields: dict[str, Any], columns: Mapping[str, str], user_column
         is_ambiguous = fold_name(columns["reference"]) in _AMBIGUOUS_ANSWER_COLUMNS
         if is_ambiguous and len(answer.strip()) <= _MAX_SHORT_ANSWER:
             fields.setdefault("answers", [answer])
-
-
-def _add_documents(spans: list[dict[str, Any]], documents: Sequence[str]) -> None:
-    """Name the document of spans that have none: the only relevant one, or the n-th one for the n-th span."""
-    if len(documents) not in (1, len(spans)) or any(span["document"] for span in spans):
-        return
-    for number, span in enumerate(spans):
-        span["document"] = documents[number % len(documents)]  # of one document always 0
 
 
 def fold_name(name: str) -> str:

@@ -127,21 +127,16 @@ def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
         gap = _GAP[language].search(text)
         if gap is None or _NO_PROSE.search(text) or _VAGUE.match(text):
             continue
-        start, end = _whole_value(text, *gap.span("answer"))
+        start, end = gap.span("answer")
+        for value in find_values(text):  # 878,000 EUR, not 000 EUR
+            if value.start < end and start < value.end:
+                start, end = min(start, value.start), max(end, value.end)
         answer = text[start:end].strip()
         is_cut = _CUT.search(text[:start]) or _CUT_ON.match(text[end:])
         fits = _MIN_CHARS[language] <= len(text) <= _MAX_CHARS[language] and text.count(answer) == 1
         if fits and not is_cut:
             question = _ASK[language].format(f"{text[:start]}____{text[end:]}".replace('"', "'"))
             yield {"question": question, "answers": [answer], "reference": text, "quotes": [text]}
-
-
-def _whole_value(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a span to the values in the text that it overlaps: ``878,000 EUR``, not ``000 EUR``."""
-    for value in find_values(text):
-        if value.start < end and start < value.end:
-            start, end = min(start, value.start), max(end, value.end)
-    return start, end
 
 
 def _join_questions(item: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

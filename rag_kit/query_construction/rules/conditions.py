@@ -156,21 +156,17 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
         else:
             if after_or:
                 alternatives.append({})
-            key = members[0].field.name if _are_alternatives(members, conditions) else repr(clause)
-            parts = alternatives[-1]
+            first = members[0]
+            others = {one for one in conditions if one.field is first.field and one.exclusive} - {*members}
+            # "in 2010 and 2012": the list cannot hold with the others on its field, so it is an alternative to them
+            excludes = first.exclusive and not first.negated and all(map(first.excludes, others))
+            key, parts = first.field.name if excludes else repr(clause), alternatives[-1]
             if parts.get(key, clause) != clause:
                 clause = clauses.any_of([parts[key], clause]) or clause
             parts[key] = clauses.shorten_clause(clause)
         previous = members
     joined = (clauses.all_of(list(parts.values())) for parts in alternatives)
     return clauses.any_of(list(filter(None, joined)))
-
-
-def _are_alternatives(members: Sequence[Condition], conditions: Sequence[Condition]) -> bool:
-    """Tell whether the conditions of a list cannot hold with the others on their field: "in 2010 and 2012"."""
-    first = members[0]
-    others = {one for one in conditions if one.field is first.field and one.exclusive} - {*members}
-    return first.exclusive and not first.negated and all(map(first.excludes, others))
 
 
 def _in_one_list(text: str, first: Condition, second: Condition) -> bool:

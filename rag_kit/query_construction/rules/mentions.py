@@ -70,7 +70,13 @@ def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
         previous_item, previous = mentions[-1] if mentions else (None, None)
         floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)  # cue words begin here
         if isinstance(item, NamedValue):
-            condition = _read_value(text, floor, item)
+            left, many = text[floor : item.begin], item.field.many and not isinstance(item.value, bool)
+            name, begin = name_before(left, item.field.all_names), item.begin
+            if name and cues.NEGATED.search(
+                left[: name.start()]
+            ):  # "no author Smith" begins at the field's name
+                begin = floor + name.start()
+            condition = Condition(begin, item.end, item.field, "$contains" if many else "$eq", item.value)
         else:
             high = waiting.pop(0) if waiting and _is_range(text, floor, item, waiting[0]) else None
             condition = _read_amount(text, floor, item, high, waiting[0] if waiting else None)
@@ -82,16 +88,6 @@ def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
             end = outside.end()
         mentions.append((item, replace(condition, begin=begin, end=end, negated=negated)))
     return mentions
-
-
-def _read_value(text: str, floor: int, value: NamedValue) -> Condition:
-    """Make the condition on a value; a negated one begins at the field's name: "no author Smith"."""
-    left, begin = text[floor : value.begin], value.begin
-    name = name_before(left, value.field.all_names)
-    if name and cues.NEGATED.search(left[: name.start()]):
-        begin = floor + name.start()
-    operator = "$contains" if value.field.many and not isinstance(value.value, bool) else "$eq"
-    return Condition(begin, value.end, value.field, operator, value.value)
 
 
 def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:

@@ -139,17 +139,29 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
     last_times: dict[int, list[TimeSpan]] = {}
     candidates = []
     for order, sentence in enumerate(read):
-        title = sentence.title
-        near = sentence.matched.union(title, _terms_beside(read, order), keys & set(terms(sentence.header)))
-        opens = order < _OPENING or read[order - _OPENING].passage_index != sentence.passage_index
-        time_fit = _fit_in_time(question, sentence, last_times, usual_times)
+        title, index = sentence.title, sentence.passage_index
+        # a question does not count for the sentence before it, being about later ones, nor a row for the next
+        after = [one for one in read[order + 1 : order + 2] if not is_question(one.text)]
+        beside = [one for one in (*read[max(order - 1, 0) : order], *after) if one.passage_index == index]
+        matched_beside = [one.matched for one in beside if not (one.header and sentence.header)]
+        near = sentence.matched.union(title, keys & set(terms(sentence.header)), *matched_beside)
+        opens = order < _OPENING or read[order - _OPENING].passage_index != index
+        time_fit = TimeFit()
+        if question.spans:
+            spans = time_spans(sentence.text)
+            last_times[index] = spans[-1:] or last_times.get(index, [])
+            # a row has the times of its header, too; a sentence without any those of its document's version
+            if named := spans + time_spans(sentence.header) or usual_times[index]:
+                time_fit = fit_in_time(question.spans, named)
+            else:  # the last ones before it, at half value
+                time_fit = TimeFit(*(value / 2 for value in fit_in_time(question.spans, last_times[index])))
         features = Features(
             cover=_share(weights, sentence.matched),
             rest=_share(weights, sentence.matched - title) / (_share(weights, keys - title) or 1.0),
             near=_share(weights, near),
             title=_share(weights, title),
             opens=_share(weights, title) if opens else 0.0,
-            rank=1 / (1 + sentence.passage_index),
+            rank=1 / (1 + index),
             kind=float(offers(question.kind, sentence.text, question.text)),
             edges=time_fit.edges,
             overlap=time_fit.overlap,
@@ -159,8 +171,8 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
         candidates.append(
             SentenceCandidate(
                 text=sentence.text,
-                number=passages[sentence.passage_index].number,
-                passage_index=sentence.passage_index,
+                number=passages[index].number,
+                passage_index=index,
                 order=order,
                 matched=sentence.matched,
                 near=near,
@@ -330,36 +342,3 @@ def _without_code(text: str) -> str:
     has_stop = texts_and_code[0].rstrip()[-1:] in tuple(".:。：")
     begins_in_code = len(languages) % 2 == 1 and not languages[0] and not has_stop
     return "\n".join(texts_and_code[1::2] if begins_in_code else texts_and_code[::2])
-
-
-def _terms_beside(read: Sequence[_ReadSentence], order: int) -> frozenset[str]:
-    """Return the question's terms in the sentences before and after one, if they are of its passage.
-
-    A question after it does not count, since it is about later sentences, nor do rows of a table for each other.
-    """
-    before, sentence, after = read[max(order - 1, 0) : order], read[order], read[order + 1 : order + 2]
-    beside = [*before, *(one for one in after if not is_question(one.text))]
-    beside = [one for one in beside if one.passage_index == sentence.passage_index]
-    return frozenset().union(*(one.matched for one in beside if not (one.header and sentence.header)))
-
-
-def _fit_in_time(
-    question: Question,
-    sentence: _ReadSentence,
-    last_times: dict[int, list[TimeSpan]],
-    usual_times: Sequence[list[TimeSpan]],
-) -> TimeFit:
-    """Measure how well a sentence fits the question's times.
-
-    A row of a table has the times of its header, too. A sentence without a time has those of its document's version
-    (`usual_times`), else the last time named before it, at half value. Both are by the passage's index; `last_times`
-    is updated.
-    """
-    if not question.spans:
-        return TimeFit()
-    if spans := time_spans(sentence.text):
-        last_times[sentence.passage_index] = spans[-1:]
-    if spans := spans + time_spans(sentence.header) or usual_times[sentence.passage_index]:
-        return fit_in_time(question.spans, spans)
-    fit = fit_in_time(question.spans, last_times.get(sentence.passage_index, []))
-    return TimeFit(*(value / 2 for value in fit))
