@@ -172,18 +172,12 @@ def test_min_decides_the_exit_code(folder: Path, capsys: pytest.CaptureFixture[s
     assert json.loads(out)["rows"] == 3
 
 
-def test_a_pipeline_that_always_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1, the reason, and no key."""
-    code, _, err = run(capsys, "--pipeline", "own_pipelines_e:fails", "--metric", "ours_answer_found")
-    assert code == exits.FAILED
-    assert "ValueError" in err
-    assert "abcdefgh" not in err
-
-
-def test_a_judge_is_asked_at_the_given_address(
+def test_a_run_that_errors_leave_without_a_score_fails(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--base-url is the judge's too, with one's own pipeline; a run without any score for errors fails."""
+    """Exit code 1, the reason, and no key: of a pipeline, or of a judge, who is asked at --base-url, too."""
+    code, _, err = run(capsys, "--pipeline", "own_pipelines_e:fails", *OWN[2:])
+    assert code == exits.FAILED and "ValueError" in err and "abcdefgh" not in err
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with OpenAIServer(["no JSON"]) as server:
         judge = ("--metric", "faithfulness", "--judge", "openai:m", "--base-url", server.url)
@@ -193,16 +187,7 @@ def test_a_judge_is_asked_at_the_given_address(
 
 def test_a_cap_that_is_reached(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 9; what is there is printed and kept."""
-    arguments = (
-        "--index",
-        "index",
-        "--pipeline",
-        "bm25",
-        "--graph",
-        "plain",
-        "--metric",
-        "ours_answer_found",
-    )
+    arguments = ("--index", "index", "--pipeline", "bm25", "--graph", "plain", *OWN[2:])
     code, out, err = run(capsys, *arguments, "--max-calls", 1, "--max-concurrency", 1, "--out", "r", "--json")
     assert code == exits.BUDGET
     assert "max_calls=1" in err

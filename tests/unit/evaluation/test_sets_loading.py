@@ -110,7 +110,6 @@ def test_numbers_that_come_twice_are_no_ids(column, tmp_path, caplog):
     [
         ("对话历史", "唐朝", "history"),
         ("历史对话", "用户：你好", "history"),
-        ("能否回答", "大概", "answerable"),
         ("来源文件", "制度.pdf 第3页", "relevant"),
         ("相关文档", "《员工手册》第三章", "relevant"),
         ("原文", "3", "spans"),

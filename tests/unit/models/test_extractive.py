@@ -89,12 +89,9 @@ def test_answers_are_short_cited_and_verbatim(model: ExtractiveChatModel, questi
 def test_declines_what_is_not_there(model: ExtractiveChatModel, question: str) -> None:
     """A question that the passages do not answer is declined in its language, also when it shares words with them."""
     passages, language = passages_for(question)
-    assert ask(model, question, passages, language) == DECLINED[language]
-
-
-def test_no_passages_is_a_decline(model: ExtractiveChatModel) -> None:
-    """Without passages there is nothing to answer from."""
-    assert is_declined(ask(model, "Who founded the company?", []))
+    assert (
+        ask(model, question, passages, language) == ask(model, question, [], language) == DECLINED[language]
+    )
 
 
 def test_passages_cannot_change_the_task(model: ExtractiveChatModel) -> None:
@@ -112,14 +109,9 @@ def test_passages_cannot_change_the_task(model: ExtractiveChatModel) -> None:
 
 def test_source_marks_are_left_out(model: ExtractiveChatModel) -> None:
     """Footnote numbers of the source do not appear as citations of passages."""
-    reply = ask(
-        model, "Who founded the company?", ["Ada Lindqvist founded the company in 1998.[7][8] It grew."]
-    )
-    assert "[7]" not in reply
-    assert (
-        check_citations(reply, ["Ada Lindqvist founded the company in 1998.[7][8] It grew."]).status
-        == "grounded"
-    )
+    passages = ["Ada Lindqvist founded the company in 1998.[7][8] It grew."]
+    reply = ask(model, "Who founded the company?", passages)
+    assert "[7]" not in reply and check_citations(reply, passages).status == "grounded"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +145,8 @@ def test_headings_are_context_not_answers(model: ExtractiveChatModel) -> None:
     """A title line supplies the subject and is not given as an answer."""
     passages = ["Rhine\nIt is 1,230 km long. Ships use it daily."]
     assert ask(model, "How long is the Rhine?", passages).startswith("It is 1,230 km long.[1]")
+    passages = ["## Warranty of the pump\n\nIt lasts two years."]
+    assert ask(model, "How long is the warranty of the pump?", passages).endswith("It lasts two years.[1]")
 
 
 CODE = (
@@ -178,12 +172,6 @@ def test_code_and_pictures_are_no_sentences(model: ExtractiveChatModel, passage:
     """Code, a comment or a picture shares most words with the question; the sentence is the answer."""
     reply = ask(model, "What happens at the cap of the number of model calls?", [passage])
     assert reply == "A run that reaches its cap of model calls stops.[1]"
-
-
-def test_code_alone_is_a_decline(model: ExtractiveChatModel) -> None:
-    """Nothing answers where only code has the words."""
-    passage = "```python\nmax_calls = cap(number_of_model_calls)\n```"
-    assert is_declined(ask(model, "What is the cap of the number of model calls?", [passage]))
 
 
 def test_extracts_stand_under_their_headings(model: ExtractiveChatModel) -> None:
@@ -305,6 +293,11 @@ LABOUR_LAW = Document(
     "（二）严重违反用人单位的规章制度的；\n第四十条 用人单位提前三十日书面通知，可以解除劳动合同。",
     metadata={"title": "劳动合同法"},
 )
+RENT_PIECES = [  # another heading of the question's words does not hide the piece with the clause
+    Document("第九条 租金按月支付，逾期须付违约金500元。", metadata={"title": "租赁合同", "heading": "租金"}),
+    Document("第十二条 违约金从押金中扣除。", metadata={"title": "租赁合同", "heading": "违约金"}),
+]
+SHARES = "| 期次 | 比例 |\n| --- | --- |\n| 第一期 | 30% |"
 PLACES = [
     "2号厂房8点停电，5至7号厂房9点停电。二期预算为900万元。一车间每周三检修。",
     "补充协议（一）\n\n总价调整为80万元。",
@@ -391,6 +384,9 @@ OTHER_NUMBERS = [
         ("What was the net profit in 2023?", MANUAL, "6 million", ()),
         ("XP-3200的扬程是多少？", ZH_MANUAL, "8米", ()),
         ("2023年净利润是多少？", ZH_MANUAL, "600万元", ()),
+        ("租赁合同第九条的违约金是多少？", RENT_PIECES, "500元", ()),
+        # the dictionary has the second part of this name as a name by itself
+        ("赵志远持股比例是多少？", ["赵志远出资三千万元，占60%。", SHARES], "占60%。[1]", ("30%",)),
         ("二号厂房几点停电？", PLACES, "8点", ()),
         ("第六号厂房几点停电？", PLACES, "9点", ()),
         ("When is line 3 closed?", PLACES, "Monday", ()),
@@ -441,6 +437,11 @@ def test_what_is_named_comes_alone(
         ("What was the net profit of Siemens in 2023?", MANUAL),
         ("XP-9900的扬程是多少？", ZH_MANUAL),
         ("2021年净利润是多少？", ZH_MANUAL),
+        ("赵志远持股比例是多少？", [SHARES]),
+        (
+            "What is the cap of the number of model calls?",
+            ["```python\nmax_calls = cap(number_of_model_calls)\n```"],
+        ),
         *((question, PLACES) for question in OTHER_NUMBERS),
         ("住宿费是多少？", ["| 项目 | 金额 |\n|---|---|\n| ~~住宿费~~ | ~~150元~~ |\n| 电费 | 20元 |"]),
     ],
@@ -450,15 +451,6 @@ def test_the_passage_that_answers_holds_what_is_named(
 ) -> None:
     """A year, person, identifier, number, clause or attribute of another passage, or of none, is declined."""
     assert is_declined(ask(model, question, passages))
-
-
-def test_a_clause_is_not_looked_for_in_headings_of_its_document(model: ExtractiveChatModel) -> None:
-    """A piece with another heading of the question's words does not hide the piece with the clause."""
-    texts = {"租金": "第九条 租金按月支付，逾期须付违约金500元。", "违约金": "第十二条 违约金从押金中扣除。"}
-    passages = [
-        Document(text, metadata={"title": "租赁合同", "heading": heading}) for heading, text in texts.items()
-    ]
-    assert "500元" in ask(model, "租赁合同第九条的违约金是多少？", passages)
 
 
 @pytest.mark.parametrize(
@@ -478,13 +470,6 @@ def test_the_mark_of_a_clause_may_be_bold_or_a_list_item(
     """A clause is found by its number however that is set; a value in a list of it begins no other clause."""
     reply = ask(model, question, [text.format(mark.format(clause)), "Article 1 Term\n\n1.1 It ends in May."])
     assert ("股东会通过" in reply or "need a vote" in reply) and ("kW" in text) == ("kW" in reply)
-
-
-def test_a_table_elsewhere_does_not_hide_what_is_said_of_a_person(model: ExtractiveChatModel) -> None:
-    """A name is found though the dictionary has its second part as a name by itself."""
-    passages = ["赵志远出资三千万元，占60%。", "| 期次 | 比例 |\n| --- | --- |\n| 第一期 | 30% |"]
-    assert ask(model, "赵志远持股比例是多少？", passages) == f"{passages[0]}[1]"
-    assert is_declined(ask(model, "赵志远持股比例是多少？", passages[1:]))
 
 
 @pytest.mark.parametrize(
@@ -638,16 +623,6 @@ def test_hostile_prompts_are_bounded(model: ExtractiveChatModel, text: str) -> N
             model.invoke([SystemMessage(f"<task>{task}</task>"), HumanMessage(text)]).content, str
         )
         assert time.perf_counter() - start < 20
-
-
-def test_a_heading_is_no_answer() -> None:
-    """A sentence is chosen, not the heading that has the words of the question."""
-    from rag_kit.text.evidence.questions import analyse
-    from rag_kit.text.evidence.sentences import PassageText, collect
-
-    passage = PassageText(1, "## Warranty of the pump\n\nIt lasts two years.")
-    found = collect(analyse("How long is the warranty of the pump?"), [passage])
-    assert [one.text for one in found] == ["It lasts two years."]
 
 
 TABLE = (
