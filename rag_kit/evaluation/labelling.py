@@ -57,9 +57,7 @@ class LabelCase:
         if verdict is None or word == "s":
             return None
         if is_bounded := self.low > -_NO_END and self.high < _NO_END:
-            word = {"true": "1/1", "y": "1/1", "是": "1/1", "false": "0/1", "n": "0/1", "否": "0/1"}.get(
-                word, word
-            )
+            word = "1/1" if word in ("true", "y", "是") else "0/1" if word in ("false", "n", "否") else word
         # "3/4" is three quarters of the way from the low to the high end of the scale
         count, slash, total = word.partition("/") if is_bounded else (word, "", "")
         try:

@@ -74,10 +74,8 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         user=texts[-1] if texts else "",
         question=_block(body, "question"),
         passages=tuple(
-            passage_text(
-                _number(about.get("id", ""), number), _STRUCK.sub("", text)[:MAX_PASSAGE_CHARS], about
-            )
-            for number, (about, text) in enumerate(_elements(body, "passage"), start=1)
+            passage_text(_number(about.get("id", ""), number), text[:MAX_PASSAGE_CHARS], about)
+            for number, (about, text) in enumerate(_elements(_STRUCK.sub("", body), "passage"), start=1)
         ),
         turns=tuple((about.get("role", "user"), text) for about, text in _elements(body, "turn")),
         schema=_schema(body) or _schema(system),

@@ -75,11 +75,14 @@ class ValueIndex:
                 self._add_words(("out", "of", *on[1:]), field, False)
 
     def _add_value(self, field: MetadataField, value: str) -> None:
-        """Index a value: a Chinese one as text, any other by the words of each of its forms."""
+        """Index a value: a Chinese one as text, any other by the words of the forms in which it is said."""
         if HAN.search(value):
             self._chinese.append((level(value.casefold()), field, value))
             return
-        for words in map(_words, _forms(value)):
+        bare = re.sub(r"\s*\([^()]*\)\s*$", "", value)
+        # people say "X-Ray Computed Tomography" for "Tomography, X-Ray Computed"
+        first, *others = bare.split(",")
+        for words in map(_words, dict.fromkeys([value, bare, " ".join([*reversed(others), first])])):
             if len(words) <= _MAX_WORDS and any(len(word) > 1 for word in words):
                 self._add_words(words, field, value)
 
@@ -174,10 +177,3 @@ def _is_whole(text: str, begin: int, end: int) -> bool:
 def _words(text: str) -> tuple[str, ...]:
     """Return the words of a text, each in the singular."""
     return tuple(singular(word.casefold()) for word in _WORD.findall(text))
-
-
-def _forms(value: str) -> list[str]:
-    """Return a value, and the way people say it: "Tomography, X-Ray Computed" as "X-Ray Computed Tomography"."""
-    bare = re.sub(r"\s*\([^()]*\)\s*$", "", value)
-    first, *others = bare.split(",")
-    return list(dict.fromkeys([value, bare, " ".join([*reversed(others), first])]))
