@@ -154,7 +154,7 @@ def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, st
     """Yield the pipeline, its name, and a version that says what it is made of; close the index afterwards."""
     name = arguments.pipeline
     index_options = pick(arguments, "index", "graph", "k", "filter", "model")
-    if ":" in name and not index_options:
+    if ":" in name and not index_options and (arguments.judge or arguments.base_url is None):
         yield name, name, None
     elif arguments.graph is None:
         with open_retriever(arguments) as (index, retriever):
