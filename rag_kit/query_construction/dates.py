@@ -126,7 +126,10 @@ def find_periods(text: str, today: date) -> list[NamedPeriod]:
         if has_year:
             year, year_end = value.key[:4], value.end
         if has_year or value.dimension == "decade":
-            candidates.append(_read_value(text, value))
+            has_suffix = text.startswith("代", value.end)  # 1990年代 is read as a year
+            is_decade = has_suffix or value.dimension == "decade"
+            read = _months(int(value.amount), 1, 120, "years") if is_decade else _read_date(value)
+            candidates.append((value.start, value.end + has_suffix, read))
     periods: list[NamedPeriod] = []
     last_end = 0
     for begin, end, period in sorted(candidates, key=lambda candidate: candidate[0]):
@@ -163,15 +166,6 @@ def _add_months(first: date, count: int) -> date:
     """Return the first day of a month some months after that of another."""
     year, month = divmod(first.year * 12 + first.month - 1 + count, 12)
     return date(year, month + 1, 1)
-
-
-def _read_value(text: str, value: Value) -> tuple[int, int, Period | None]:
-    """Return begin, end and period of a date or a decade."""
-    has_suffix = text.startswith("代", value.end)  # 1990年代 is read as a year
-    if value.dimension != "decade" and not has_suffix:
-        return value.start, value.end, _read_date(value)
-    decade = _months(int(value.amount), 1, 120, "years")
-    return value.start, value.end + has_suffix, decade  # True adds 1, the length of 代
 
 
 def _with_part(text: str, floor: int, begin: int, end: int, period: Period) -> NamedPeriod:

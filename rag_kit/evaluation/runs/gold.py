@@ -130,7 +130,10 @@ def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[
             if any(document in ids for document, _ in missing_edges):
                 text = before + squeeze(passage.text)
                 before = text[-2 * _EDGE :]  # more than enough for the part of an edge
-                _remove_present(missing_edges, ids, text)
+                for span_key, edges in [item for item in missing_edges.items() if item[0][0] in ids]:
+                    edges -= {edge for edge in edges if edge in text}
+                    if not edges:
+                        del missing_edges[span_key]
             if not missing_ids and not missing_edges:
                 break
     missing = {key: ids for key, ids in examples_by_id.items() if key in missing_ids}
@@ -151,15 +154,6 @@ def _read_passages(source: Any, missing_ids: set[str], *, whole: bool) -> Iterat
         source = (document for page in map(source.get, pages) for document in page)
     for item in source:
         yield item if isinstance(item, Passage) else Passage.of(item)
-
-
-def _remove_present(missing_edges: dict[SpanKey, set[str]], ids: set[str], text: str) -> None:
-    """Remove the edges that the text holds from the spans of its documents ``ids``, and spans that have none left."""
-    for (document, span_text), edges in list(missing_edges.items()):
-        if document in ids:
-            edges -= {edge for edge in edges if edge in text}
-            if not edges:
-                del missing_edges[document, span_text]
 
 
 def check_share(max_missing: Any) -> None:
