@@ -89,7 +89,7 @@ def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: a
 
 def _hold_session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
     """Read questions from the terminal and answer them until the input ends; earlier turns are context."""
-    with contextlib.suppress(ImportError):  # there is none on Windows
+    with contextlib.suppress(ImportError):  # readline is missing on Windows
         import readline  # noqa: F401 - gives input() a history and keys to edit with
     index = printer.index
     hint(f"{index.folder.name}: {index.stats()['chunks']} passages. {printer.model}")
@@ -111,7 +111,7 @@ def _hold_session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
         except EOFError:
             say()
             return
-        except Terminated:
+        except Terminated:  # a KeyboardInterrupt, too, but one that ends the program
             raise
         except KeyboardInterrupt:
             say()

@@ -51,7 +51,7 @@ def _ask(case: LabelCase) -> str | None:
             answer = input("> ").strip()
             if answer.lower() == "q":
                 return None
-            case.read(answer)
+            case.read(answer)  # refuses what is no verdict
             return answer
         except EOFError:
             return None

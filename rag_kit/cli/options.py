@@ -103,14 +103,14 @@ def index_name(arguments: argparse.Namespace) -> str:
 
 
 def index_embeddings(index: str, name: str | None = None) -> Embeddings | None:
-    """Make the embedding model of ``name`` or RAG_KIT_EMBEDDING_MODEL, else the one that the index records, if any."""
+    """Make the embedding model that ``name`` or RAG_KIT_EMBEDDING_MODEL names, else that of the index, if any."""
     from rag_kit.indexing import DocumentIndex
     from rag_kit.models import embedding_model
     from rag_kit.models.embedding import recorded_embedding_model
 
     recorded = DocumentIndex.recorded_embedding(index)
     name = name or os.environ.get("RAG_KIT_EMBEDDING_MODEL")
-    if recorded is not None and name in (None, "", recorded):
+    if recorded is not None and (not name or name == recorded):  # with the settings that the index records
         return recorded_embedding_model(recorded)
     return embedding_model(name) if name else None
 

@@ -70,6 +70,7 @@ class PromptLibrary:
         """
         from rag_kit.prompts.template import PromptTemplate
 
+        # a misnamed file would be passed over for the packaged prompt without a word
         if self.folder is not None and (problems := self.misnamed()):
             raise PromptFileError(*problems)
         return PromptTemplate.from_file(self.read(name, language))

@@ -286,13 +286,14 @@ def _infer_field(name: str, column: list[Any], is_sample: bool) -> MetadataField
 
 
 def _grain(format_: DateFormat | None, values: Sequence[Any]) -> Literal["day", "month", "year"]:
-    """Return to what dates are known: to the year or month if each is the first day of one."""
+    """Return how fine dates are: "year" if each is a 1 January, "month" if each is the first of one, else "day"."""
     if format_ not in ("iso", "yyyymmdd"):
         return "day"
-    digits = {str(value if format_ == "iso" else int(value))[:10].replace("-", "")[4:] for value in values}
-    if digits == {"0101"}:
+    dates = (str(value if format_ == "iso" else int(value))[:10] for value in values)
+    month_days = {date.replace("-", "")[4:] for date in dates}  # "0131"
+    if month_days == {"0101"}:
         return "year"
-    return "month" if all(day.endswith("01") for day in digits) else "day"
+    return "month" if all(month_day.endswith("01") for month_day in month_days) else "day"
 
 
 def _date_format(name: str, value_type: type, values: Sequence[Any]) -> DateFormat | None:

@@ -48,7 +48,7 @@ def is_ragas_metric(value: Any) -> bool:
 
 
 def ragas_class(name: str) -> Any:
-    """Return a class of metrics of Ragas's by its name; raise `InvalidInputError` if there is none."""
+    """Return the Ragas metric class of a name; raise `InvalidInputError` if there is none."""
     cls = getattr(import_ragas(), name, None)
     if not is_ragas_metric(cls):
         raise InvalidInputError(
@@ -113,10 +113,10 @@ class ObservedPrompt:
 def ragas_llm(judge: Judge | Calls | None) -> Any:
     """Wrap a judge as ``llm`` and ``embeddings`` for any class of Ragas's; prompts go out as Ragas writes them.
 
-    With ``None`` it serves an object that is handed to ``evaluate``, which puts its own judge in.
+    Pass ``None`` for a metric that is handed to ``evaluate``: that fills in its own judge.
     """
     calls = judge if judge is None or isinstance(judge, Calls) else Calls(judge)
-    return _adapter_class()(calls)
+    return _adapter_class()(calls)  # a class made when it is first used, as Ragas is optional
 
 
 @cache

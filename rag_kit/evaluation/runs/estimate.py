@@ -69,12 +69,13 @@ class _Rehearsal(Judge):
         self.counts = [0, 0, 0]  # calls, tokens in and out
 
     async def _request_reply(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
+        """Count the call and its tokens, and make up a reply in place of the model's."""
         text = "\n".join(str(message.content) for message in prompt.format_messages(**values))
         target = None if schema is None else target_of(schema)
         made_up: Any = _MADE_UP_TEXT
         if target is not None:
             made_up = _make_up(target.json_schema, target.json_schema, _input_of(text))
-            text += target.text
+            text += target.text  # the schema is sent, too
         took = 1, estimate_tokens(text), estimate_tokens(json.dumps(made_up))
         self.counts = [count + more for count, more in zip(self.counts, took, strict=True)]
         return made_up if target is None else target.accept(made_up)

@@ -168,8 +168,8 @@ class RunFolder:
     def save(self, rows: list[Row], manifest: Mapping[str, Any]) -> None:
         """Write rows and manifest; outputs and cells that no row uses stay in the log."""
         with self._saving:
-            used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}  # keys
-            unused = {key: record for key, record in self._stored.items() if key not in used}
+            used_keys = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}
+            unused = {key: record for key, record in self._stored.items() if key not in used_keys}
             # a kill while rows.jsonl is replaced must not lose what only that file holds
             self._log.append(record for key, record in unused.items() if key in self._keys_in_rows)
             self._log.close_file()

@@ -151,10 +151,9 @@ def _score_segment(
 
 def read_changed_numbers(connection: Connection, since: int, *tables: str) -> Numbers:
     """Return the numbers of the rows that any of the tables has with a later generation than ``since``, rising."""
-    # sorted here: for an ORDER BY, SQLite would read all rows
     query = "SELECT n FROM {} WHERE generation > ?"
     numbers = [read_numbers(connection, query.format(table), since) for table in tables]
-    return np.unique(np.concatenate(numbers))
+    return np.unique(np.concatenate(numbers))  # sorts, too: for an ORDER BY, SQLite would read all rows
 
 
 def read_numbers(connection: Connection, query: str, generation: int) -> Numbers:

@@ -140,7 +140,10 @@ def make_representer(index: DocumentIndex, options: IngestOptions, *, dry_run: b
 def open_converter(
     index: DocumentIndex, settings: SplitSettings, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Converter | ClusterConverter]:
-    """Open the converter of files to chunks: in this process, or on a cluster, which then also runs a local model."""
+    """Open the converter of files to chunks: in this process, or on a cluster, which then also runs a local model.
+
+    On a cluster, a local model of the index is replaced by one that runs there.
+    """
     if settings.pictures and (options.clustered or not isinstance(index.folder, Path)):
         raise InvalidInputError(
             "pictures=True keeps pictures in the folder of an index, read by one process: give a folder without "
@@ -160,7 +163,7 @@ def open_converter(
     from rag_kit.indexing.cluster.worker import WorkerParts
     from rag_kit.models.runnables import connections_of
 
-    # a model behind an endpoint only waits, which this process does as well
+    # calls to an endpoint are mere waiting: they stay in this process
     model = None if connections_of(index.embeddings) else index.embeddings
     parts = WorkerParts(Converter, settings, options.limits, all_readers(options.readers or {}), model)
     with cluster_client(options.workers, options.scheduler) as client, on_cluster(client, parts) as cluster:

@@ -48,7 +48,7 @@ class RaptorTree:
 
     @classmethod
     def of(cls, connection: Connection) -> RaptorTree:
-        """Read the tree by a connection to the store, in one state of it."""
+        """Read the tree by a connection to the store, all within its transaction."""
         # ids of summaries begin with "raptor:", and ";" follows ":" in ASCII
         query = f"SELECT id, text, metadata FROM chunks WHERE id >= '{RAPTOR}:' AND id < '{RAPTOR};'"
         documents = [document(*row) for row in connection.execute(query)]

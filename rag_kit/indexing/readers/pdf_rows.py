@@ -200,7 +200,10 @@ def _groups_by_edge(table: list[list[str]], body: list[int], named: list[int]) -
 
 
 def _groups_by_middle(body: Sequence[int], named: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
-    """Group row numbers so that each name is at the middle of its group; [] if one is not, or all are at the top."""
+    """Group row numbers so that each name is at the middle of its group, where the heights of the rows fall.
+
+    [] if one is not, or if all are at the top of their groups, which says nothing of the middle.
+    """
     remaining, groups = list(body), []
     for name in named:
         if not remaining:
@@ -213,5 +216,5 @@ def _groups_by_middle(body: Sequence[int], named: Sequence[int], heights: Sequen
             return []
         groups.append(group)
         remaining = remaining[len(group) :]
-    are_at_top = all(name in group[:1] for name, group in zip(named, groups, strict=True))
+    are_at_top = all(name == group[0] for name, group in zip(named, groups, strict=True))
     return [] if are_at_top or remaining else groups

@@ -81,8 +81,8 @@ def join_torn_rows(pages: Sequence[list[Line]]) -> None:
         if not (lines and next_lines and lines[-1].block and next_lines[0].block):
             continue
         table, next_table = lines[-1].text.splitlines(), next_lines[0].text.splitlines()
-        # a header, a line of dashes, and two rows at least
-        if len(next_table) < 4 or table[0] != next_table[0] or not table[0].startswith("|"):
+        # a header, a line of dashes, a row above the break, and two below: the rest, and one that stays
+        if len(table) < 3 or len(next_table) < 4 or table[0] != next_table[0] or not table[0].startswith("|"):
             continue
         row, rest = _split_row(table[-1]), _split_row(next_table[2])
         if not rest[0] and len(row) == len(rest) and 2 * sum(map(bool, rest)) <= len(rest):

@@ -155,7 +155,8 @@ def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
 def _read_cells(sheet: Any, formulas: Any, *, all_text: bool = False) -> Rows:
     """Read the texts of filled cells by row and column; each cell of a merged range has the text of the range.
 
-    With ``all_text``, they have their line ends and no marks of what is struck, and no format hides them.
+    `formulas` is the same sheet opened with its formulas. With ``all_text``, line ends and hidden texts are kept, and
+    struck text is not marked.
     """
     rows: Rows = {}
     uncomputed = 0  # formulas without a value

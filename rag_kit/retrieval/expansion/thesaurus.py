@@ -116,13 +116,13 @@ def _read_entries(path: str | PathLike[str]) -> Any:
         if file.suffix.lower() == ".json":
             return json.loads(text)
         if file.suffix.lower() == ".csv":
-            return _rows(text)
+            return _table_entries(text)
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise InvalidInputError(f"{path} cannot be read as a thesaurus: {error}") from error
     raise InvalidInputError(f"{file} is neither .json nor .csv; a thesaurus is one of these.")
 
 
-def _rows(text: str) -> dict[str, list[str]]:
+def _table_entries(text: str) -> dict[str, list[str]]:
     """Read the entries of a table: in each row a term, and its related terms in the other cells."""
     entries: dict[str, list[str]] = {}
     reader = csv.reader(io.StringIO(text, newline=""))

@@ -201,6 +201,7 @@ def _read_decade(text: str) -> Reading:
 
 
 def _read_ordinal(text: str) -> Reading:
+    """Read an ordinal as a number: an English word as in "the third", else a numeral as in "3rd" or 第3."""
     for word in re.findall(r"[a-z]+", text.lower()):
         if word in _ORDINALS:
             return Reading(_ORDINALS[word])

@@ -793,14 +793,22 @@ def test_a_name_that_is_drawn_below_its_column_is_read_above(page_text):
     assert text.split() == ["2025年单价", "286.00", "359.00", "458.50"]
 
 
+def table_page(*rows):
+    """Lines of a page that is a table with these rows below its header."""
+    text = "\n".join(["| Name | Rule |", "| --- | --- |", *rows])
+    return [Line(text, 0, 0, 0, 0, size=10, height=0.5, block=True)]
+
+
 def test_a_torn_row_is_joined_although_a_cell_has_a_bar_in_it():
     """The bar, which is escaped in markdown, ends no cell."""
-
-    def page(*rows):
-        text = "\n".join(["| Name | Rule |", "| --- | --- |", *rows])
-        return [Line(text, 0, 0, 0, 0, size=10, height=0.5, block=True)]
-
-    above, below = page(r"| x | a\|b and |"), page(r"|  | c\|d |", "| y | e |")
+    above, below = table_page(r"| x | a\|b and |"), table_page(r"|  | c\|d |", "| y | e |")
     join_torn_rows([above, below])
     assert above[0].text.endswith(r"| x | a\|b and c\|d |")
     assert below[0].text.splitlines()[2:] == ["| y | e |"]
+
+
+def test_no_row_is_joined_to_a_header_alone():
+    """Where a page ends with the header of a table, no row of the next page is a rest of its dashes."""
+    above, below = table_page(), table_page("|  | c |", "| y | e |")
+    join_torn_rows([above, below])
+    assert above[0].text.endswith("| --- | --- |") and below[0].text.count("\n") == 3
