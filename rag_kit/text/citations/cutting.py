@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from rag_kit.text.analysis import content_words
 from rag_kit.text.citations.tokens import Token, placed_tokens
@@ -66,7 +67,8 @@ def assertions(statement: str) -> list[str]:
 def clauses(text: str) -> list[Clause]:
     """Cut a sentence into clauses; "and" separates two only where both have a value.
 
-    No clause ends inside a value, nor after a label such as "Price:" that stands before one.
+    A clause that says when, if or why belongs to the one behind it. No clause ends inside a value, nor after a label
+    such as "Price:" that stands before one.
     """
     placed = placed_tokens(text)
     value_spans = [(token.value.start, token.value.end) for _, token in placed if token.value]
@@ -76,6 +78,9 @@ def clauses(text: str) -> list[Clause]:
     for label in _LABEL.finditer(text):
         ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
     ends = {end for end in ends if not any(first <= end < last for first, last in value_spans)}
+    for start, end in pairwise([0, *sorted(ends)]):
+        if _DEPENDENT.match(text[start:end].strip(" ，,")):  # 验收合格后十五日内，支付60%
+            ends.discard(end)
     # each cut with whether "and" begins the part behind it
     cuts = sorted([*((end, False) for end in ends), *((cut.start(), True) for cut in _AND.finditer(text))])
     part: Clause = []
