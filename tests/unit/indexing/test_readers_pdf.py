@@ -808,7 +808,7 @@ def test_a_torn_row_is_joined_although_a_cell_has_a_bar_in_it():
 
 
 def test_no_row_is_joined_to_a_header_alone():
-    """Where a page ends with the header of a table, no row of the next page is a rest of its dashes."""
+    """A page that ends with the header of a table has no row that a next one goes on with."""
     above, below = table_page(), table_page("|  | c |", "| y | e |")
     join_torn_rows([above, below])
     assert above[0].text.endswith("| --- | --- |") and below[0].text.count("\n") == 3
