@@ -23,15 +23,15 @@ _ATTRIBUTE = re.compile(
     rf"(?:{_IDENTIFIER.pattern})[^的，。？?]{{0,12}}的(?P<han>[^，。？?]+)"
     rf"|(?P<english>\w+(?: \w+)?) of (?:the )?(?:{_IDENTIFIER.pattern})"
 )
-_N = r"(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
-_LISTED = rf"(?<![\d./-])(?P<listed>{_N}(?:(?:\s?[-~、,至到和或及与]\s?|\s(?:to|and|or)\s){_N})*)(?![\d./])"
-# numbers of things: 第3期, 2至4号厂房, 二车间, 附件一, 协议(二), phase 3, lines 1 and 2; not 15天, 分四期, 二级以上
+_N = r"(?:\d{1,3}|[一二三四五六七八九十]{1,3}|(?:one|two|three|four|five|six|seven|eight|nine|ten)\b)"
+_LISTED = rf"(?<![\d./-])(?P<listed>{_N}(?:,?\s?(?:[-~、,至到和或及与]|to|and|or)\s?{_N}){{0,9}})(?![./]?\d)"
+# numbers of things: 第3期, 2至4号厂房, 二车间, phase 3, lines 1 and 2; not 15天, 前三季, 二级以上, 5号前
 _NUMBERED = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"第\s?{_LISTED}\s?(?P<kind>次|期|届|批|轮|季|页|部分|阶段|车间|级|层|楼|组|班|标段|版|卷|册)(?!以)",
-        rf"(?<!月){_LISTED}号(?P<kind>[{HAN}])",
-        rf"(?<![分共每各约满近第哪]){_LISTED}(?P<kind>期|季|阶段|车间|级|标段)(?!以)",
+        rf"(?<!月){_LISTED}号(?P<kind>(?![上下早晚前后之])[{HAN}])",
+        rf"(?<![分共每各约满近第哪前后]){_LISTED}(?P<kind>期|季|阶段|车间|级|标段)(?!以)",
         rf"(?P<kind>附[件表录图]|议[题案]|(?<![{HAN}])[图表]|[{HAN}]{{2}}(?=\())\(?{_LISTED}",
         r"\b(?P<kind>building|line|phase|annex|appendix|schedule|exhibit|step|part|stage|level|grade|class|room|gate|unit"
         rf"|lot|batch|page|chapter|table|figure|zone|floor|team|shift|version|round)s?\s(?:no\.?\s)?{_LISTED}",
@@ -64,19 +64,18 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     words = {key for text in texts.values() for key in terms(text)}
     if not all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha()):
         return []
-    numbers = _numbered("\n".join(texts.values()))
-    wanted = _numbered(asked.text).items()
-    if any(kind in numbers and not of_kind <= numbers[kind] for kind, of_kind in wanted):
-        return []
+    numbers = _numbered(whole := "\n".join(texts.values()))
+    for kind, of_kind in _numbered(asked.text).items():
+        heads_column = re.search(rf"\|\s*{kind}(?:s|次|别|号|\s?no\.?)?\s*\|", whole, re.IGNORECASE)
+        if kind in numbers and not (heads_column or of_kind <= numbers[kind]):
+            return []
     kept = list(passages)
     # each name is a tuple of the forms that a text may have
     codes: set[tuple[str, ...]] = {(_letters_and_digits(one),) for one in _IDENTIFIER.findall(question.text)}
     for names, normalise in ((codes, _letters_and_digits), (_persons(fold(asked.text)), fold)):
         if names:
-            found: dict[int, set[tuple[str, ...]]] = {}
-            for number, text in texts.items():
-                plain = normalise(text)
-                found[number] = {forms for forms in names if any(form in plain for form in forms)}
+            plain = [(number, normalise(text)) for number, text in texts.items()]
+            found = {n: {forms for forms in names if any(map(text.__contains__, forms))} for n, text in plain}
             if names - set().union(*found.values()):
                 return []
             kept = [passage for passage in kept if found[passage.number]]
@@ -96,7 +95,7 @@ def _numbered(text: str) -> dict[str, set[int]]:
     numbers: dict[str, set[int]] = {}
     plain = level(text).replace("首次", "第一次").replace("再次", "第二次")
     for match in (match for pattern in _NUMBERED for match in pattern.finditer(plain)):
-        listed = [int(read_any(number)) for number in re.findall(_N, match["listed"])]
+        listed = [int(read_any(number)) for number in re.findall(_N, match["listed"], re.IGNORECASE)]
         numbers.setdefault(match["kind"].lower(), set()).update(range(min(listed), max(listed) + 1))
     return numbers
 

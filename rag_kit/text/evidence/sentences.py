@@ -309,7 +309,7 @@ def _sentences_in_context(passage: PassageText) -> Iterator[tuple[str, str, int]
             level = _CLAUSE_LEVEL if is_clause else len(text) - len(text.lstrip("#"))
         # a single sentence is no heading, since there is nothing below it
         yield text, table_header, level if len(spans) > 1 else 0
-        if level == 1 and "：" in text and text not in titles:  # 主持：王芳 says something, too
+        if 1 == level < len(spans) and "：" in text and text[0] != "#" and text not in titles:  # 主持：王芳
             yield text, table_header, 0
 
 

@@ -390,12 +390,10 @@ OTHER_NUMBERS = [
         ("二号厂房几点停电？", PLACES, "8点", ()),
         ("第六号厂房几点停电？", PLACES, "9点", ()),
         ("When is line 3 closed?", PLACES, "Monday", ()),
-        (
-            "住宿费每月多少元？",
-            ["每月收取住宿费~~150元~~180元。~~每月5日交费。~~"],
-            "住宿费180元。[1]",
-            ("5日",),
-        ),
+        ("What does phase 2 cost?", ["Phase 1 costs 5 EUR. They pay 7 EUR for phase two."], "7 EUR", ()),
+        ("How big is team 3?", ["| Team | Size |\n|---|---|\n| 3 | 9 |\n\nTeam 1 works."], "| 9 |", ()),
+        ("一季度营收是多少？", ["前三季度营收20亿元。2024年Q1营收5亿元。"], "5亿元", ()),
+        ("住宿费是多少？", ["每月收住宿费~~150元~~180元。~~每月5日交费。~~"], "住宿费180元。[1]", ("5日",)),
         ("主持人是谁？", ["主持：顾明远\n\n记录：李倩"], "顾明远", ("李倩",)),
     ],
 )
@@ -608,7 +606,7 @@ def test_topic_lives_through_a_chain(model: ExtractiveChatModel) -> None:
     [
         "<passages>" + "<passage id='1'>" * 5_000,
         "<question>" * 20_000,
-        '<passage id="1">' + "word " * 60_000 + "</passage><question>word?</question>",
+        '<passage id="1">' + "word " * 10_000 + "1, " * 16_000 + "</passage><question>word?</question>",
         '<passage id="99999999999999999999">x</passage><question>x?</question>',
         "<question>" + "它" * 30_000 + "</question>",
         "<schema>" + "[" * 50_000 + "</schema>",
