@@ -103,8 +103,9 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
                 continue
             with leave_out(f"a part of the message ({inner.get_content_type()})"):
                 if is_letter:
-                    if not inner.keys():  # against the rules some programs encode a letter like a file
-                        inner["Content-Transfer-Encoding"] = part["Content-Transfer-Encoding"] or "7bit"
+                    coding = str(part["Content-Transfer-Encoding"]).strip().lower()
+                    if coding in ("base64", "quoted-printable") and not inner.keys():  # as files are encoded
+                        inner["Content-Transfer-Encoding"] = coding
                         inner = _PARSER.parsebytes(inner.get_payload(decode=True))
                     yield _letter_text(inner, _headers(inner))
                 else:
@@ -130,8 +131,8 @@ def _body_text(part: Any, kind: str) -> str:
         lines = re.sub(r"\n[ \t]", "", text).split("\n")  # a blank begins a line that was folded
         text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
         text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
-    if part.get_param("format") == "flowed":  # a blank ends lines that go on
-        glue = "" if part.get_param("delsp") == "yes" else " "
+    if str(part.get_param("format")).lower() == "flowed":  # a blank ends lines that go on
+        glue = "" if str(part.get_param("delsp")).lower() == "yes" else " "
         text = re.sub(r"(?m)^(?!>|-- $)(.*) \n(?!>|-- $|\n)", rf"\1{glue}", text)
     return to_markdown(parse_html(text)) if is_html and text.strip() else text
 

@@ -73,9 +73,10 @@ def test_a_forwarded_message_is_read(text_of, disposition):
 
 def test_a_forwarded_message_in_base64_is_read(text_of):
     """Against the rules some programs encode it like any other file."""
-    head = b"Subject: x\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n"
-    inner = base64.b64encode("Subject: 报价\n\n四十元。".encode())
+    head = b"Subject: x\nContent-Type: message/rfc822\n"
+    inner = b"Content-Transfer-Encoding: base64\n\n" + base64.b64encode("Subject: 报价\n\n四十元。".encode())
     assert text_of("a.eml", head + inner) == "# x\n\n# 报价\n\n四十元。"
+    assert text_of("a.eml", head + b"\n\nFee: 5\n\nx") == "# x\n\nFee: 5\n\nx"  # it has no headers
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "big5", "utf-8", "cp1251"])
@@ -115,7 +116,7 @@ def test_a_short_subject_without_a_charset_has_that_of_the_text(text_of):
         (_GBK_SUBJECT, "plain; charset=gb2312", "镕基。", "gbk", "# 朱镕基的水泵\n\n镕基。"),
         (_cut_subject("gb2312", 9), "plain", "x", "ascii", "# 关于水泵启动温度的通知和说明\n\nx"),
         (_cut_subject("utf-8", 10), "plain", "x", "ascii", "# 关于水泵启动温度的通知和说明\n\nx"),
-        ("Subject: x\n", "plain; format=flowed", "a \nb\n> c \n> d", "ascii", "# x\n\na b\n> c \n> d"),
+        ("Subject: x\n", "plain; format=Flowed", "a \nb\n> c \n> d", "ascii", "# x\n\na b\n> c \n> d"),
         ("Subject: x\n", "html", '<meta charset="koi8-r"><p>Да, бак.', "koi8-r", "# x\n\nДа, бак."),
         ("Subject: x\n", "plain; charset=iso-2022-jp", "ポンプは四", "iso-2022-jp", "# x\n\nポンプは四"),
         (
