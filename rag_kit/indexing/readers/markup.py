@@ -63,7 +63,8 @@ def parse_html(text: str) -> Any:
         reason = f"its elements are nested over {_MAX_DEPTH} deep (are end tags missing?)"
         raise Unreadable(reason, "Open it in a browser and save its text")
     # the picture of a formula that KaTeX and MathJax draw beside its MathML
-    for drawn in tree.xpath("//*[@aria-hidden='true'][../*[not(@aria-hidden)]/descendant-or-self::math]"):
+    formulas = "(//math | //*[count(node()) = 1]/math/..)[not(@aria-hidden)]"
+    for drawn in tree.xpath(f"{formulas}/../*[@aria-hidden='true' and not(self::div)]"):
         drawn.drop_tree()
     return tree
 

@@ -189,8 +189,8 @@ def test_superscripts_by_style_sheet_and_in_formulas(text_of):
     )
     drawn = "<span><math><mi>E</mi></math></span><span aria-hidden='true'><b>E</b></span>"  # by KaTeX
     with use_notes() as notes:
-        text = text_of("a.html", f"{page}<p>As <span>{drawn}</span> is.</p>")
-    assert text == "Area 5 km^2, 10^6=a/20, [1, 2; 3]\n\nAs E is." and not notes.texts
+        text = text_of("a.html", f"{page}<p>As <span>{drawn}</span> is.</p><p aria-hidden='true'>Shut.")
+    assert text == "Area 5 km^2, 10^6=a/20, [1, 2; 3]\n\nAs E is.\n\nShut." and not notes.texts
 
 
 # --- lists of html
