@@ -48,8 +48,9 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         prepare(root, styles)
         drop_broken_references(root, package.targets(name), footnotes)
     _add_running_lines(document, package, main, styles)
-    if comments := sum(len(package.xml(name)) for name in package.all_related("comments", main)):
-        write_note(f"{comments} comments{LEFT_OUT}only the text is read")
+    with leave_out("the comments"):
+        if comments := sum(len(package.xml(name)) for name in package.all_related("comments", main)):
+            write_note(f"{comments} comments{LEFT_OUT}only the text is read")
     pictures = list(_pictures(document, package, main)) if context.pictures else []
     objects = _mark_objects(document, package, main)
     labels: list[tuple[int, str]] = []

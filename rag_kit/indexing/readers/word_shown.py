@@ -26,7 +26,10 @@ _FEW_LETTERS = 4
 _EQ = re.compile(r"\s*EQ\s+(.+)", re.I | re.S)
 _CIRCLED = re.compile(r"\\o\s*(?:\\a[clr])?\s*\(\s*[○◯〇]\s*[,，;；]\s*(\d{1,3})\s*\)", re.I)  # \o\ac(○,3)
 _FRACTION = re.compile(r"\\f\s*\(([^(),，;；]+)[,，;；]([^()]+)\)", re.I)  # \f(3,4)
-_SWITCH = re.compile(r"\\[*a-z]+\d*", re.I)
+_BELOW = re.compile(
+    r"\\o\\ad\s*\(\\s\\up\s*\d+\([^()]*\)[,，;；]([^()]*)\)", re.I
+)  # what Pinyin stands above
+_SWITCH = re.compile(r'\\\*\s*(?:"[^"]*"|\w+)|\\[*a-z]+\d*', re.I)
 _OFF = ("0", "false", "off")  # values by which a mark says no
 
 
@@ -153,10 +156,11 @@ def _write_fields(document: Any) -> None:
         if node.tag == f"{W}instrText":
             pieces.append(node)
             continue
-        code = _EQ.match("".join(piece.text or "" for piece in pieces))
+        is_end = node.get(f"{W}fldCharType") == "end"  # not the beginning of a result, which is text
+        code = is_end and _EQ.match("".join(piece.text or "" for piece in pieces))
         if code and (run := next(pieces[0].iterancestors(f"{W}r"), None)) is not None:
             text = _CIRCLED.sub(lambda match: list_number(int(match[1]), "decimalEnclosedCircle"), code[1])
-            text = _SWITCH.sub("", _FRACTION.sub(r"\1/\2", text)).strip()
+            text = _SWITCH.sub("", _FRACTION.sub(r"\1/\2", _BELOW.sub(r"\1", text))).strip()
             run.addprevious(run_of(run, text))
         pieces = []
 

@@ -248,6 +248,10 @@ _BOX_BESIDE_A_PICTURE = (
 
 
 _CODE = '<w:r><w:fldChar w:fldCharType="begin"/><w:instrText>{}</w:instrText><w:fldChar w:fldCharType="end"/></w:r>'
+_EQS = [
+    r"eq \o\ac(○,3)", r"EQ \F(3,4)", r'EQ \* "Font:宋体" \o\ad(\s\up 9(yi),一)',
+    'EQ 5</w:instrText><w:fldChar w:fldCharType="separate"/><w:t>7</w:t><w:instrText>',
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -270,7 +274,7 @@ _CODE = '<w:r><w:fldChar w:fldCharType="begin"/><w:instrText>{}</w:instrText><w:
         (f"<m:oMath>{_BRACKETS}{_ROOT}{_POWER}</m:oMath>", "(a+b/(cd))√(x+1)v^2", ""),
         (f"<m:oMath>{_SUM}{_MATRIX}</m:oMath>", "∑_(i=1)^n x[1, 2; 3]", ""),
         (_run("a") + '<w:r><w:br w:type="page"/></w:r>' + _run("b"), "a\nb", ""),
-        (_run("步骤") + _CODE.format(r"eq \o\ac(○,3)") + _CODE.format(r"EQ \F(3,4)"), "步骤③3/4", ""),
+        (_run("步骤") + "".join(map(_CODE.format, _EQS)), "步骤③3/4一7", ""),
         ("<w:r><w:sym w:font='Wingdings' w:char='F0FE'/></w:r>" + _run(" Yes"), "☑ Yes", ""),
         (_run("a") + "<w:r><w:footnoteReference w:id='9'/></w:r>", "a", "footnote 9 left out"),
         (

@@ -172,6 +172,8 @@ def test_comments_deleted_text_and_attached_files_are_noted(tmp_path, reader):
     assert text == "九百元。" and notes == [
         "text that tracked changes delete left out: 1 runs", "1 comments left out: only the text is read"
     ]  # fmt: skip
+    word = make.docx(body, extra={"word/comments.xml": ""}, relations=relation)
+    assert read(reader, tmp_path, "b.docx", word)[0] == text  # damaged
     relation = relation.replace("comments.xml", "../presProps.xml")
     remarked = within("slides/_rels/slide1.xml", lambda data: data.replace(b"</R", f"{relation}</R".encode()))
     text, notes = read(reader, tmp_path, "a.pptx", deck(remarked))
