@@ -163,10 +163,7 @@ class BM25Index(InvertedIndex):
         k = check_k(k)
         with self._lock:
             view = self.current()
-            graph, position_of = (
-                view.graph,
-                view.place_of,
-            )  # the vocabulary must not grow while the graph is made
+            graph, position_of = view.graph, view.place_of  # meanwhile the vocabulary must not grow
             weights = {position_of[key]: weight for key, weight in seeds.items() if key in position_of}
         allowed = None if passes_of(filter) is None else view.masks.mask(filter)
         visits = graph.visits(weights, k, allowed)

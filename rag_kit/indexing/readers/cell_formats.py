@@ -103,11 +103,9 @@ def _sections(code: str) -> list[_Section]:
         # behind a section with the limit zero, negative numbers show no minus but what is written in their section
         shows_minus = all(section.shows_minus and section.limit != 0 for section in sections[-1:])
         # and so do those that differ from the first one by a colour alone, such as red
-        text, first_text = (
-            "".join(t.text for t in part if t.kind == "text").strip() for part in (tokens, parts[0])
-        )
+        texts = {"".join(t.text for t in part if t.kind == "text").strip() for part in (tokens, parts[0])}
         has_colour = any(token.kind == "bracket" and _COLOUR.fullmatch(token.text) for token in tokens)
-        shows_minus, limit = shows_minus or (has_colour and text == first_text), 0.0
+        shows_minus, limit = shows_minus or (has_colour and len(texts) == 1), 0.0
         for token in tokens:
             if token.kind == "bracket" and (condition := _CONDITION.fullmatch(token.text)):
                 shows_minus, comparison, limit = True, condition[1], float(condition[2])

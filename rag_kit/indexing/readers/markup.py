@@ -191,9 +191,7 @@ def _table_texts(node: Any) -> Iterator[str]:
             for cell in chain.from_iterable(rows_of_cells):
                 yield from _blocks_inside(cell)
             return
-        for inner in reversed(
-            list(node.iterdescendants("table"))
-        ):  # the innermost first, as Mon 9-12; Tue 9-16
+        for inner in reversed(list(node.iterdescendants("table"))):  # innermost first: Mon 9-12; Tue 9-16
             lines = [" ".join(filter(None, row.texts)) for row in _grid(inner)]
             text, tail = "; ".join(filter(None, lines)), inner.tail
             inner.clear()

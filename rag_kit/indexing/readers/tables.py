@@ -200,9 +200,8 @@ def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str
     is_as_wide = (filled[0], filled[-1]) == (filled_below[0], filled_below[-1])
     repeated_names = sum(text == name != "" for text, name in zip(lower[0], names, strict=False))
     # a year, month or date in a column that has none further down names the column
-    names_dates = any(
-        _DATE.fullmatch(first) and not any(map(_DATE.fullmatch, rest)) for first, *rest in below
-    )
+    dates = ([bool(_DATE.fullmatch(text)) for text in column] for column in below)
+    names_dates = any(first and not any(rest) for first, *rest in dates)
     if len(lower) > 1 and (not any(has_values(column[1:]) for column in above) or names_dates):
         return False
     if not body or not is_as_wide or sum(map(bool, lower[0])) < 2 or 2 * repeated_names > len(filled):

@@ -66,9 +66,7 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: S
     for index, (first, last) in enumerate(pairwise(dates)):
         between = text[first.end : last.begin]
         is_range = cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(between)
-        if (
-            is_range and first.field is not last.field
-        ):  # in "from 2023 to June 2024" both are of the field of dates
+        if is_range and first.field is not last.field:  # from 2023 to June 2024: both are of the dates' field
             field = max(first.field, last.field, key=lambda field: field.type == "date")
             dates[index : index + 2] = (replace(one, field=field, quarter=None) for one in (first, last))
     bare_years, other_dates = ([period for period in free if period.bare is bare] for bare in (True, False))

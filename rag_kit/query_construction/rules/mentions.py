@@ -72,9 +72,8 @@ def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
         if isinstance(item, NamedValue):
             left, many = text[floor : item.begin], item.field.many and not isinstance(item.value, bool)
             name, begin = name_before(left, item.field.all_names), item.begin
-            if name and cues.NEGATED.search(
-                left[: name.start()]
-            ):  # "no author Smith" begins at the field's name
+            # "no author Smith" begins at the field's name
+            if name and cues.NEGATED.search(left[: name.start()]):
                 begin = floor + name.start()
             condition = Condition(begin, item.end, item.field, "$contains" if many else "$eq", item.value)
         else:
