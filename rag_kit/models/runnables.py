@@ -140,14 +140,14 @@ def ended_runs() -> Iterator[None]:
     try:
         yield
     except _EndedRun as ended:
-        raise ended.args[0] from None
+        raise ended.args[0] from ended.args[0].__cause__
 
 
 class _Shielded(Runnable[Any, Any]):
-    """A part of a chain inside a fallback or retry; past these it raises what ends the run; ``note`` gets the rest."""
+    """A part of a chain inside a fallback or retry; past these it raises what ends the run; ``note`` gets `handled`."""
 
-    def __init__(self, runnable: Any, note: Callable[[Exception], None] | None = None) -> None:
-        self.runnable, self.note = runnable, note
+    def __init__(self, runnable: Any, handled: Any = (), note: Any = None) -> None:
+        self.runnable, self.handled, self.note, self.name = runnable, handled, note, runnable.get_name()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         with self._shield():
@@ -163,7 +163,7 @@ class _Shielded(Runnable[Any, Any]):
             try:
                 yield
             except Exception as error:
-                if self.note is not None and not ends_run(error):
+                if isinstance(error, self.handled) and not ends_run(error):
                     self.note(error)
                 raise
         except Exception as error:  # that of the block, or of the note
@@ -181,7 +181,7 @@ def shield(chain: Any, note: Callable[[Any, Any, Exception], None] = _note_unsea
     """Copy a chain so that fallbacks and retries in it let the end of a run pass, and fallbacks note what failed.
 
     ``note`` gets what failed, what is asked in its place, and the error. Looked into is what is made of LangChain's
-    parts: sequences, ``RunnableParallel``, ``RunnableBranch``, routers, bindings, alternatives; no function.
+    parts: sequences, ``RunnableParallel``, branches, routers, bindings, alternatives; no function or class of a user.
     """
     if isinstance(chain, Mapping):
         return {name: shield(part, note) for name, part in chain.items()}
@@ -189,7 +189,7 @@ def shield(chain: Any, note: Callable[[Any, Any, Exception], None] = _note_unsea
         return type(chain)(shield(part, note) for part in chain)
     kinds, parts = (RunnableWithFallbacks, RunnableRetry), (*INSIDE, "alternatives")
     has_any = any(isinstance(part, kinds) for part in parts_of(chain, parts))
-    if not has_any or not hasattr(chain, "model_copy"):
+    if not has_any or not type(chain).__module__.startswith("langchain_core.runnables."):
         return chain
     changes = {name: shield(vars(chain)[name], note) for name in parts if name in vars(chain)}
     if isinstance(chain, RunnableRetry):
@@ -197,7 +197,8 @@ def shield(chain: Any, note: Callable[[Any, Any, Exception], None] = _note_unsea
     elif isinstance(chain, RunnableWithFallbacks):
         members = [changes["runnable"], *changes["fallbacks"]]
         notes = [partial(note, *pair) for pair in pairwise(chain.runnables)]
-        changes["runnable"], *changes["fallbacks"] = map(_Shielded, members, [*notes, None])
+        handled = [chain.exceptions_to_handle] * len(notes)
+        changes["runnable"], *changes["fallbacks"] = map(_Shielded, members, [*handled, ()], [*notes, None])
     return chain.model_copy(update=changes)
 
 

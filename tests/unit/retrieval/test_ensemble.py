@@ -197,6 +197,34 @@ async def test_fallbacks_at_the_head_of_a_chain() -> None:
     assert await both(EnsembleRetriever(retrievers=[narrow]), "parcel", filter={"tenant": "b"}) == []
 
 
+class Counting(BaseRetriever):
+    """A retriever of the user, which counts its calls of a chain."""
+
+    runnable: Any
+    calls: int = 0
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        self.calls += 1
+        found: list[Document] = self.runnable.invoke(query)
+        return found
+
+
+async def test_past_fallbacks_state_stays_and_an_error_keeps_its_cause() -> None:
+    """The user's retriever is called itself, no copy; what ends a run says why."""
+
+    def fail(query: str) -> list[Document]:
+        raise BudgetExceededError("calls", 1) from KeyError(query)
+
+    counting = Counting(runnable=RunnableLambda(lambda query: []).with_fallbacks([Fixed(docs=[])]))
+    assert await both(EnsembleRetriever(retrievers=[counting.with_retry()]), "parcel") == []
+    assert counting.calls == 2
+    with pytest.raises(BudgetExceededError) as ended:
+        call_retriever(RunnableLambda(fail).with_fallbacks([counting]), "parcel")
+    assert isinstance(ended.value.__cause__, KeyError)
+
+
 async def test_bound_filters_inside_and_around_fallbacks_hold_both() -> None:
     """A filter that is bound around others takes the place of none."""
     held = [Document(f"parcel {tenant}", metadata={"tenant": tenant, "year": 1}) for tenant in "ab"]
