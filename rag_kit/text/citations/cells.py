@@ -218,7 +218,7 @@ def _count_named(header: str, words: Sequence[Token]) -> int:
     """Count the words of a header that a part has, also "before" and those in brackets, less a "not" that it lacks."""
     # 保管人 is named by 由李明保管, too
     counted = [
-        (one, any(_is_same(word, one) or (len(word.key) > 1 and word.key in one.key) for word in words))
+        (one, any(_is_same(word, one) or (word.key[1:] > "\u2fff" and word.key in one.key) for word in words))
         for one in tokens(header)
     ]
     return sum(is_named if is_named or not is_negation(one.key) else -1 for one, is_named in counted)

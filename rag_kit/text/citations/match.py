@@ -12,11 +12,8 @@ from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
 from rag_kit.text.citations.exchanges import are_values_exchanged, are_words_exchanged
-from rag_kit.text.citations.placing import (
-    Placement,
-    place_values,
-)
-from rag_kit.text.citations.source import PassageSource, Span, holds, letters_of
+from rag_kit.text.citations.placing import Placement, place_values
+from rag_kit.text.citations.source import PassageSource, Span, best_clause, holds, letters_of
 from rag_kit.text.citations.swaps import find_exchange, has_other_agent, says_change
 from rag_kit.text.citations.tokens import (
     PRONOUNS,
@@ -75,9 +72,8 @@ class Verdict(NamedTuple):
         """The status of the citation, by the reason."""
         if self.reason in ("verbatim", "covered"):
             return "supported"
-        return (
-            "undecided" if self.reason in ("language", "other", "paraphrase", "computed") else "unsupported"
-        )
+        is_open = self.reason in ("language", "other", "paraphrase", "computed")
+        return "undecided" if is_open else "unsupported"
 
 
 def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
@@ -188,7 +184,8 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
         return Verdict(0.0, "language", start, end)
     parts = [with_keys_of(source, part) for part in clauses(statement)]
     quoted = [token for span in quoted_spans for token in (*span.tokens, *span.caption)]
-    pair = Pair(stated, quoted, source, best, [(part, best.best_clause(part)) for part in parts])
+    said = [clause for span in quoted_spans if span.whole == best.whole for clause in span.clauses]
+    pair = Pair(stated, quoted, source, best, [(part, best_clause(said, part)) for part in parts])
     reason, score = _compare(statement, pair, source.plain(start, end), is_verbatim)
     if asks and not best.row and reason in _NEEDS_CLAIM:
         reason = "paraphrase"

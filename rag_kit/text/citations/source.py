@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from functools import cached_property
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby, pairwise, takewhile
 
 from rag_kit.text.citations.cutting import Clause, clauses
 from rag_kit.text.citations.labels import labels_in, posts_in
@@ -96,23 +96,6 @@ class Span:
                 denial = [Token("not")] if affirms == is_denying else []
                 said.append(CellTokens(named, [*denial, *named, *self.cells[0].text], answers=True))
         return said
-
-    def best_clause(self, stated: Sequence[Token]) -> Clause:
-        """Return the clause of a sentence that has most of a statement's values, then of its words; of a row none.
-
-        A clause may refer back, so the words of the clauses before it count as well. Of equals the shortest is
-        returned: it says the least besides.
-        """
-        stated_keys, stated_values = content_keys(stated), {token.key for token in stated if token.value}
-        keys_so_far: set[str] = set()
-        ranked: list[tuple[tuple[int, ...], Clause]] = []
-        for clause in self.clauses:
-            keys = content_keys(clause)
-            keys_so_far |= keys
-            shared = len(stated_values & keys), len(stated_keys & keys_so_far), len(stated_keys & keys)
-            ranked.append(((*shared, -len(clause)), clause))
-        _, best = max(ranked, key=lambda entry: entry[0], default=((), []))
-        return best
 
 
 class PassageSource:
@@ -262,7 +245,7 @@ class PassageSource:
     def best_spans(self, stated: Sequence[Token]) -> tuple[Span, list[Span]]:
         """Return the sentence or row that has most of a statement's words, and the spans to quote, in order.
 
-        These are that one and, if it is a sentence, those beside it that have further words of the statement.
+        These are that one and, if it is a sentence, those around it with further words, up to the next sentences.
         """
         keys = content_keys(stated)
         # a row has the words of its caption, too
@@ -274,9 +257,33 @@ class PassageSource:
             return len(shared[n] - self.context_keys), len(shared[n]), -abs(length - len(keys))
 
         best = max(range(len(shared)), key=rank)
-        neighbours = [] if self.spans[best].row else [max(best - 1, 0), min(best + 1, len(shared) - 1)]
-        quoted = {n for n in neighbours if not self.spans[n].row and shared[n] - shared[best]}
+        parts = [n for n, span in enumerate(self.spans) if span.whole == self.spans[best].whole]
+        around = () if self.spans[best].row else self.spans[max(parts[0] - 1, 0) : parts[-1] + 2]
+        wholes = {span.whole for span in around if not span.row}
+
+        def adds(n: int) -> bool:
+            return self.spans[n].whole in wholes and bool(shared[n] - shared[best])
+
+        quoted = {*takewhile(adds, range(best - 1, -1, -1)), *takewhile(adds, range(best + 1, len(shared)))}
         return self.spans[best], [self.spans[n] for n in sorted({best, *quoted})]
+
+
+def best_clause(clauses: Sequence[Clause], stated: Sequence[Token]) -> Clause:
+    """Return the clause of a sentence that has most of a statement's values, then of its words; [] if there is none.
+
+    A clause may refer back, so the words of the clauses before it count as well. Of equals the shortest is
+    returned: it says the least besides.
+    """
+    stated_keys, stated_values = content_keys(stated), {token.key for token in stated if token.value}
+    keys_so_far: set[str] = set()
+    ranked: list[tuple[tuple[int, ...], Clause]] = []
+    for clause in clauses:
+        keys = content_keys(clause)
+        keys_so_far |= keys
+        shared = len(stated_values & keys), len(stated_keys & keys_so_far), len(stated_keys & keys)
+        ranked.append(((*shared, -len(clause)), clause))
+    _, best = max(ranked, key=lambda entry: entry[0], default=((), []))
+    return best
 
 
 def _period_of(word: str) -> str:

@@ -243,7 +243,8 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
 def has_other_agent(stated: Sequence[Token], sentence: Sequence[Token], passage: PassageSource) -> bool:
     """Tell whether another one must or may do something than in its sentence: one who does so in another sentence."""
     agents, said_agents = _agents(stated), _agents(sentence)
-    if not agents or not said_agents or {*agents} & {*said_agents}:
+    before_modals = {token.key for token, modal in pairwise(stated) if modal.key in MODALS}
+    if not agents or not said_agents or (before_modals | {*agents}) & {*said_agents}:
         return False
     with_agent = (span.tokens for span in passage.spans if agents[0] in span.keys)
     is_of_another = any(agents[0] in _agents(other) for other in with_agent)

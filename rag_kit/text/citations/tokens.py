@@ -19,9 +19,8 @@ _MAX_REMEMBERED = 50_000  # words
 _MAX_WORD = 128  # letters; a longer run is cut
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"(?P<han>[{_HAN}]+)|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*")
-_LABEL = re.compile(
-    r"(?<=[a-z] )[A-HJ-Z](?![\w.'’&/-])|^[A-HJ-Z]$"
-)  # a letter that tells apart, as in "group B"
+# a letter that tells apart, as in "group B"
+_LABEL = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w.'’&/-])|^[A-HJ-Z]$")
 _MAX_NAME = 3  # characters of the name of a person
 _NAME_TAGS = ("nr", "ns", "nt")  # jieba's tags of persons, places and organisations
 # parts of speech in which a paraphrase varies freely: verbs, adverbs, prepositions, conjunctions ...
@@ -96,9 +95,8 @@ def _word_tokens(text: str, start: int, end: int) -> list[PlacedToken]:
                 parts = _CUT.get(word, (word,))
                 placed += [PlacedToken(match.start(), _han_token(part, tag)) for part in parts]
         elif _LABEL.match(text, match.start()):
-            placed.append(
-                PlacedToken(match.start(), Token(match[0].lower(), name=True, content=True, thing=True))
-            )
+            label = Token(match[0].lower(), name=True, content=True, thing=True)
+            placed.append(PlacedToken(match.start(), label))
         else:
             placed.append(PlacedToken(match.start(), _latin_token(match[0][:_MAX_WORD])))
     return placed

@@ -120,9 +120,9 @@ def is_computed(stated: Value, said: Iterable[Value]) -> bool:
         >>> is_computed(rise, said), is_computed(share, said), is_computed(years, said)
         (True, False, True)
     """
-    stated = uncounted(stated)
+    stated, rounding = uncounted(stated), 0.05 if stated.about else 0.005
     return not stated.key and any(
-        dimensions_agree(stated.dimension, dimension) and _nearly(stated, result)
+        dimensions_agree(stated.dimension, dimension) and abs(stated.base - result) <= rounding * abs(result)
         for one, other in permutations(map(uncounted, said), 2)
         for dimension, result in _results(one, other)
     )
@@ -139,10 +139,6 @@ def _results(one: Value, other: Value) -> Iterator[tuple[str, float]]:
             yield from (("", ratio), ("ratio", ratio), ("ratio", 1 - ratio))
     if other.dimension in ("", "ratio") and other.base:
         yield from ((one.dimension, one.base * other.base), (one.dimension, one.base / other.base))
-
-
-def _nearly(stated: Value, result: float) -> bool:
-    return abs(stated.base - result) <= (0.05 if stated.about else 0.005) * abs(result)
 
 
 def _is_rounded(amount: float, exact: float) -> bool:
