@@ -173,7 +173,9 @@ class _Part:
             return ""
         is_denied = sum(is_negation(word.key) for word in self._words) % 2 == 1
         cells = [cell for cell in self._row.row[1:] if cell.header == self._header]
-        answer = _answer(cells[0]) if cells else None
+        values = [value for cell in cells[:1] for value in cell.values]
+        is_zero = bool(values) and all(value.amount == 0 and not value.key for value in values)  # as "no"
+        answer = False if is_zero else ANSWERS.get(cells[0].text.lower()) if cells else None
         if answer is not None and not any(word.value for word in self._own_claims):
             return "covered" if answer != is_denied else "negation"
         denials = sum(is_negation(token.key) for cell in cells for token in tokens(cell.text))
@@ -187,9 +189,8 @@ class _Part:
         if claim.key in self._table.titles or any(_has(cell, claim) for cell in cells):
             return "covered"
         holders = [cell for cell in self._row.row[1:] if _has(cell, claim)]
-        rivals = [
-            cell for cell in cells or self._row.row[1:] if cell not in holders and _is_rival(cell, claim)
-        ]
+        asked = cells or self._row.row[1:]
+        rivals = [cell for cell in asked if cell not in holders and _is_rival(cell, claim)]
         rivals += [cell for cell in cells if claim.value and cell.values and cell not in rivals]
         named, rival_named = (
             max((_count_named(cell.header, self._words) for cell in ones), default=0)
@@ -222,12 +223,6 @@ def _count_named(header: str, words: Sequence[Token]) -> int:
         for one in tokens(header)
     ]
     return sum(is_named if is_named or not is_negation(one.key) else -1 for one, is_named in counted)
-
-
-def _answer(cell: TableCell) -> bool | None:
-    """Return what a cell answers to its header: "yes", or "no" as 0 does; None if it says something else."""
-    is_zero = bool(cell.values) and all(value.amount == 0 and not value.key for value in cell.values)
-    return False if is_zero else ANSWERS.get(cell.text.lower())
 
 
 def _is_rival(cell: TableCell, claim: Token) -> bool:
