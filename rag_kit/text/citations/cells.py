@@ -167,9 +167,8 @@ class _Part:
 
     def finding(self) -> Finding:
         """Compare the part with its cell, or with the row if it names no column."""
-        if len(self._unknown) > _MAX_UNKNOWN or any(word.name for word in self._unknown):
-            return ""
-        if any(is_negation(word.key) for word in tokens(self._header)):
+        is_new = len(self._unknown) > _MAX_UNKNOWN or any(word.name for word in self._unknown)
+        if is_new or any(is_negation(word.key) for word in tokens(self._header)):
             return ""
         is_denied = sum(is_negation(word.key) for word in self._words) % 2 == 1
         cells = [cell for cell in self._row.row[1:] if cell.header == self._header]

@@ -104,8 +104,9 @@ _PATTERNS = {
     "weekday": (
         r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch)s?\b",
         r"(?:周|星期|礼拜)[一二三四五六日天](?![个月年级])",
-        # Mon-Fri, Tue 6 May
-        r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b\.?(?=[-,;:.)/|]|$| ?\d| (?:and|to) (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)",
+        # Mon-Fri, Tue 6 May; not the Sun
+        r"(?:Mon|Tue|Wed|Thu|Fri|Sat|(?<!he )Sun)\b\.?(?=[-,;:.)/|]|$| ?\d"
+        r"| (?:and|to) (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)",
     ),
     "id": (
         rf"{_CODES}(?:[/ ][A-Z]{{1,4}})* ?\d[\w.\-]*(?<=\w)",
