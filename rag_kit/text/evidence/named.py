@@ -37,6 +37,10 @@ _NUMBERED = [
         rf"|lot|batch|page|chapter|table|figure|zone|floor|team|shift|version|round)s?\s(?:no\.?\s)?{_LISTED}",
     )
 ]
+_NUMBERED_IN_WORDS = re.compile(  # the second phase, Phase II
+    r"(?i)\b(?:first|second|third|[a-z]{3,9}th|\d{1,3}(?:st|nd|rd|th))[ -]([a-z]{3,9})\b"
+    r"|\b([a-z]{3,9})[ -][ivx]{1,4}\b"
+)
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _HAN = re.compile(f"[{HAN}]+")
 _TITLES = "老师|先生|女士|小姐|师傅|医生|律师|教授|院长|董事长|总|经理|主任|工"
@@ -67,7 +71,8 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     numbers = _numbered(whole := "\n".join(texts.values()))
     for kind, of_kind in _numbered(asked.text).items():
         heads_column = re.search(rf"\|\s*{kind}(?:s|次|别|号|\s?no\.?)?\s*\|", whole, re.IGNORECASE)
-        if kind in numbers and not (heads_column or of_kind <= numbers[kind]):
+        in_words = kind in {word.lower() for found in _NUMBERED_IN_WORDS.findall(whole) for word in found}
+        if kind in numbers and not (heads_column or in_words or of_kind <= numbers[kind]):
             return []
     kept = list(passages)
     # each name is a tuple of the forms that a text may have

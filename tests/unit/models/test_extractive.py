@@ -390,6 +390,12 @@ OTHER_NUMBERS = [
         ("二号厂房几点停电？", PLACES, "8点", ()),
         ("第六号厂房几点停电？", PLACES, "9点", ()),
         ("When is line 3 closed?", PLACES, "Monday", ()),
+        (
+            "What is painted in phase 2?",
+            ["Phase 1 costs 3 EUR. In the second phase the deck is painted."],
+            "deck",
+            (),
+        ),
         ("What does phase 2 cost?", ["Phase 1 costs 5 EUR. They pay 7 EUR for phase two."], "7 EUR", ()),
         ("How big is team 3?", ["| Team | Size |\n|---|---|\n| 3 | 9 |\n\nTeam 1 works."], "| 9 |", ()),
         ("一季度营收是多少？", ["前三季度营收20亿元。2024年Q1营收5亿元。"], "5亿元", ()),
