@@ -99,10 +99,10 @@ class _Table:
 
     def __init__(self, passage: PassageSource) -> None:
         self.rows = passage.rows
-        self._row_names = [_name_words(_name_of(row)) for row in self.rows]
+        self._row_names = {row: _name_words(_name_of(row)) for row in self.rows}
         headers = dict.fromkeys(cell.header for row in self.rows for cell in row.row[1:])
         self._headers = {header: _name_words(header) for header in headers}
-        names = [*self._row_names, *self._headers.values()]
+        names = [*self._row_names.values(), *self._headers.values()]
         texts = {"".join(word.key for word in name): name for name in names}
         self._han_names = {text: name for text, name in texts.items() if text > "\u2fff"}
         self.titles = passage.context_keys.union(*(content_keys(row.caption) for row in self.rows))
@@ -120,8 +120,8 @@ class _Table:
 
     def rows_named(self, words: Sequence[Token]) -> list[Span]:
         """Return the rows whose names some words have, without those whose names are a part of another's."""
-        named = _longest(words, self._row_names)
-        return [row for row, name in zip(self.rows, self._row_names, strict=True) if name in named]
+        named = _longest(words, list(self._row_names.values()))
+        return [row for row, name in self._row_names.items() if name in named]
 
     def headers_named(self, words: Sequence[Token]) -> list[str]:
         """Return the headers that some words have; of those that differ in brackets alone, the one that they have."""
@@ -141,7 +141,7 @@ class _Table:
         self, words: Sequence[Token], rows: Sequence[Span], headers: Sequence[str]
     ) -> list[Token]:
         """Return the content words that name none of some rows and columns."""
-        names = [*(name for row in rows for name in _name_words(_name_of(row)))]
+        names = [name for row in rows for name in self._row_names[row]]
         names += [name for header in headers for name in self._headers[header]]
         return [word for word in words if word.content and not any(_is_same(word, name) for name in names)]
 
@@ -210,8 +210,7 @@ class _Part:
 
     def _says(self, cell: TableCell) -> bool:
         """Tell whether the part has the content words of a cell."""
-        content = [word for word in tokens(cell.text) if word.content]
-        return all(any(_is_same(word, one) for word in self._words) for one in content)
+        return _has_all(self._words, [word for word in tokens(cell.text) if word.content])
 
 
 def _count_named(header: str, words: Sequence[Token]) -> int:
@@ -251,11 +250,14 @@ def _name_words(name: str) -> tuple[Token, ...]:
 
 def _longest(words: Sequence[Token], names: Sequence[Sequence[Token]]) -> list[Sequence[Token]]:
     """Return the names of which some words have all, without those whose words another one has, too."""
-    named = [
-        name for name in names if name and all(any(_is_same(word, one) for word in words) for one in name)
-    ]
+    named = [name for name in names if name and _has_all(words, name)]
     keys = [content_keys(name) for name in named]
     return [name for name, own in zip(named, keys, strict=True) if not any(own < other for other in keys)]
+
+
+def _has_all(words: Sequence[Token], name: Sequence[Token]) -> bool:
+    """Tell whether some words have each word of a name."""
+    return all(any(_is_same(word, one) for word in words) for one in name)
 
 
 def _is_same(word: Token, other: Token) -> bool:
