@@ -305,7 +305,7 @@ class RagKitRetriever(BaseRetriever):
         return Call(
             self,
             query,
-            k=ALL if k is None else k if type(k) is int and k > 0 else check_count("k", k),
+            k=ALL if k is None else check_count("k", k),
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,

@@ -14,6 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 
 from rag_kit.models import JsonCache
+from rag_kit.retrieval.fields import Fusion
 
 
 class RetrieverSettings(TypedDict, total=False):
@@ -65,7 +66,7 @@ class RewritingSettings(CallSettings, total=False):
 
     language: Literal["auto", "en", "zh"]
     include_original: bool
-    fusion: Literal["rrf", "convex"]
+    fusion: Fusion
     rrf_k: float
     weights: Sequence[float] | None
     cache: JsonCache | str | PathLike[str] | None
@@ -111,7 +112,7 @@ class RoutingSettings(CallSettings, total=False):
     fallback: str | None
     on_none: Literal["empty", "all", "raise"]
     allow: Callable[[RunnableConfig], Any] | None
-    fusion: Literal["rrf", "convex"]
+    fusion: Fusion
     rrf_k: float
 
 
