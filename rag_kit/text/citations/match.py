@@ -13,7 +13,7 @@ from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import assertions, clauses
 from rag_kit.text.citations.exchanges import are_values_exchanged, are_words_exchanged
 from rag_kit.text.citations.placing import Placement, place_values
-from rag_kit.text.citations.source import PassageSource, Span, best_clause, holds, letters_of
+from rag_kit.text.citations.source import PART_BREAK, PassageSource, Span, best_clause, holds, letters_of
 from rag_kit.text.citations.swaps import find_exchange, has_other_agent, says_change
 from rag_kit.text.citations.tokens import (
     PRONOUNS,
@@ -42,7 +42,6 @@ _NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
 # share of a statement's words that one of several passages must have to support it together with the others
 _CONTRIBUTES = 0.25
 _POINTING = PRONOUNS | word_set("the that this these 这 这一 这些 本")
-_PART_END = re.compile(r"[;；]|[,，]\s?(?:而|while|whereas)")
 _NEAR = 40  # characters before a statement in its passage that are looked at
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 _STUDY = (
@@ -163,9 +162,10 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     if not source.spans or not letters.strip():
         return Verdict(0.0, "thin", 0, source.spans[0].end if source.spans else 0)
     # a line of a table, maybe its header, which is compared with no row; or a sentence of several parts
-    for span in source.spans if statement.count("|") > 1 or _PART_END.search(statement) else ():
-        if letters_of(source.text[slice(*span.whole)]) == letters:
-            return Verdict(1.0, "verbatim", *span.whole)
+    may_be_line = statement.count("|") > 1 or PART_BREAK.search(statement)
+    for start, end in dict.fromkeys(span.whole for span in source.spans) if may_be_line else ():
+        if letters_of(source.text[start:end]) == letters:
+            return Verdict(1.0, "verbatim", start, end)
     stated = with_keys_of(source, tokens(statement))
     best, quoted_spans = source.best_spans(stated)
     start, end = quoted_spans[0].start, quoted_spans[-1].end

@@ -19,7 +19,9 @@ from rag_kit.text.values.units import unit_named
 from rag_kit.text.values.value import Value, counted_by
 
 _MAX_SENTENCES = 2000
-_PART = re.compile(rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))|(?<=,)\s(?=(?:while|whereas)\s)|(?<=，)(?=而[^且])")
+PART_BREAK = re.compile(
+    rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))|(?<=,)\s(?=(?:while|whereas)\s)|(?<=，)(?=而[^且])"
+)
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 ANSWERS = dict.fromkeys(["yes", "ja", "是", "有", "可", "可以", "能", "✓", "✔", "√", "☑"], True)
 ANSWERS |= dict.fromkeys(
@@ -125,7 +127,7 @@ class PassageSource:
             whole = sentence.start, sentence.end
             text = self.text[slice(*whole)]
             is_header = bool(rows) and text.count("|") > 1
-            cuts = [] if is_header else [sentence.start + cut.end() for cut in _PART.finditer(text)]
+            cuts = [] if is_header else [sentence.start + cut.end() for cut in PART_BREAK.finditer(text)]
             earlier: Set[str] = frozenset()
             for start, end in pairwise([sentence.start, *cuts, sentence.end]):
                 part = [] if is_header else clauses(self.plain(start, end))
