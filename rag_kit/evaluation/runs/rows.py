@@ -191,11 +191,14 @@ def _check_folder(path: Path) -> None:
     """Raise `InvalidInputError` if a path is a file, or a folder that holds something else than results."""
     if not path.is_dir():
         in_the_way = {path.name} if path.exists() else set()
-    elif (path / MANIFEST).exists():  # a folder of results, if need be with files of the user's
-        in_the_way = {name for name in (ROWS, LOG) if (path / name).is_dir()}
-    else:  # a run that was killed while it wrote its first file leaves the lock and that file's draft
+    else:
         names = {entry.name for entry in path.iterdir()}
-        in_the_way = {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
+        if MANIFEST not in names:  # a run that was killed while it wrote its first file leaves lock and draft
+            in_the_way = {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
+        elif names & {ROWS, LOG, LOCK}:  # a folder of results, if need be with files of the user's
+            in_the_way = {name for name in (ROWS, LOG) if (path / name).is_dir()}
+        else:  # many programs have a file of that name
+            in_the_way = set() if _is_manifest(path) else {MANIFEST}
     if in_the_way:
         raise InvalidInputError(
             f"{str(path)!r} holds something else ({min(in_the_way)!r}); name a new folder, or one with results"
@@ -208,6 +211,13 @@ def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
         path.unlink(missing_ok=True)
     else:
         write_file(path, lambda file: file.writelines(map(json_line, records())), mode=_MODE)
+
+
+def _is_manifest(path: Path) -> bool:
+    try:
+        return bool(read_manifest(path))
+    except InvalidInputError:
+        return False
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

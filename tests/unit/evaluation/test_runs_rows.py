@@ -134,10 +134,15 @@ def test_a_folder_that_is_not_of_results_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=r"holds something else|cannot be written"):
             run(tmp_path / name)
     (tmp_path / "r").mkdir()
-    (tmp_path / "r" / "rows.jsonl").write_text("my notes\nof last week\n")
-    with pytest.raises(InvalidInputError, match=r"holds something else \('rows\.jsonl'\)"):
-        run(tmp_path / "r")
-    assert (tmp_path / "r" / "rows.jsonl").read_text() == "my notes\nof last week\n"
+    for name, text in (
+        ("rows.jsonl", "my notes\nof last week\n"),
+        ("manifest.json", '{"name": "a web app"}'),
+    ):
+        (tmp_path / "r" / name).write_text(text)
+        with pytest.raises(InvalidInputError, match=rf"holds something else \('{name}'\)"):
+            run(tmp_path / "r")
+        assert (tmp_path / "r" / name).read_text() == text
+        (tmp_path / "r" / name).unlink()
 
 
 @pytest.mark.parametrize("path", ["/proc/nothing/here", "x" * 300, "link"])
