@@ -45,7 +45,7 @@ _COLUMN = "which column of the set is which field, such as answers=Solution (usu
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``evaluate``."""
     add = parser.add_argument
-    text = "set of questions: .jsonl, .csv, .tsv, .parquet, .xlsx, or a folder"
+    text = "set of questions: .json, .jsonl, .csv, .tsv, .parquet, .xlsx, or a folder"
     add("dataset", metavar="DATASET", type=Path, help=text)
     add("--metric", action="append", dest="metrics", metavar="NAME", help=_METRIC)
     parser.set_defaults(columns=[], minima=[], metrics=[])
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings |= {"name": arguments.name or name, "version": version}
         settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
         if not arguments.dry_run:
-            _hint_replaced(arguments.out, version)
+            _hint_replaced(arguments.out, version or name)
         results = evaluate(pipeline, questions, metrics or None, dry_run=arguments.dry_run, **settings)
     if isinstance(results, Estimate):
         say_json({"name": results.name, "expected": results.parts}) if arguments.json else say(str(results))
@@ -136,7 +136,7 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
         )
 
 
-def _hint_replaced(out: Path | None, version: str | None) -> None:
+def _hint_replaced(out: Path | None, version: str) -> None:
     """Print a hint if a folder holds results of another index, model or setting: they are replaced."""
     from rag_kit.evaluation.runs.rows import read_manifest
 

@@ -25,8 +25,16 @@ from rag_kit.indexing.readers.parts import Unreadable, reason_of
 from rag_kit.indexing.readers.sheets import first_sheet
 
 Record = tuple[str, dict[str, Any]]
+#: Endings of files whose cells are texts, with whatever people write where nothing is.
+TABLES = (".csv", ".tsv", ".tab", ".xlsx")
+JSON_FILES = (".jsonl", ".ndjson", ".json")
 #: Characters of a line; a small file may unpack to a line without end.
 MAX_LINE = 2**28
+
+
+def has_ending(name: str, endings: tuple[str, ...]) -> bool:
+    """Tell whether the name of a file has one of these endings, also before ``.gz``."""
+    return name.lower().removesuffix(".gz").endswith(endings)
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
@@ -78,6 +86,22 @@ def read_jsonl(path: Path) -> Iterator[Record]:
             if not isinstance(value, dict):
                 raise InvalidInputError(f"{where}: a JSON {type(value).__name__}; give one object a line")
             yield where, value
+
+
+def _read_json(path: Path) -> Iterator[Record]:
+    """Yield the objects of a JSON list, or of JSON Lines."""
+    text = _decode_file(path)
+    if not text.lstrip().startswith("["):
+        return read_jsonl(path)
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{path.name}: not valid JSON ({error})") from error
+    if not all(isinstance(item, dict) for item in items):
+        raise InvalidInputError(
+            f"{path.name}: a list of something else than objects; give one object a question"
+        )
+    return ((f"{path.name}: item {number}", item) for number, item in enumerate(items, start=1))
 
 
 def read_records(path: Path) -> Iterator[Record]:
@@ -208,7 +232,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
     """Yield the rows below the header, each with the number of its first line."""
     text = _decode_file(path)
     header_line = next((line for line in io.StringIO(text) if line.strip()), "")
-    is_tsv = path.name.removesuffix(".gz").lower().endswith((".tsv", ".tab"))
+    is_tsv = has_ending(path.name, (".tsv", ".tab"))
     # the sign that is most frequent in the header, outside of quotation marks
     delimiter = "\t" if is_tsv else max(",\t;|", key=re.sub('"[^"]*"', "", header_line).count)
     skip_blanks = f"{delimiter} " in header_line  # "Question, Answer": blanks are no part of the cells
@@ -239,9 +263,9 @@ def _read_csv(path: Path) -> Iterator[Record]:
 
 
 _READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
-    **dict.fromkeys((".jsonl", ".ndjson"), read_jsonl),
-    **dict.fromkeys((".csv", ".tsv", ".tab"), _read_csv),
-    **{".parquet": _read_parquet, ".xlsx": _read_xlsx},
+    **dict.fromkeys(JSON_FILES, read_jsonl),
+    **dict.fromkeys(TABLES, _read_csv),
+    **{".json": _read_json, ".parquet": _read_parquet, ".xlsx": _read_xlsx},
 }
 
 

@@ -137,7 +137,7 @@ class EvaluationSet(Sequence[Example]):
         """Read a set; its form is known by the name of the file or by what is in the folder. Nothing is fetched.
 
         Args:
-            path: A file (``.jsonl``, ``.csv``, ``.tsv``, ``.parquet``, ``.xlsx``; the first three also ``.gz``), a BEIR
+            path: A file (``.jsonl``, ``.json``, ``.csv``, ``.tsv``, also ``.gz``; ``.parquet``, ``.xlsx``), a BEIR
                 folder, or a folder of a Hugging Face data set. Cells of a CSV are parted by comma, semicolon, tab or
                 ``|``, whatever its header has most of.
             columns: Field of `Example` -> name in the file, for what has another name than usual; ``None`` as a name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import Record
+from rag_kit.evaluation._files import JSON_FILES, TABLES, Record, first_few, has_ending
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.sets.records import (
     fold_name,
     id_of,
     parse_cell,
-    plain_cell,
+    plain_row,
     read_message,
     read_text,
     read_turns,
@@ -23,6 +24,8 @@ from rag_kit.evaluation.sets.records import (
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import is_declined
+
+_log = logging.getLogger(__name__)
 
 _UP = frozenset({"up", "thumbs_up", "positive", "like", "liked", "good", "yes", "true", "correct", "1", "+1", "1.0",
                  "👍", "赞", "点赞", "顶", "好", "好评", "满意", "有用", "有帮助"})  # fmt: skip
@@ -78,10 +81,10 @@ class _Case:
 def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
     """Read the examples of an export; see `EvaluationSet.from_feedback`."""
     cases: dict[str, _Case] = {}
-    is_table = not source.removesuffix(".gz").lower().endswith("jsonl")
+    is_table, is_json = has_ending(source, TABLES), has_ending(source, JSON_FILES)
     for where, record in records:
-        run = {fold_name(str(name)): plain_cell(cell) for name, cell in record.items()}
-        if is_table:  # its cells hold JSON
+        run = {fold_name(name): cell for name, cell in plain_row(record, is_table=is_table).items()}
+        if not is_json:  # cells hold JSON
             run = {name: parse_cell(cell, f"{where}: {name}") for name, cell in run.items()}
         question, history = _read_question(run, where)
         key = id_of(fold(question).strip(), fold(str(history)))
@@ -99,6 +102,8 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
                 thumbs = case.liked if is_liked else case.rejected
                 thumbs[answer] += 1
     rated = [case for case in cases.values() if case.liked or case.rejected or case.corrections]
+    if unrated := [case.question for case in cases.values() if case not in rated]:
+        _log.warning("%s: questions whose answers nobody rated are left out: %s", source, first_few(unrated))
     if not rated:
         raise InvalidInputError(f"{source} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}")
     return [case.example() for case in rated]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import Record, first_few
+from rag_kit.evaluation._files import TABLES, Record, first_few, has_ending
 from rag_kit.evaluation.examples import FIELDS, Example, check_span
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.indexing.readers.formats import FORMATS
@@ -49,14 +49,17 @@ _TRUE = word_set("true yes y 1 1.0 是 有 能 可 可以 能回答 可回答 �
 _FALSE = word_set(
     "false no n 0 0.0 否 无 没有 不 不是 不能 不可 不可以 不能回答 不可回答 不可答 无法回答 无答案 错 x × ✗"
 )
-_GAPS = word_set("nan n/a #n/a null <na> - – — /")  # what tables have where nothing is
+_GAPS = word_set("nan n/a #n/a null <na> - – — /")  # what people write into a table where nothing is
 UserColumns = Mapping[str, Any]  # field -> name of a column, or names for tags; None: no column
-_ROLES = {"user": "question", "human": "question", "assistant": "answer", "ai": "answer"}
+_ROLES = (
+    dict.fromkeys(("user", "human", "用户"), "question")
+    | dict.fromkeys(("assistant", "ai", "bot", "model", "助手"), "answer")
+    | dict.fromkeys(("system", "developer", "tool", "function"), "other")
+)
 #: Signs between two ids of one cell: these always separate them, the next three only where every part looks like an id.
 _SEPARATORS = re.compile(r"[;；|｜\n\r\v\f\x85\u2028\u2029]+")
 #: Signs between two accepted answers of a table's cell; a semicolon, and a bar between blanks, belong to an answer.
 _ANSWERS_BETWEEN = re.compile(r"[；\n\r]+|(?<=[^\s|｜])[|｜](?=[^\s|｜])")
-_TABLES = (".csv", ".tsv", ".tab", ".xlsx")
 _ID = re.compile(r"(?=.*[a-z])(?=.*\d)[\w.:/#-]+", re.ASCII | re.IGNORECASE)  # kb-12, not a number alone
 _COMMAS = re.compile(r"\s*[,，、]\s*")
 _COMMAS_OR_AND = re.compile(r"\s*[,，、]?\s*(?:[,，、&+]|以及|[和与及]|\band\s)\s*")
@@ -78,20 +81,21 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     ``columns`` is as in `EvaluationSet.load`; ``source`` is what the records are from, for messages.
     """
     user_columns = _check_columns(columns)
-    records = list(records)
-    if _have_repeated_numbers(records):
+    records, is_table = list(records), source == "the frame" or has_ending(source, TABLES)
+    rows = [(where, plain_row(record, is_table=is_table)) for where, record in records]
+    if _have_repeated_numbers(rows):
         user_columns.setdefault("id", None)
-    is_table = source == "the frame" or source.lower().removesuffix(".gz").endswith(_TABLES)
     where_by_id: dict[str, str] = {}
+    repeated: list[str] = []  # records with the content of another one
     extra: dict[str, list[str]] = {}  # columns that are kept as metadata, and of which records
     read: set[str] = set()  # columns that are a field of some record
     with_gold: list[str] = []  # records that say that there is no answer, and where it stands
-    for where, record in records:
+    for where, record in rows:
         fields = _read_fields(record, user_columns, where, is_table=is_table)
         for name, cell in record.items():
             if name in fields.get("metadata", ()):
                 extra.setdefault(name, []).append(where)
-            elif plain_cell(cell) is not None:
+            elif cell is not None:
                 read.add(name)
         if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
             with_gold.append(where)
@@ -103,6 +107,8 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
                 'columns={"id": None}'
             )
         numbers = count(2)  # the second example with the same content gets the id with "-2"
+        if key in where_by_id:
+            repeated.append(f"{where} as {where_by_id[key]}")
         while key in where_by_id:
             key = f"{base}-{next(numbers)}"
         where_by_id[key] = where
@@ -112,7 +118,13 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
             raise InvalidInputError(f"{where}: {error}") from error
     if not where_by_id:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
-    _check_presence(user_columns, records, source)
+    _check_presence(user_columns, rows, source)
+    if is_table and (blank := list(_words_for_none(records, rows))):
+        _log.warning("%s: cells read as blank: %s", source, first_few(blank, 20))
+    if repeated:
+        _log.warning(
+            "%s: records that say the same as another one count too: %s", source, first_few(repeated)
+        )
     if unknown := [name for name in extra if name not in read]:
         _log.warning(
             "%s: columns that are no field of an example stay in its metadata: %s. Name those that are one with "
@@ -131,7 +143,7 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
 
 def _check_presence(user_columns: UserColumns, records: Iterable[Record], source: str) -> None:
     """Refuse a column of the user's that no record has."""
-    present = dict.fromkeys(str(name) for _, record in records for name in record)
+    present = dict.fromkeys(name for _, record in records for name in record)
     for field, column in user_columns.items():
         for name in [column] if isinstance(column, str) else column or ():
             if name not in present:
@@ -140,11 +152,17 @@ def _check_presence(user_columns: UserColumns, records: Iterable[Record], source
                 )
 
 
+def _words_for_none(records: Iterable[Record], rows: Iterable[Record]) -> Iterator[str]:
+    """Yield column, word and place of the cells that are blank in the rows made of records, but are words there."""
+    for (where, record), (_, row) in zip(records, rows, strict=True):
+        for name, cell in record.items():
+            if isinstance(cell, str) and cell.strip() and row[str(name)] is None:
+                yield f"{name} {cell.strip()} ({where})"
+
+
 def _have_repeated_numbers(records: Iterable[Record]) -> bool:
     """Tell whether the first column with a usual name of ids is such as 编号, and two records have the same there."""
-    rows = [
-        {fold_name(str(name)): plain_cell(cell) for name, cell in record.items()} for _, record in records
-    ]
+    rows = [{fold_name(name): cell for name, cell in record.items()} for _, record in records]
     name = next((name for name in USUAL["id"] if any(name in row for row in rows)), None)
     cells = [str(row[name]).strip() for row in rows if row.get(name) is not None] if name else []
     return name in _AMBIGUOUS_IDS and len(set(cells)) < len(cells)
@@ -218,8 +236,7 @@ def _read_fields(
         with suppress(InvalidInputError):  # as save() writes it: nothing is to be guessed, nothing is lost
             Example(**record)
             return dict(record)
-    cells = [(str(name), plain_cell(value)) for name, value in record.items()]
-    row = {name: cell for name, cell in cells if cell is not None}
+    row = {name: cell for name, cell in record.items() if cell is not None}
     folded = {fold_name(name): name for name in reversed(row)}  # reversed, so that the first of a name stays
     columns = _match_columns(row, folded, user_columns)
     if "question" not in columns:
@@ -285,12 +302,17 @@ def fold_name(name: str) -> str:
     return name.strip().casefold().replace("-", "_").replace(" ", "_")
 
 
-def plain_cell(value: Any) -> Any:
-    """Return a cell as plain JSON, ``None`` for a gap (NaN, NaT, a blank text, "N/A" or a dash)."""
-    if isinstance(value, str):
-        value = value.replace("_x000D_", "")  # how Excel's files write the line breaks of other programs
-    is_blank = isinstance(value, str) and value.strip().casefold() in ("", *_GAPS)
-    return None if is_blank or type(value).__name__ in ("NaTType", "NAType") else to_plain(value)
+def plain_row(record: Mapping[Any, Any], *, is_table: bool) -> dict[str, Any]:
+    """Return a record as plain JSON, with ``None`` for each gap: NaN, NaT, a blank text, in a table "N/A" or a dash."""
+    gaps = ("", *_GAPS) if is_table else ("",)
+
+    def plain(cell: Any) -> Any:
+        if isinstance(cell, str) and is_table:
+            cell = cell.replace("_x000D_", "")  # how Excel's files write the line breaks of other programs
+        is_blank = isinstance(cell, str) and cell.strip().casefold() in gaps
+        return None if is_blank or type(cell).__name__ in ("NaTType", "NAType") else to_plain(cell)
+
+    return {str(name): plain(cell) for name, cell in record.items()}
 
 
 def read_cell(field: str, cell: Any, where: str) -> Any:
@@ -467,17 +489,17 @@ def read_turns(cell: Any, where: str) -> list[dict[str, str]]:
             turns.append({name: str(turn[name]) for name in ("question", "answer")})
         elif role is None:
             raise InvalidInputError(
-                f"{where}: a turn is {turn!r:.80}; give question and answer, or role and content"
+                f"{where}: a turn is {turn!r:.80}; give question and answer, or role (user or assistant) and content"
             )
-        elif role == "question":
-            turns.append({"question": text, "answer": ""})
-        elif role == "answer" and turns:
+        elif role == "question" or (role == "answer" and not turns):  # a greeting answers nothing
+            turns.append({"question": "", "answer": "", role: text})
+        elif role == "answer":
             turns[-1]["answer"] = f"{turns[-1]['answer']}\n{text}".strip()
     return turns
 
 
 def read_message(item: Any) -> tuple[str | None, str]:
-    """Return ``("question" | "answer" | "other", text)`` of a chat message; ``(None, "")`` if it is none."""
+    """Return ``("question" | "answer" | "other", text)`` of a chat message; a role of ``None`` if it is none."""
     # LangChain's dumps have the message below data or kwargs
     message = (item.get("data") or item.get("kwargs") or item) if isinstance(item, Mapping) else None
     if not isinstance(message, Mapping):
@@ -488,7 +510,7 @@ def read_message(item: Any) -> tuple[str | None, str]:
         content = "\n".join(str(part) for part in parts if part)
     if not isinstance(role, str) or not isinstance(content, str):
         return None, ""
-    return _ROLES.get(role.casefold(), "other"), content
+    return _ROLES.get(role.casefold()), content
 
 
 def id_of(*parts: str | None) -> str:

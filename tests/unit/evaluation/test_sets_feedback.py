@@ -123,10 +123,11 @@ def test_forms_of_langsmith(tmp_path):
     assert three.reference is None and three.tags["feedback"] == "mixed"
 
 
-def test_runs_without_a_thumb(tmp_path):
-    """They are left out; a file without any thumb is refused."""
-    rows = [run("a?", "b", 1), run("c?", "d", None)]
-    assert len(read(tmp_path, *rows)) == 1
+def test_runs_without_a_thumb(tmp_path, caplog):
+    """They are left out and named; a file without any thumb is refused."""
+    rows = [run("a?", "-", 1), run("c?", "d", None)]
+    (example,) = read(tmp_path, *rows)
+    assert example.reference == "-" and "nobody rated are left out: 'c?'" in caplog.text
     with pytest.raises(InvalidInputError, match="holds no run with a thumb"):
         read(tmp_path, rows[1])
 

@@ -65,7 +65,8 @@ def test_a_chinese_table_needs_no_columns(tmp_path, caplog):
     assert not (examples[3].answers or examples[3].relevant or examples[3].spans)
     assert examples[0].answers == ("320",) and examples[0].history[0]["answer"] == "我"
     assert [span.text for span in examples[0].spans] == ["320"]
-    first, partly, second = caplog.messages
+    blank, first, partly, second = caplog.messages
+    assert "cells read as blank: '标准答案 N/A (a.csv:5)', '文件 - (a.csv:5)', '原文 nan (a.csv:5)'" in blank
     assert "stay in its metadata: '部门'." in first and "是否可回答 (a.csv:6)" in partly
     assert "1 questions are said to have no answer" in second and "a.csv:4" in second
 
@@ -234,6 +235,40 @@ def test_wrong_values_are_named_by_line_and_field(tmp_path, row, part):
     path.write_text(f'{{"question": "fine?"}}\n\n{json.dumps(row)}\n', encoding="utf-8")
     message = refusal(EvaluationSet.load, path)
     assert part in message and "a.jsonl:3" in message
+
+
+@pytest.mark.parametrize("text", ["null", "N/A", "-", "/", "NaN"])
+def test_in_json_a_text_is_a_text(tmp_path, text):
+    """In a list as in lines, in every field; null itself is none, and so is a blank text."""
+    row = {"question": "Which?", "reference": text, "answers": text, "team": text, "gap": None, "empty": ""}
+    path = tmp_path / "a.json"
+    for content in (json.dumps([row]), json.dumps(row)):
+        path.write_text(content, encoding="utf-8")
+        (example,) = EvaluationSet.load(path)
+        assert (example.reference, example.answers) == (text, (text,)) and example.metadata == {"team": text}
+    path.write_text('[{"question": "Which?"}, 3]', encoding="utf-8")
+    assert "a.json: a list of something else than objects" in refusal(EvaluationSet.load, path)
+    path.write_text("[{", encoding="utf-8")
+    assert "a.json: not valid JSON" in refusal(EvaluationSet.load, path)
+
+
+def test_earlier_turns_are_read_from_messages(tmp_path):
+    """Roles of other programs and a greeting too; the role of nobody is refused, not left out."""
+    texts = {"assistant": "Hello.", "user": "Who?", "bot": "Ada.", "system": "Be kind."}
+    messages = [{"role": role, "content": text} for role, text in texts.items()]
+    (example,) = EvaluationSet.load(lines(tmp_path / "a.jsonl", {"question": "a", "history": messages}))
+    greeting, turn = example.history
+    assert greeting == {"question": "", "answer": "Hello."} and turn == {"question": "Who?", "answer": "Ada."}
+    path = lines(tmp_path / "b.jsonl", {"question": "a", "history": [{"role": "x", "content": "y"}]})
+    assert "give question and answer, or role (user or assistant)" in refusal(EvaluationSet.load, path)
+
+
+def test_rows_that_say_the_same_are_named(tmp_path, caplog):
+    """Both count, and the warning says which they are."""
+    path = tmp_path / "a.csv"
+    path.write_text("Question,Answer\na?,b\nc?,d\na?,b\n", encoding="utf-8")
+    assert len(EvaluationSet.load(path)) == 3
+    assert "say the same as another one count too: 'a.csv:4 as a.csv:2'" in caplog.text
 
 
 def test_ids_that_come_twice_are_named_by_both_lines(tmp_path):
