@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parent / "results"
+from measured import RESULTS
+
 BUSY = 0.5  # running processes a core, above which times say too much
 
 
 def load(name: str) -> Any:
     """Read a result file."""
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """Read the rows of a result file; older ones are a list, without the commit that they measured."""
+    found = load(name)
+    return found if isinstance(found, list) else list(found["rows"])
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> str:
@@ -50,7 +56,7 @@ def citations() -> str:
     """Write the statuses of statements as shares, a row a kind of statement and set."""
     shares = ["passed", "flagged", "undecided", "false alarms", "misses"]
     rows = []
-    for row in load("citations"):
+    for row in rows_of("citations"):
         cells = [f"{100 * row[name]:.1f}%" if name in row else "" for name in shares]
         rows.append([row["what"], row["set"], f"{row['statements']:,}", *cells])
     return markdown(["statements", "of", "number", *shares], rows)
@@ -73,7 +79,7 @@ def labels() -> str:
     """Write how often intervals with labels cover, a row a set, judge, and mean or difference."""
     head = ["set", "judge", "of", "truth", "judge says", "judge's interval covers", "10 labels cover"]
     by_key: dict[tuple[str, ...], list[dict[str, float]]] = {}
-    for row in load("labels")["rows"]:
+    for row in rows_of("labels"):
         by_key.setdefault((row["set"], row["judge_name"], row["what"]), []).append(row)
     rows = [
         [*key, f"{found[0]['truth']:.3f}", f"{found[0]['judge']:.3f}", f"{found[0]['judge_coverage']:.1%}",
@@ -95,7 +101,7 @@ def graphs() -> str:
     ]
     rows = []
     before = None
-    for row in load("graphs"):
+    for row in rows_of("graphs"):
         cells = [_share(row["right"]), _gain(row["right_beside_plain"])]
         cells += [_share(row["declined_rightly"]), _gain(row["declined_beside_plain"])]
         cells += [_share(row["wrong"]), _share(row["declined_wrongly"]), f"{row['calls']:.1f}"]
@@ -155,7 +161,7 @@ def spelling() -> str:
     columns = ["clean, as typed", "clean, corrected", "misspelt, as typed", "misspelt, corrected"]
     rows = [
         [row["set"], f"{row['questions']:,}", *(f"{row[name]:.3f}" for name in columns)]
-        for row in load("spelling")
+        for row in rows_of("spelling")
     ]
     return markdown(["set", "questions", *columns], rows)
 
@@ -163,7 +169,7 @@ def spelling() -> str:
 def front() -> str:
     """Write the figures of the first page: the kit beside LlamaIndex, Haystack, bm25s and langchain-chroma."""
     sides = load("peers")["sides"]
-    ratios = {row["name"]: row["ratio"] for row in load("scale")["rows"]}
+    ratios = {row["name"]: row["ratio"] for row in rows_of("scale")}
     head = ["time of", "1 is", "rag_kit", *(f"{side['name']} {side['version']}" for side in sides[1:])]
     rows = []
     for measured, name, unit in (

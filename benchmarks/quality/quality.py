@@ -22,9 +22,11 @@ from typing import Any
 
 import yaml
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from measured import RESULTS, save
+
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "benchmarks" / "quality" / "quality.yaml"
-RESULTS = ROOT / "benchmarks" / "results"
 RECORDED = ("ndcg@10", "recall@100", "gold_span_recall@3000")
 _CLAIM = re.compile(r"(\S+) (\S+) (>=|>) (?:(\d[\d.]*)|(\S+) (\S+))")
 _COMPARE = {">=": operator.ge, ">": operator.gt}
@@ -107,7 +109,9 @@ def execute(run: dict[str, Any], data: str) -> dict[str, Any]:
         raise SystemExit(f"quality.yaml: {run['name']}: the command must start with rag-kit")
     full = [sys.executable, "-m", "rag_kit.cli", *command[1:]]
     subprocess.run(full, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    return json.loads(out.read_text(encoding="utf-8"))
+    result = json.loads(out.read_text(encoding="utf-8"))
+    save(out, result)
+    return result
 
 
 def update(content: dict[str, Any], results: dict[str, dict[str, Any]]) -> None:

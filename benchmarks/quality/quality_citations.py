@@ -25,7 +25,7 @@ from typing import Any
 
 import yaml
 from langchain_core.documents import Document
-from shared import RESULTS, lines
+from shared import RESULTS, lines, save
 
 from rag_kit.evaluation import load_dataset
 from rag_kit.text import fold, sentences
@@ -196,7 +196,7 @@ def main() -> None:
     rows.extend(decline_rows())
     for one in rows:
         print(json.dumps(one, ensure_ascii=False))
-    options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    save(options.out, rows)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ of the questions without an answer.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from typing import Any
 import quality_extractive
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from shared import RESULTS, lines, plain
+from shared import RESULTS, lines, plain, save
 
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.graphs import build_adaptive_rag, build_crag, build_plain_rag, build_self_rag
@@ -172,7 +171,7 @@ def main() -> int:
     for name in arguments.sets:
         rows += measure(arguments.data, name, arguments.limit)
         if out := arguments.out or (None if arguments.limit else OUT):
-            out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            save(out, rows)
     return 0
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from quality_scorer import score
 from scorer_claims import Claim, load, load_rgb
-from shared import RESULTS
+from shared import RESULTS, save
 
 from rag_kit.evaluation.statistics import labelled_mean
 
@@ -84,9 +84,7 @@ def main() -> None:
                     row = covered(truth, said, labels, options.draws, of_differences=of_differences)
                     rows.append({"set": name, "judge_name": judge, **row})
                     print(json.dumps(rows[-1]), flush=True)
-    options.out.write_text(
-        json.dumps({"draws": options.draws, "rows": rows}, indent=1) + "\n", encoding="utf-8"
-    )
+    save(options.out, {"draws": options.draws, "rows": rows})
 
 
 if __name__ == "__main__":

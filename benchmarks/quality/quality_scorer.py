@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from scorer_claims import Claim, load
-from shared import RESULTS
+from shared import AT_START, RESULTS
 
 from rag_kit.concurrency import afan_out_map
 from rag_kit.evaluation.cells import Cell
@@ -154,7 +154,7 @@ async def run(options: argparse.Namespace) -> None:
             print(name, json.dumps(row), flush=True)
         written = json.loads(options.out.read_text(encoding="utf-8")) if options.out.is_file() else {}
         entry = {
-            "rows": rows, "judge": None if judge is None else judge.name,
+            **AT_START, "rows": rows, "judge": None if judge is None else judge.name,
             "limit": options.limit, "errors": sum(cell.status == "error" for cell in missing),
         }  # fmt: skip
         options.out.write_text(json.dumps({**written, name: entry}, indent=1) + "\n", encoding="utf-8")

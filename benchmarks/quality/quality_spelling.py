@@ -8,14 +8,13 @@ another, at random with a fixed seed; at most 400 questions a set. Writes benchm
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared import DATA, RESULTS, ndcg
+from shared import DATA, RESULTS, ndcg, save
 
 from rag_kit.evaluation import Example, load_dataset
 from rag_kit.indexing import BM25Index
@@ -72,7 +71,7 @@ def main() -> None:
     for name in sys.argv[2:] or SETS:
         rows.append(measure(name, folder))
         print(rows[-1], flush=True)
-    (RESULTS / "spelling.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    save(RESULTS / "spelling.json", rows)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,8 +19,12 @@ from langchain_core.documents import Document
 from rag_kit.evaluation import EvaluationSet, Example, load_dataset
 from rag_kit.indexing import split
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from measured import AT_START as AT_START
+from measured import RESULTS as RESULTS
+from measured import save as save
+
 DATA = Path(os.environ.get("RAG_KIT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
-RESULTS = Path(__file__).resolve().parents[1] / "results"
 LONG = 3000  # characters; longer documents are split, as at ingestion
 CHUNK = 1000  # characters
 SEED = 36

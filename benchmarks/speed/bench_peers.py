@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from harness import Row
+from measured import RESULTS, save
 
 HERE = Path(__file__).resolve().parent.parent
 PEERS = HERE / "peers"
-LOCAL = HERE / "results" / "local" / "peers"
-RESULT = HERE / "results" / "peers.json"
+LOCAL = RESULTS / "local" / "peers"
 NAMES = ("llama_index", "haystack")
 # No peer may send anything about this run.
 QUIET = {
@@ -38,10 +38,7 @@ def run(quick: bool = False) -> list[Row]:
     sides += [_measure(_environment(name), name, rounds) for name in NAMES]
     if not quick:
         load = round(os.getloadavg()[0] / (os.cpu_count() or 1), 2) if hasattr(os, "getloadavg") else None
-        RESULT.write_text(
-            json.dumps({"rounds": rounds, "load_per_cpu": load, "sides": sides}, indent=2) + "\n",
-            encoding="utf-8",
-        )
+        save(RESULTS / "peers.json", {"rounds": rounds, "load_per_cpu": load, "sides": sides})
     ours = sides[0]["figures"]
     rows = []
     for what, mine in ours.items():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from harness import Row, at_most, per_query, timed, zipf  # isort: skip  (sets the threads first)
 
-import json
 import os
 import shutil
 import statistics
@@ -24,13 +23,13 @@ from typing import Any
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from measured import RESULTS, save
 
 SIZE = 384
 GROUP = 10_000  # documents a write
 QUERIES = 40
 SHARES = (100, 50, 10, 1)  # per cent of the rows that pass a filter
 CHANGES = 10
-RESULT = Path(__file__).resolve().parent.parent / "results" / "scale.json"
 
 
 class Numbered(Embeddings):
@@ -66,7 +65,7 @@ def run(quick: bool = False) -> list[Row]:
             "load_per_cpu": round(os.getloadavg()[0] / (os.cpu_count() or 1), 1),
             "rows": [asdict(row) for row in rows],
         }
-        RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        save(RESULTS / "scale.json", result)
     return rows
 
 

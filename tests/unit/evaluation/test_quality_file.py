@@ -11,6 +11,8 @@ import pytest
 from support.scripts import ROOT, load_script
 
 quality = load_script("benchmarks/quality/quality.py")
+measured = load_script("benchmarks/measured.py")
+tables = load_script("benchmarks/tables.py")
 
 
 def result(**scores):
@@ -61,6 +63,31 @@ def test_committed_results_are_as_expected():
         found = json.loads(quality.result_file(run).read_text(encoding="utf-8"))
         failed = [v for v in quality.judge(run, found, content["tolerance"]) if v.verdict == "FAIL"]
         assert not failed
+
+
+@pytest.mark.parametrize("result", [[{"a": 1}], {"rows": [{"a": 1}], "minutes": 3}])
+def test_results_say_what_they_measured(result, tmp_path, monkeypatch):
+    """Commit and cleanness stand in the file; its rows are read with them, and without git as well."""
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    path = tmp_path / "x.json"
+    for state in ({"commit": "abc", "clean": True}, {}):
+        monkeypatch.setattr(measured, "AT_START", state)
+        measured.save(path, result)
+        written = json.loads(path.read_text())
+        assert state.items() <= written.items() and tables.rows_of("x") == [{"a": 1}]
+    path.write_text('[{"a": 1}]')
+    assert tables.rows_of("x") == [{"a": 1}]
+
+
+def test_the_state_of_a_checkout(monkeypatch):
+    """The commit, and whether anything but the result files was changed; nothing outside of a checkout."""
+    answers = {"rev-parse": "abc", "status": " M rag_kit/x.py"}
+    monkeypatch.setattr(measured, "_git", lambda *words: answers.get(words[0]))
+    assert measured.state() == {"commit": "abc", "clean": False}
+    answers["status"] = ""
+    assert measured.state() == {"commit": "abc", "clean": True}
+    del answers["rev-parse"]
+    assert measured.state() == {}
 
 
 def test_tables_of_the_page_are_current():
