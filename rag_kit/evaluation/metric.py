@@ -119,8 +119,10 @@ class Metric:
             missing.append("the judge has no chat model; give Judge(llm) one, or set RAG_KIT_CHAT_MODEL")
         return Cell.not_applicable("; ".join(missing)) if missing else None
 
-    def _check_range(self, cell: Cell) -> Cell:
+    def _check_range(self, cell: Any) -> Cell:
         """Return the cell; instead of one whose value is outside the metric's range, an error."""
+        if not isinstance(cell, Cell):
+            return Cell.error(f"score gave a {type(cell).__name__}; give a Cell, such as Cell.ok(0.5)")
         tolerance = 1e-9  # of floating-point sums
         if cell.value is None or self.low - tolerance <= cell.value <= self.high + tolerance:
             return cell

@@ -263,6 +263,13 @@ def test_a_failing_pipeline_or_metric_gives_error_cells_and_no_key() -> None:
     assert cell.status == "error"
     assert "abcdefgh" not in cell.reason
 
+    class Bare(Length):
+        async def score(self, example: Example, output: Output, judge: Any) -> Any:
+            return 0.5
+
+    cell = run(Counting(), Bare())["q0"].cells["ours_length"]
+    assert (cell.status, cell.reason) == ("error", "score gave a float; give a Cell, such as Cell.ok(0.5)")
+
 
 def test_a_slow_pipeline_is_an_error_after_its_time_out() -> None:
     """Sync or async; the others go on."""
