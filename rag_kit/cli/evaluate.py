@@ -95,15 +95,16 @@ def run(arguments: argparse.Namespace) -> int:
     names = list(dict.fromkeys([*arguments.metrics, *minima]))
     metrics = get_metrics(names) if names else ()
     questions = EvaluationSet.load(arguments.dataset, columns=dict(arguments.columns) or None)
-    _check_folder(arguments.out, {example.id for example in questions})
+    earlier = _version_in(arguments.out, {example.id for example in questions})
     if arguments.limit is not None:
         questions = questions[: max(arguments.limit, 0)]
     with _open_pipeline(arguments) as (pipeline, name, version):
         settings = pick(arguments, "out", "max_concurrency", "timeout", "max_missing_gold", *CAPS)
         settings |= {"name": arguments.name or name, "version": version}
         settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
-        if not arguments.dry_run:
-            _hint_replaced(arguments.out, version or name)
+        if not arguments.dry_run and earlier and earlier != (version or name):
+            replaced = f"{arguments.out} holds results of: {earlier}. They are replaced by those of: {version or name}."
+            hint(f"{replaced} To keep both, name another folder.")
         results = evaluate(pipeline, questions, metrics or None, dry_run=arguments.dry_run, **settings)
     if isinstance(results, Estimate):
         say_json({"name": results.name, "expected": results.parts}) if arguments.json else say(str(results))
@@ -123,30 +124,22 @@ def _summary(results: Results) -> dict[str, Any]:
     return {"name": results.name, **counts, "metrics": means, "notes": results.notes, **manifest}
 
 
-def _check_folder(out: Path | None, ids: set[str]) -> None:
-    """Refuse a folder that holds results of other questions only, because they would be lost."""
+def _version_in(out: Path | None, ids: set[str]) -> str | None:
+    """Return the version of the pipeline that a folder has results of; refuse results of other questions."""
     from rag_kit.evaluation import Results
 
-    saved: set[str] = set()
+    results = None
     with suppress(InvalidInputError):  # no results, or damaged ones, of which the run itself says so
-        saved = {row.example.id for row in Results.load(out)} if out else set()
+        results = Results.load(out) if out else None
+    if results is None:
+        return None
+    saved = {row.example.id for row in results}
     if saved and not saved & ids:
         raise InvalidInputError(
             f"{str(out)!r} holds results of other questions ({min(saved)!r:.80}, ...); name another folder"
         )
-
-
-def _hint_replaced(out: Path | None, version: str) -> None:
-    """Print a hint if a folder holds results of another index, model or setting: they are replaced."""
-    from rag_kit.evaluation.runs.rows import read_manifest
-
-    before = None
-    # no results, or damaged ones, of which the run itself says so
-    with suppress(InvalidInputError, AttributeError):
-        before = read_manifest(out).get("pipeline", {}).get("version") if out else None
-    if before and before != version:
-        replaced = f"{out} holds results of: {before}. They are replaced by those of: {version}."
-        hint(f"{replaced} To keep both, name another folder.")
+    pipeline = results.manifest.get("pipeline")  # anything, in a file that somebody edited
+    return pipeline.get("version") if isinstance(pipeline, dict) else None
 
 
 @contextmanager

@@ -120,6 +120,8 @@ def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.Captur
     changed = Results.load(folder / "g")
     assert changed.manifest["done"]["asked"] == 3
     assert changed.values("ours_answer_found")["q2"] == 1.0
+    _, _, err = run(capsys, *OWN, "--out", "g")
+    assert "They are replaced by those of: own_pipelines_e:answers." in err
 
 
 def test_an_edited_prompt_is_asked_again(
