@@ -73,6 +73,11 @@ class Cause:
         """Whether the answer is right."""
         return self.name.startswith("right")
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the cause as plain JSON."""
+        remedies = [{"part": remedy.name, "text": remedy.text} for remedy in self.remedies]
+        return {"title": self.title, "cause": self.cause, "good": self.good, "remedies": remedies}
+
 
 @cache
 def case_of(name: CaseName, language: str = "en") -> Cause:
@@ -147,15 +152,9 @@ class Diagnosis(SpokenResult):
         return {
             **{key: getattr(self, key) for key in fields},
             "questions": len(self.rows),
-            "cases": {
-                case.name: {
-                    "title": case.title, "cause": case.cause,
-                    "remedies": [{"part": remedy.name, "text": remedy.text} for remedy in case.remedies],
-                }
-                for case in map(self.case, self.causes)
-            },
+            "cases": {name: self.case(name).to_json() for name in self.causes},
             "rows": self._row_records(),
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         return f"<Diagnosis of {len(self.rows)} questions: {self.counts}>"

@@ -69,7 +69,9 @@ def report_payload(
         "passages": list(heads),
         "comparison": plain(_describe_comparison(comparison, gold_notes)) if comparison else None,
         "diagnosis": plain(diagnosed) or None,
-        "cases": plain(_describe_cases(diagnosis)),
+        "cases": plain(
+            {name: case_of(name).to_json() for each in diagnosis.values() for name in each.causes}
+        ),
         "notes": [masked(note) for note in [*notes, *gold_notes]],
     }
     of_cases = dict(_find_sentences(data["cases"], is_spoken=True))  # whose texts are all the kit's
@@ -161,18 +163,6 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> Json:
         "pipeline": pipeline, "unknown": diagnosis.unknown, "questions": len(diagnosis.rows),
         "thresholds": {diagnosis.metrics[role]: limit for role, limit in diagnosis.thresholds.items()},
         "causes": [{"cause": name, "count": diagnosis.counts[name]} for name in diagnosis.causes],
-    }  # fmt: skip
-
-
-def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> Json:
-    """Make the page's data of every cause that occurs: title, text and remedies."""
-    cases = [case_of(name) for diagnosis in diagnoses.values() for name in diagnosis.causes]
-    return {
-        case.name: {
-            "label": case.title, "text": case.cause, "good": case.good,
-            "remedies": [{"part": remedy.name, "text": remedy.text} for remedy in case.remedies],
-        }
-        for case in cases
     }  # fmt: skip
 
 

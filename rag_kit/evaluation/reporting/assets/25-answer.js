@@ -64,7 +64,7 @@ function changeCard() {
   const { diagnosed } = data.answer;
   const none = !diagnosed || diagnosed.unknown ? "change_unknown" : "change_none";
   return el("div", { class: "card" }, el("h3", {}, t("change")),
-    cause ? [el("p", { class: "small muted" }, sentence(cause.text)), remedies(cause.remedies.slice(0, 2))] : el("p", { class: "small muted" }, t(none)));
+    cause ? [el("p", { class: "small muted" }, sentence(cause.cause)), remedies(cause.remedies.slice(0, 2))] : el("p", { class: "small muted" }, t(none)));
 }
 
 /** How many questions each pipeline answered right or wrong, declined, or answered anyway. */

@@ -9,7 +9,7 @@ function diagnosisCard(diagnosis) {
   const worst = diagnosis.causes.find((cause) => !data.cases[cause.cause].good);
   return el("div", { class: "card" }, el("h3", {}, pipelineName(pipelines[diagnosis.pipeline])),
     el("ul", { class: "causes" }, diagnosis.causes.map((found) => {
-      const { text, remedies: parts } = data.cases[found.cause];
+      const { cause: text, remedies: parts } = data.cases[found.cause];
       const what = [el("p", { class: "small" }, sentence(text)), parts.length ? remedies(parts) : null];
       const isOpen = found === worst && pipelines.length < 2;
       return el("li", {}, causeLine(diagnosis.pipeline, found), fold(t(parts.length ? "remedy" : "meaning"), what, isOpen));
@@ -19,7 +19,7 @@ function diagnosisCard(diagnosis) {
 }
 
 function causeLine(pipeline, found) {
-  const label = sentence(data.cases[found.cause].label);
+  const label = sentence(data.cases[found.cause].title);
   return el("div", { class: "cause-line" }, el("strong", {}, label),
     el("button", { type: "button", class: "link", onclick: () => showQuestions({ cause: found.cause }, pipeline), "aria-label": `${t("show_these")}: ${label}` },
       t("questions_all", { n: found.count })));

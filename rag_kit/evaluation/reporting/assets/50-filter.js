@@ -36,7 +36,7 @@ const tagValues = (() => {
 const causes = (() => {
   const found = new Map();
   for (const question of data.questions) {
-    for (const run of question.runs) if (run?.diagnosis?.cause) found.set(run.diagnosis.cause, data.cases[run.diagnosis.cause].label);
+    for (const run of question.runs) if (run?.diagnosis?.cause) found.set(run.diagnosis.cause, data.cases[run.diagnosis.cause].title);
   }
   return [...found];
 })();
@@ -73,7 +73,7 @@ function sortValue(question, index) {
 
 function causeLabel(run) {
   const cause = run?.diagnosis?.cause;
-  return cause ? sentence(data.cases[cause].label) : null;
+  return cause ? sentence(data.cases[cause].title) : null;
 }
 
 /** Numbers of the questions to show, in order. */

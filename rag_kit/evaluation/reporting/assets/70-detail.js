@@ -111,7 +111,7 @@ function runView(question, run) {
 function diagnosisNotice(diagnosis) {
   const cause = diagnosis.cause ? data.cases[diagnosis.cause] : null;
   return el("div", { class: "notice" }, icon(cause?.good ? "check" : "warn"),
-    el("div", {}, el("strong", {}, cause ? sentence(cause.label) : t("no_cause")), cause ? prose(sentence(cause.text)) : null,
+    el("div", {}, el("strong", {}, cause ? sentence(cause.title) : t("no_cause")), cause ? prose(sentence(cause.cause)) : null,
       diagnosis.notes.length ? el("ul", { class: "small" }, diagnosis.notes.map((note) => el("li", {}, iso(sentence(note))))) : null));
 }
 
