@@ -25,6 +25,7 @@ from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
 from rag_kit.models.json_cache import JsonCache, model_identity, plain_endpoint
 from rag_kit.models.runnables import base_url
+from rag_kit.retrieval.vectors import checked_vectors
 
 _log = logging.getLogger(__name__)
 # Raise it when an entry of the same key would be read in another way.
@@ -79,9 +80,8 @@ class JudgeCache:
     A cache that cannot be read or written is said once in the log and costs requests, never a run.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | JsonCache | None) -> None:
-        cache = JsonCache(path, max_entries=_MAX_ENTRIES) if isinstance(path, str | os.PathLike) else path
-        self.file: JsonCache | None = cache
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        self.file = None if path is None else JsonCache(path, max_entries=_MAX_ENTRIES)
         self._in_progress: PerLoop[dict[str, asyncio.Event]] = PerLoop(dict)
         self._failed = False
 
@@ -153,8 +153,10 @@ class Vectors:
         vectors: dict[str, list[float]] = {}
         for start in range(0, len(texts), _BATCH):
             batch = texts[start : start + _BATCH]
-            reply = await self._embed_batch(batch)
-            new = dict(zip(batch, _check_vectors(reply, len(batch)), strict=True))
+            found = checked_vectors(await self._embed_batch(batch), len(batch), self._model).tolist()
+            if not all(map(_is_vector, found)):
+                raise ModelOutputError("the embedding model gave a vector of zeros, which has no cosine")
+            new = dict(zip(batch, found, strict=True))
             self.embedded += len(batch)
             await self._cache.put({keys[text]: vector for text, vector in new.items()})
             vectors |= new
@@ -177,20 +179,6 @@ class Vectors:
             if not may_retry or classify(failure) not in RETRYABLE:
                 raise map_model_error(failure, model=self._model)
             await asyncio.sleep(pause)
-
-
-def _check_vectors(reply: Any, count: int) -> list[list[float]]:
-    """Return the vectors of an embedding model as lists of floats; refuse empty, zero and infinite ones."""
-    try:
-        vectors = [[float(number) for number in vector] for vector in reply]
-    except (TypeError, ValueError, OverflowError):
-        vectors = []
-    if len(vectors) != count or len(set(map(len, vectors))) > 1 or not all(map(_is_vector, vectors)):
-        raise ModelOutputError(
-            f"the embedding model gave {reply!r:.80} for {count} texts; expected are {count} vectors of one length, "
-            "each finite and not all zero, since others have no cosine"
-        )
-    return vectors
 
 
 def _is_vector(value: Any) -> bool:

@@ -19,7 +19,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputErr
 from rag_kit.evaluation.judge.cache import JudgeCache, PerLoop, Vectors, cache_key, identity_of
 from rag_kit.models import astructured_call, atext_call, chat_model, embedding_model
 from rag_kit.models.embedding import embedding_name
-from rag_kit.models.json_cache import JsonCache, plain_endpoint
+from rag_kit.models.json_cache import plain_endpoint
 from rag_kit.models.model_call import check_limits, is_extractive
 from rag_kit.models.runnables import base_url, model_name
 from rag_kit.models.schema import target_of
@@ -79,7 +79,7 @@ class Judge:
         embeddings: Embeddings | str | None = None,
         *,
         language: Literal["auto", "en", "zh"] = "auto",
-        cache: Path | str | JsonCache | None = None,
+        cache: Path | str | None = None,
         max_concurrency: int = 16,
         timeout: float | None = 60.0,
         max_retries: int = 2,
