@@ -121,7 +121,7 @@ def read_records(path: Path) -> Iterator[Record]:
 def _read_parquet(path: Path) -> Iterator[Record]:
     """Yield the rows of a Parquet file, read by pandas."""
     try:
-        frame = import_pandas(f"reading {path.name!r}").read_parquet(path)
+        frame = import_extra("pandas", f"reading {path.name!r}").read_parquet(path)
     except ImportError as error:  # of pandas, or of pyarrow, by which it reads
         raise MissingExtraError("eval", f"reading {path.name!r}") from error
     except Exception as error:  # those of pyarrow
@@ -151,11 +151,6 @@ def import_extra(module: str, feature: str, extra: str = "eval") -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(extra, feature) from error
-
-
-def import_pandas(feature: str) -> Any:
-    """Import pandas; `MissingExtraError` names the feature that needs it."""
-    return import_extra("pandas", feature)
 
 
 def frame_records(frame: Any, source: str) -> Iterator[Record]:

@@ -16,7 +16,7 @@ from rag_kit.documents.display import Table, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation import comparison_scores as scoring
-from rag_kit.evaluation._files import import_pandas
+from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
 from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Slice
 from rag_kit.evaluation.runs.labels import labelled_line
@@ -94,7 +94,7 @@ class Comparison(SpokenResult):
         tables["complementarity"] = [line for metric in complements for line in metric.records()]
         if table not in tables:
             raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(tables)}")
-        frame: pd.DataFrame = import_pandas("Comparison.to_pandas").DataFrame(tables[table])
+        frame: pd.DataFrame = import_extra("pandas", "Comparison.to_pandas").DataFrame(tables[table])
         return frame
 
     def to_json(self) -> dict[str, Any]:

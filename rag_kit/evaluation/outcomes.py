@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit.evaluation._files import import_pandas
+from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.comparison_scores import name_runs
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
@@ -94,7 +94,7 @@ def outcomes(
         >>> outcomes(run).loc["rag"].to_dict()
         {'right': 1, 'wrong': 0, 'declined': 0, 'declined_rightly': 0, 'invented': 1, 'unknown': 0}
     """
-    pandas = import_pandas("outcomes")
+    pandas = import_extra("pandas", "outcomes")
     runs = name_runs([results] if isinstance(results, (Results, Path, str)) else results, least=1)
     for run in runs.values() if answer else ():
         run.cells(str(answer))  # refuses one that is not there

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -246,7 +245,8 @@ def labelled_mean(
     weights = np.array([1.0] * n + [added, added])
     centre = shift + float(np.average(residuals, weights=weights))
     variance += float(np.cov(residuals, aweights=weights, ddof=0) / (weights.sum() - 1))
-    half_width = _t_quantile((1 + level) / 2, n - 1) * variance**0.5
+    student = import_extra("scipy.special", "intervals from labels")
+    half_width = float(student.stdtrit(n - 1, (1 + level) / 2)) * variance**0.5
     lower, upper = max(low, centre - half_width), min(high, centre + half_width)
     mean = float((truth - trust * guesses).mean()) + shift
     return Labelled(n, min(max(mean, lower), upper), lower, upper)
@@ -267,14 +267,3 @@ def difference(first: Values, second: Values) -> dict[str, float | None]:
     """Subtract the values of the questions that both have; the difference is ``None`` if a value is."""
     pairs = {key: (value, second[key]) for key, value in first.items() if key in second}
     return {key: None if one is None or other is None else one - other for key, (one, other) in pairs.items()}
-
-
-def _t_quantile(share: float, freedom: int) -> float:
-    """Return a quantile of Student's t, without SciPy: a series around the normal quantile ``z``, right to .002."""
-    z = NormalDist().inv_cdf(share)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return float(z + sum(term / freedom**power for power, term in enumerate(terms, start=1)))

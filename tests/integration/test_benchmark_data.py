@@ -65,7 +65,7 @@ def test_sets_without_spans_have_none(data_sets, name):
 def test_keyword_search_scores_as_expected(data_sets, name):
     """bm25 on every set is within the tolerance of benchmarks/quality/quality.yaml."""
     expected = {"bm25": RUNS[name]["expected"]["bm25"]}
-    result = benchmark(data_sets / name, ["bm25"], resamples=200)
+    result = benchmark(data_sets / name, ["bm25"])
     verdicts = quality.judge({"name": name, "expected": expected}, result, CONTENT["tolerance"])
     assert verdicts and not [v for v in verdicts if v.verdict == "FAIL"]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.ranking.pipelines import PipelineRun, Progress
 
 _LEVEL = 0.95
-_SEED = 0
+_RESAMPLES = 10_000
 _SPAN_BUDGET = 3000  # characters a reader sees, for the recall of gold spans
 
 
@@ -76,7 +76,6 @@ def benchmark(
     chunk_size: int | None = None,
     embeddings: Embeddings | str | None = None,
     cache: Path | str | None = None,
-    resamples: int = 10_000,
     max_missing_gold: float | None = MAX_MISSING,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -98,7 +97,6 @@ def benchmark(
             chunk does. ``None``: whole documents.
         embeddings: Embedding model or its name; default: what ``embedding_model()`` finds.
         cache: Folder that keeps vectors of documents between runs.
-        resamples: Resamples of the bootstrap.
         max_missing_gold: Most of the gold (ids and spans) that the corpus may lack, as a share; ``None``: not
             looked up.
         progress: Called with ``(what, done, total)``.
@@ -131,7 +129,7 @@ def benchmark(
     cpus = os.cpu_count() or 1
     load = round(os.getloadavg()[0] / cpus, 2) if hasattr(os, "getloadavg") else None  # not on Windows
     sources = pipeline_sources(pipelines)
-    counts = {"limit": limit, "depth": depth, "chunk_size": chunk_size, "resamples": resamples}
+    counts = {"limit": limit, "depth": depth, "chunk_size": chunk_size}
     for label, number in counts.items():
         if number is not None and (type(number) is not int or number < 1):
             raise InvalidInputError(f"{label} is {number!r:.60}; give a whole number from 1")
@@ -170,7 +168,7 @@ def benchmark(
                 values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
             gold_notes = [describe_missing(missing)] if missing else []
             entries.append({
-                "pipeline": name, **_metric_means(values, resamples), **_run_figures(run),
+                "pipeline": name, **_metric_means(values), **_run_figures(run),
                 "build_seconds": build_seconds, "settings": dict(pipeline.settings),
                 "notes": [*gold_notes, *_run_notes(run, len(documents))],
             })  # fmt: skip
@@ -187,7 +185,7 @@ def benchmark(
         "settings": {
             "depth": depth, "limit": limit, "chunk_size": chunk_size,
             "chunk_overlap": None if chunk_size is None else chunk_size // 10,
-            "interval": {"method": "percentile bootstrap", "level": _LEVEL, "n": resamples, "seed": _SEED},
+            "interval": {"method": "percentile bootstrap", "level": _LEVEL, "n": _RESAMPLES, "seed": 0},
         },
         "fingerprint": data.fingerprint(), "versions": versions(),
         "machine": {"cpus": cpus, "load_per_cpu": load},  # times taken on a busy machine are too long
@@ -211,7 +209,7 @@ def _make_span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRe
     return SpanRecall(_SPAN_BUDGET, documents={passage.id: passage.text for passage in data.corpus or ()})
 
 
-def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
+def _metric_means(values: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """Return mean and interval of every metric from query -> metric -> value, over the queries that have a value."""
     columns: dict[str, list[float]] = {}
     for row in values.values():
@@ -219,7 +217,7 @@ def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> 
             columns.setdefault(metric, []).append(value)
     means = {}
     for metric, column in columns.items():
-        low, high = bootstrap_interval(column, level=_LEVEL, n=resamples, seed=_SEED)
+        low, high = bootstrap_interval(column, level=_LEVEL, n=_RESAMPLES)
         mean = math.fsum(column) / len(column)
         means[metric] = {"value": round(mean, 6), "low": round(low, 6), "high": round(high, 6)}
     return means

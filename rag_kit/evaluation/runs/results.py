@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rag_kit._redact import redact
 from rag_kit.documents.display import Table, cut, one_line
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import import_pandas
+from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.cells import Cell, Labelled, Summary
 from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
@@ -195,7 +195,7 @@ class Results(SpokenResult):
         Raises:
             MissingExtraError: If pandas is not installed.
         """
-        pandas = import_pandas("Results.to_pandas")
+        pandas = import_extra("pandas", "Results.to_pandas")
         frame: pd.DataFrame = pandas.DataFrame(list(map(self._frame_record, self.rows, self.money())))
         if any(row.example.history for row in self.rows):
             frame["turn"] = [row.example.turn for row in self.rows]

@@ -119,7 +119,13 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     if not where_by_id:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
     _check_presence(user_columns, rows, source)
-    if is_table and (blank := list(_words_for_none(records, rows))):
+    blank = [
+        f"{name} {cell.strip()} ({where})"
+        for (where, record), (_, row) in zip(records, rows, strict=True)
+        for name, cell in record.items()
+        if isinstance(cell, str) and cell.strip() and row[str(name)] is None  # "N/A"
+    ]
+    if blank:
         _log.warning("%s: cells read as blank: %s", source, first_few(blank, 20))
     if repeated:
         _log.warning(
@@ -150,14 +156,6 @@ def _check_presence(user_columns: UserColumns, records: Iterable[Record], source
                 raise InvalidInputError(
                     f"{source} has no column {name!r} (for {field}); its columns are {first_few(present, 20)}"
                 )
-
-
-def _words_for_none(records: Iterable[Record], rows: Iterable[Record]) -> Iterator[str]:
-    """Yield column, word and place of the cells that are blank in the rows made of records, but are words there."""
-    for (where, record), (_, row) in zip(records, rows, strict=True):
-        for name, cell in record.items():
-            if isinstance(cell, str) and cell.strip() and row[str(name)] is None:
-                yield f"{name} {cell.strip()} ({where})"
 
 
 def _have_repeated_numbers(records: Iterable[Record]) -> bool:

@@ -59,8 +59,8 @@ class SearchSpace:
 
     Example:
         >>> space = SearchSpace({"fusion": ["rrf", "convex"], "k": {"int": [1, 9]}})
-        >>> space.default, space.settle({"k": 3})
-        ({'fusion': 'rrf', 'k': 5}, {'fusion': 'rrf', 'k': 3})
+        >>> space.default
+        {'fusion': 'rrf', 'k': 5}
     """
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
@@ -79,23 +79,14 @@ class SearchSpace:
                 raise InvalidInputError(
                     f"parameter {name!r:.120} is {spec!r:.160} ({error}); {_ADVICE}"
                 ) from error
-        self.default: dict[str, Any] = {
+        defaults = {
             name: spec["default"] if "default" in spec else _default_value(spec, self.distributions[name])
             for name, spec in self.parameters.items()
         }
-        self.default = self.settle({})  # checks that the defaults are allowed
-
-    def settle(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Complete values with the defaults of the other parameters; refuse a value that is not allowed."""
-        if unknown := [name for name in values if name not in self.parameters]:
-            raise InvalidInputError(
-                f"there is no parameter {unknown[0]!r:.120}; there are {', '.join(map(repr, self.parameters)):.400}"
-            )
-        complete = {**self.default, **values}
         try:  # Optuna checks the values of a trial that is made
-            return self.setting(self.trial(complete, value=0.0).params)
+            self.default = self.setting(self.trial(defaults, value=0.0).params)
         except (ValueError, TypeError, OverflowError) as error:
-            raise InvalidInputError(f"the setting {complete!r:.200} is not allowed: {error!s:.300}") from None
+            raise InvalidInputError(f"the default {defaults!r:.200} is not allowed: {error!s:.300}") from None
 
     def setting(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Turn the parameters of an Optuna trial into a setting, as ``make_pipeline`` gets it."""

@@ -161,7 +161,6 @@ def test_chunks_are_ranked_as_their_documents(folder):
         (["bm25"], {"limit": 0}, "limit is 0"),
         (["bm25"], {"depth": -1}, "depth is -1"),
         (["bm25"], {"chunk_size": 0}, "chunk_size is 0"),
-        (["bm25"], {"resamples": 0}, "resamples is 0"),  # else it is refused after the first pipeline has run
     ],
 )
 def test_bad_settings_are_refused(folder, pipelines, settings, message):
