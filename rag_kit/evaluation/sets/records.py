@@ -43,7 +43,9 @@ _TAG_COLUMNS = (
     "type", "language", "category", "difficulty", "level", "kind", "类型", "题型", "类别", "分类", "难度", "语言"
 )  # fmt: skip
 #: Names of columns that hold whole answers in one table and short ones in the next; a short answer counts as both.
-_AMBIGUOUS_ANSWER_COLUMNS = ("answer", "expected_answer", "答案", "标准答案", "正确答案", "参考答案")
+_AMBIGUOUS_ANSWER_COLUMNS = word_set(
+    "answer expected_answer 答案 标准答案 正确答案 参考答案 标准回答 参考回答 预期答案 期望答案"
+)
 _MAX_SHORT_ANSWER = 60  # characters
 _TRUE = word_set("true yes y 1 1.0 是 有 能 可 可以 能回答 可回答 可答 有答案 对 √ ✓ ✔")
 _FALSE = word_set(

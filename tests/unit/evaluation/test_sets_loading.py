@@ -659,6 +659,7 @@ def test_columns_are_named_on_the_command_line(
         ("Question,Answer,File", "How long is the warranty?,two years,warranty.md"),
         ("QUESTION, Answer, file name", 'How long is the warranty?, "two years", warranty.md'),
         ("问题,答案,文件", "保修期多长？,two years,warranty.md"),
+        ("用户问题,标准回答,文档名称", "保修期多长？,two years,warranty.md"),
     ],
 )
 def test_the_usual_table_needs_no_flags(tmp_path: Path, header: str, row: str) -> None:
