@@ -115,14 +115,10 @@ def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> Matc
     """Put the values of runs (or their folders) side by side: metric -> a table of questions by runs."""
     runs = name_runs(results)
     examples = _merge_examples(runs)
-    position = {key: number for number, key in enumerate(examples)}  # example id -> its row in the tables
     values = {}
     for metric in _choose_metrics(runs.values(), metrics):
-        values[metric] = np.full((len(examples), len(runs)), np.nan)
-        for column, run in enumerate(runs.values()):
-            run_values = run.values(metric) if metric in run.metrics else {}
-            for key, value in run_values.items():
-                values[metric][position[key], column] = value
+        by_run = [run.values(metric) if metric in run.metrics else {} for run in runs.values()]
+        values[metric] = np.array([[found.get(key, np.nan) for found in by_run] for key in examples])
     return MatchedRuns(runs, examples, values)
 
 

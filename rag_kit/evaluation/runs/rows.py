@@ -12,6 +12,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -198,7 +199,10 @@ def _check_folder(path: Path) -> None:
         elif names & {ROWS, LOG, LOCK}:  # a folder of results, if need be with files of the user's
             in_the_way = {name for name in (ROWS, LOG) if (path / name).is_dir()}
         else:  # many programs have a file of that name
-            in_the_way = set() if _is_manifest(path) else {MANIFEST}
+            in_the_way = {MANIFEST}
+            with suppress(InvalidInputError):
+                read_manifest(path)
+                in_the_way = set()
     if in_the_way:
         raise InvalidInputError(
             f"{str(path)!r} holds something else ({min(in_the_way)!r}); name a new folder, or one with results"
@@ -211,13 +215,6 @@ def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
         path.unlink(missing_ok=True)
     else:
         write_file(path, lambda file: file.writelines(map(json_line, records())), mode=_MODE)
-
-
-def _is_manifest(path: Path) -> bool:
-    try:
-        return bool(read_manifest(path))
-    except InvalidInputError:
-        return False
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

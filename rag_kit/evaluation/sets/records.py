@@ -127,26 +127,23 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
         for name, cell in record.items()
         if isinstance(cell, str) and cell.strip() and row[str(name)] is None  # "N/A"
     ]
-    if blank:
-        _log.warning("%s: cells read as blank: %s", source, first_few(blank, 20))
-    if repeated:
-        _log.warning(
-            "%s: records that say the same as another one count too: %s", source, first_few(repeated)
-        )
-    if unknown := [name for name in extra if name not in read]:
-        _log.warning(
-            "%s: columns that are no field of an example stay in its metadata: %s. Name those that are one with "
-            "columns= (--column field=heading)", source, first_few(unknown, 20),
-        )  # fmt: skip
-    if partly := [f"{name} ({where})" for name in extra if name in read for where in extra[name]]:
-        _log.warning(
-            "%s: cells that do not fit their column stay in the metadata: %s", source, first_few(partly)
-        )
-    if with_gold:
-        _log.warning(
-            "%d questions are said to have no answer (answerable is false) and name gold documents or spans, which "
-            "count for the metrics of retrieval: %s", len(with_gold), first_few(with_gold),
-        )  # fmt: skip
+    unknown = [name for name in extra if name not in read]
+    partly = [f"{name} ({where})" for name in extra if name in read for where in extra[name]]
+    for message, found in (
+        ("cells read as blank", blank),
+        ("records that say the same as another one count too", repeated),
+        (
+            "columns that are no field (name them with columns=, --column field=heading) stay in the metadata",
+            unknown,
+        ),
+        ("cells that do not fit their column stay in the metadata", partly),
+        (
+            "records without an answer (answerable is false) have gold, which counts for metrics of retrieval",
+            with_gold,
+        ),
+    ):
+        if found:
+            _log.warning("%s: %d %s: %s", source, len(found), message, first_few(found, 20))
 
 
 def _check_presence(user_columns: UserColumns, records: Iterable[Record], source: str) -> None:

@@ -67,8 +67,8 @@ def test_a_chinese_table_needs_no_columns(tmp_path, caplog):
     assert [span.text for span in examples[0].spans] == ["320"]
     blank, first, partly, second = caplog.messages
     assert "cells read as blank: '标准答案 N/A (a.csv:5)', '文件 - (a.csv:5)', '原文 nan (a.csv:5)'" in blank
-    assert "stay in its metadata: '部门'." in first and "是否可回答 (a.csv:6)" in partly
-    assert "1 questions are said to have no answer" in second and "a.csv:4" in second
+    assert "stay in the metadata: '部门'" in first and "是否可回答 (a.csv:6)" in partly
+    assert "1 records without an answer (answerable is false) have gold" in second and "a.csv:4" in second
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_guessed_chinese_column_of_something_else_is_metadata(column, cell, fi
     path.write_text(f"问题,答案,{column}\n谁？,甲,{cell}\n", encoding="utf-8")
     (example,) = EvaluationSet.load(path)
     assert example.missing({field}) and example.metadata == {column: cell}
-    assert f"stay in its metadata: '{column}'" in caplog.text
+    assert f"stay in the metadata: '{column}'" in caplog.text
 
 
 @pytest.mark.parametrize(
