@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import json
+import logging
 import re
 import zlib
 from collections import Counter
@@ -23,6 +24,8 @@ from rag_kit.indexing.files import as_path
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.parts import Unreadable, reason_of
 from rag_kit.indexing.readers.sheets import first_sheet
+
+_log = logging.getLogger(__name__)
 
 Record = tuple[str, dict[str, Any]]
 #: Endings of files whose cells are texts, with whatever people write where nothing is.
@@ -132,9 +135,11 @@ def _read_parquet(path: Path) -> Iterator[Record]:
 def _read_xlsx(path: Path) -> Iterator[Record]:
     """Yield the rows below the header of an Excel file's first sheet; cells are the texts that Excel shows."""
     try:
-        rows = first_sheet(path.read_bytes())
+        rows, others = first_sheet(path.read_bytes())
     except Exception as error:  # those of openpyxl and zipfile
         raise InvalidInputError(f"{path.name}: cannot be read as .xlsx ({reason_of(error)})") from error
+    if others:
+        _log.warning("%s: the first sheet is read, and not %s", path.name, first_few(others))
     columns = sorted({column for cells in rows.values() for column in cells})
     header: list[str] = []
     for row_number, cells in sorted(rows.items()):  # cells: column -> text, without empty ones

@@ -62,11 +62,12 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
             yield part
 
 
-def first_sheet(data: bytes) -> Rows:
-    """Read the cells of a workbook's first sheet as they are shown, as `_read_cells` does with ``all_text``."""
+def first_sheet(data: bytes) -> tuple[Rows, list[str]]:
+    """Read a workbook's first sheet as `_read_cells` does with ``all_text``; also name the other sheets with cells."""
     package = Package(data, ReadLimits())
-    [(sheet, formulas), *_] = _load_sheets(package, {}, list(filter(_SHEET.fullmatch, package.names)))
-    return _read_cells(sheet, formulas, all_text=True)
+    [(sheet, formulas), *others] = _load_sheets(package, {}, list(filter(_SHEET.fullmatch, package.names)))
+    filled = [other.title for other, _ in others if other.max_row > 1]  # an empty one has a row
+    return _read_cells(sheet, formulas, all_text=True), filled
 
 
 def _open_sheets(package: Package) -> list[tuple[Any, Any]]:

@@ -517,7 +517,7 @@ def test_a_guessed_column_without_spans_is_metadata(tmp_path, cell):
         refusal(EvaluationSet.load, tmp_path / "b.jsonl")
 
 
-def test_spans_are_a_column_of_texts(tmp_path):
+def test_spans_are_a_column_of_texts(tmp_path, caplog):
     """The words of the one gold file; of several files each its own; blank lines part several; else of any document."""
     frame = pd.DataFrame(
         {
@@ -526,12 +526,15 @@ def test_spans_are_a_column_of_texts(tmp_path):
             "原文": ["甲是一。\n续。", "甲。\n\n乙。", "甲。\n\n乙。", "丙。"],
         }
     )
-    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    with pd.ExcelWriter(tmp_path / "a.xlsx") as book:
+        for sheet in ("题集", "旧题"):
+            frame.to_excel(book, sheet_name=sheet, index=False)
     found = [[(s.document, s.text) for s in e.spans] for e in EvaluationSet.load(tmp_path / "a.xlsx")]
     assert found == [
         [("a.pdf", "甲是一。\n续。")], [("a.pdf", "甲。"), ("b.pdf", "乙。")], [("a.pdf", "甲。"), ("a.pdf", "乙。")],
         [("", "丙。")],
     ]  # fmt: skip
+    assert "a.xlsx: the first sheet is read, and not '旧题'" in caplog.text
     named = frame.rename(columns={"原文": "Stelle"})
     mapped = EvaluationSet.from_pandas(named, columns={"spans": "Stelle"})
     assert [[(s.document, s.text) for s in e.spans] for e in mapped] == found
