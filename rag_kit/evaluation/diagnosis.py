@@ -296,9 +296,7 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
         else:
             # less a billionth: Ragas's ContextPrecision of a half comes out as 0.49999999995
             levels[role] = "high" if cell.value >= limits[role] - 1e-9 else "low"
-    case = _CASE_BY_LEVELS.get(
-        (levels["answer"], levels["recall"], levels["precision"])
-    )  # None if one is None
+    case = _CASE_BY_LEVELS.get(tuple(levels[role] for role in ROLES))  # None if one of them is None
     # where the documents hold no answer, it is right to decline, whatever the scores
     if row.example.answerable is False and row.output.error is None:
         outcome = outcome_of(row, metrics["answer"], limits["answer"])

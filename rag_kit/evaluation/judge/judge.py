@@ -25,6 +25,7 @@ from rag_kit.models.runnables import base_url, model_name
 from rag_kit.models.schema import target_of
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.library import PromptLibrary
+from rag_kit.retrieval.fields import check_count
 from rag_kit.text import detect_language
 
 Language = Literal["en", "zh"]
@@ -89,8 +90,7 @@ class Judge:
     ) -> None:
         if language not in ("auto", "en", "zh"):
             raise InvalidInputError(f"language is {language!r}; allowed are 'auto', 'en', 'zh'")
-        if type(max_concurrency) is not int or max_concurrency < 1:
-            raise InvalidInputError(f"max_concurrency is {max_concurrency!r}; give a whole number from 1")
+        check_count("max_concurrency", max_concurrency)
         check_limits(timeout, max_retries)
         self._caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
         Budget(**self._caps)  # type: ignore[arg-type]  # refuses what makes no sense

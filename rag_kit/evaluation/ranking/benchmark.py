@@ -23,6 +23,7 @@ from rag_kit.evaluation.statistics import bootstrap_interval, latency_percentile
 from rag_kit.indexing import split
 from rag_kit.indexing.files import as_path
 from rag_kit.models.clients import keep_query_vectors
+from rag_kit.retrieval.fields import check_count
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -129,10 +130,9 @@ def benchmark(
     cpus = os.cpu_count() or 1
     load = round(os.getloadavg()[0] / cpus, 2) if hasattr(os, "getloadavg") else None  # not on Windows
     sources = pipeline_sources(pipelines)
-    counts = {"limit": limit, "depth": depth, "chunk_size": chunk_size}
-    for label, number in counts.items():
-        if number is not None and (type(number) is not int or number < 1):
-            raise InvalidInputError(f"{label} is {number!r:.60}; give a whole number from 1")
+    for label, number in {"limit": limit, "depth": depth, "chunk_size": chunk_size}.items():
+        if number is not None:
+            check_count(label, number)
     check_share(max_missing_gold)
     out_file, rows_file = (None if path is None else as_path(path, "out") for path in (out, rows_out))
     check_target(out_file)

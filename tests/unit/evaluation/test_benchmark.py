@@ -158,9 +158,9 @@ def test_chunks_are_ranked_as_their_documents(folder):
         (["bm25", "bm25"], {}, "name each once"),
         ("bm25", {}, "give a list"),
         (["bm52"], {}, "allowed are bm25, dense, hybrid"),
-        (["bm25"], {"limit": 0}, "limit is 0"),
-        (["bm25"], {"depth": -1}, "depth is -1"),
-        (["bm25"], {"chunk_size": 0}, "chunk_size is 0"),
+        (["bm25"], {"limit": 0}, "limit=0"),
+        (["bm25"], {"depth": -1}, "depth=-1"),
+        (["bm25"], {"chunk_size": 0}, "chunk_size=0"),
     ],
 )
 def test_bad_settings_are_refused(folder, pipelines, settings, message):

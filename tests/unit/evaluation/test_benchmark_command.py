@@ -81,7 +81,7 @@ def test_json_is_the_only_thing_on_stdout(folder, capsys):
     [
         (["--pipeline", "bm52"], "allowed are bm25, dense, hybrid"),
         (["--pipeline", "own_pipelines_b:none"], "has no attribute 'none'"),
-        (["--pipeline", "bm25", "--limit", "0"], "limit is 0"),
+        (["--pipeline", "bm25", "--limit", "0"], "limit=0"),
     ],
 )
 def test_bad_arguments_give_one_line_and_exit_code_2(folder, capsys, arguments, message):
