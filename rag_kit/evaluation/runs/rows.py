@@ -12,7 +12,6 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -196,13 +195,12 @@ def _check_folder(path: Path) -> None:
         names = {entry.name for entry in path.iterdir()}
         if MANIFEST not in names:  # a run that was killed while it wrote its first file leaves lock and draft
             in_the_way = {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
-        elif names & {ROWS, LOG, LOCK}:  # a folder of results, if need be with files of the user's
+        else:  # a folder of results, if need be with files of the user's
             in_the_way = {name for name in (ROWS, LOG) if (path / name).is_dir()}
-        else:  # many programs have a file of that name
-            in_the_way = {MANIFEST}
-            with suppress(InvalidInputError):
+            try:
                 read_manifest(path)
-                in_the_way = set()
+            except InvalidInputError:  # damaged, or another program's: many have a file of that name
+                in_the_way |= set() if LOCK in names else {MANIFEST}
     if in_the_way:
         raise InvalidInputError(
             f"{str(path)!r} holds something else ({min(in_the_way)!r}); name a new folder, or one with results"
