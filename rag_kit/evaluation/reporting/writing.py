@@ -26,6 +26,7 @@ from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.wording import check_language, main_language, say, texts
 from rag_kit.indexing.files import as_path
 
+Run = Results | Path | str  # or its folder
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}  # of JSON in a script element
 #: Parts of the page in their order, and whether a sentence stands below the heading.
@@ -37,7 +38,7 @@ _MARK = b'<meta name="generator" content="rag_kit.report">'  # by which a report
 
 
 def write_report(
-    results: Results | Iterable[Results | Path | str] | Mapping[str, Results | Path | str] | Comparison,
+    results: Run | Iterable[Run] | Mapping[str, Run] | Comparison,
     path: Path | str,
     *,
     comparison: Comparison | bool | None = None,
@@ -49,7 +50,7 @@ def write_report(
     """Write results as one HTML file: no network, no other file, opens by a double click.
 
     Args:
-        results: One pipeline, or as for ``compare`` several, name -> results, folders; or what ``compare`` gave.
+        results: One pipeline, or as for ``compare`` several, name -> results, a folder; or what ``compare`` gave.
         path: The file. One that is a report already is replaced.
         comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
         diagnosis: What ``diagnose`` gave, or name -> diagnosis; ``None``: made where there are its three scores, of
@@ -84,7 +85,7 @@ def write_report(
     if isinstance(results, Comparison):
         comparison = results if comparison is None else comparison
         results = dict(zip(results.pipelines, results.results, strict=True))
-    named_results = name_runs([results] if isinstance(results, Results) else results, least=1)
+    named_results = name_runs([results] if isinstance(results, (Results, Path, str)) else results, least=1)
     notes: list[str] = []
     shown_comparison = _get_comparison(named_results, comparison, notes)
     data = report_payload(named_results, shown_comparison, _get_diagnoses(named_results, diagnosis), notes)

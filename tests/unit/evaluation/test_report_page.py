@@ -120,7 +120,7 @@ def test_values_are_not_read_as_places(tmp_path: Path) -> None:
 
 
 def test_an_existing_file_that_is_no_report_is_kept(tmp_path: Path) -> None:
-    """A report replaces a report; any other file only when that is asked for."""
+    """A report, also of a folder, replaces a report; any other file only when that is asked for."""
     results = results_of_pipelines(3)[0]
     target = tmp_path / "notes.html"
     target.write_text("my notes", encoding="utf-8")
@@ -129,6 +129,7 @@ def test_an_existing_file_that_is_no_report_is_kept(tmp_path: Path) -> None:
     assert target.read_text(encoding="utf-8") == "my notes"
     first = write_report(results, target, overwrite=True).read_bytes()
     assert write_report(results, str(target), title="Again").read_bytes() != first
+    assert write_report(results.save(tmp_path / "run"), target) == target
     with pytest.raises(InvalidInputError, match="folder"):
         write_report(results, tmp_path)
 
