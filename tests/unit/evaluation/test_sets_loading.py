@@ -259,6 +259,7 @@ def test_earlier_turns_are_read_from_messages(tmp_path):
     (example,) = EvaluationSet.load(lines(tmp_path / "a.jsonl", {"question": "a", "history": messages}))
     greeting, turn = example.history
     assert greeting == {"question": "", "answer": "Hello."} and turn == {"question": "Who?", "answer": "Ada."}
+    assert example.turn == 2
     path = lines(tmp_path / "b.jsonl", {"question": "a", "history": [{"role": "x", "content": "y"}]})
     assert "give question and answer, or role (user or assistant)" in refusal(EvaluationSet.load, path)
 
