@@ -76,19 +76,14 @@ def bootstrap_intervals(
     return intervals
 
 
-def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
-    """Return the two-sided p-value of a mean difference of zero, by flipping signs of differences (Fisher, 1935).
+def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
+    """Return each column's two-sided p-value of a mean difference of zero, by flipping signs (Fisher, 1935).
 
     If both systems are equally good, each difference could as well have had the other sign. The p-value is the
     share of sign patterns whose sum is as far from zero as the one that was seen. Every pattern counts where there are
     at most 9,999 of them (13 differences that are not zero), or where all differences have one size; else so many
-    random ones do, and then p is at least 0.0002.
+    random ones do, and then p is at least 0.0002. More than 50 columns get ten times the patterns.
     """
-    return sign_flip_tests(_finite_array(differences)[:, None], seed=seed)[0]
-
-
-def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
-    """Return the p-value of `sign_flip_test` for every column; more than 50 columns get ten times the patterns."""
     largest = np.abs(table).max(axis=0, initial=0.0)
     # scaled, since _TOLERANCE is relative to the largest difference; rounded, since 0.9 - 0.7 is not quite 0.2
     scaled = np.round(table / np.where(largest > 0, largest, 1.0), 12)

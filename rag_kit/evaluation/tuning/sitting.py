@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rag_kit._redact import redact
 from rag_kit.concurrency.bridge import acall_function, run_in_thread
 from rag_kit.documents import clean_text
@@ -21,7 +23,7 @@ from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.evaluating import aevaluate, resolve
 from rag_kit.evaluation.runs.gold import look_for_gold
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.statistics import sign_flip_test
+from rag_kit.evaluation.statistics import sign_flip_tests
 from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name, record_of
 from rag_kit.evaluation.tuning.space import SearchSpace, label, quiet
 from rag_kit.evaluation.wording import in_language
@@ -291,7 +293,8 @@ def _explain_worse(best: Scores, scores: Scores, higher_is_better: bool) -> str:
     differences = [sign * (scores[key] - best[key]) for key in shared]
     if not differences or sum(differences) >= 0:
         return ""
-    p = sign_flip_test(differences) / 2  # the test is two-sided and symmetric
+    (two_sided,) = sign_flip_tests(np.array(differences)[:, None])
+    p = two_sided / 2  # the test is symmetric
     if p > _PRUNING_LEVEL:
         return ""
     own_mean, best_mean = (statistics.fmean(values[key] for key in shared) for values in (scores, best))

@@ -18,12 +18,16 @@ from rag_kit.evaluation.statistics import (
     bootstrap_intervals,
     holm,
     mcnemar_p,
-    sign_flip_test,
     sign_flip_tests,
 )
 
 scores = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.7, 0.9, 1.0])
 few = st.lists(st.tuples(scores, scores), min_size=1, max_size=10)
+
+
+def sign_flip_test(differences, **settings) -> float:
+    """The p-value of one list of differences."""
+    return sign_flip_tests(np.array(differences, dtype=float)[:, None], **settings)[0]
 
 
 def by_hand(differences: list[float]) -> float:
