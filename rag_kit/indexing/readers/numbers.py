@@ -104,7 +104,8 @@ def list_number(number: int, style: str) -> str:
     # chineseCounting and taiwaneseCountingThousand are both "Counting" in the table
     chinese_style = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
     if chinese_style in _DIGITS:
-        return _chinese(text, _DIGITS[chinese_style])
+        text = chinese_number(text, _DIGITS[chinese_style])
+        return text.removeprefix("一") if text.startswith("一十") else text  # in contracts 壹拾
     if style in ("ordinal", "ordinalText"):  # 1st, 11th
         ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
         return text + ("th" if 10 < number % 100 < 14 else ending)
@@ -120,14 +121,17 @@ def list_number(number: int, style: str) -> str:
     return text.lower() if style.startswith("lower") else text
 
 
-def _chinese(digits: str, signs: str) -> str:
-    """Write a number below 1,000 in Chinese signs: those of 0 to 9, ten, hundred. 10 is 十, in contracts 壹拾."""
-    zero, ten, hundred = signs[0], signs[10], signs[11]
-    text = ""
-    for digit, unit in zip(digits[::-1], ("", ten, hundred), strict=False):
-        text = (zero if digit == "0" else signs[int(digit)] + unit) + text
-    text = text.replace(zero * 2, zero).rstrip(zero)  # zeros are written once, and never at the end
-    return text.removeprefix("一") if text.startswith("一十") else text
+def chinese_number(digits: str, signs: str) -> str:
+    """Write a number below 10^12 in Chinese signs: those of 0 to 9, ten, hundred and, where needed, thousand."""
+    zero, units, text = signs[0], ["", *signs[10:]], ""
+    for place, digit in enumerate(reversed(digits)):
+        end = len(digits) - place
+        # each four digits have the sign of their power of 10,000, unless all are zeros
+        has_power = place % 4 == 0 and place and digits[max(0, end - 4) : end].strip("0")
+        power = "万亿"[place // 4 - 1] if has_power else ""
+        text = (zero if digit == "0" else signs[int(digit)] + units[place % 4]) + power + text
+    text = re.sub(f"{zero}+(?=[万亿]|$)", "", text)  # zeros are never written at the end of four digits,
+    return re.sub(f"{zero}+", zero, text)  # and once elsewhere
 
 
 def equation_text(node: Any) -> str:
