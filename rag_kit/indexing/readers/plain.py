@@ -17,7 +17,14 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unreadable, leave_out
-from rag_kit.indexing.readers.tables import TOP_ROWS, continues_table, find_header, markdown_table, row_groups
+from rag_kit.indexing.readers.tables import (
+    TOP_ROWS,
+    are_notes,
+    continues_table,
+    find_header,
+    markdown_table,
+    row_groups,
+)
 
 # also over lines, of which all are long but the last
 _DATA_URI = re.compile(
@@ -122,10 +129,15 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     try:
         for rows in _runs(_numbered_by_table(_csv_rows(text, delimiter, hint))):  # those of one table
             first_rows = list(islice(rows, TOP_ROWS))
-            header = find_header(first_rows)
+            is_note = bool(rows_before) and are_notes(first_rows)
+            header = len(first_rows) if is_note else find_header(first_rows)
             titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
             separator = f"{delimiter.strip()} "
-            above = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
+            above = "\n".join(map(separator.join, titles))
+            if is_note:
+                yield Part(above, {"row_start": rows_before + 1, "row_end": rows_before + header})
+                continue
+            above += "\n\n" * bool(titles)
             last = 0
             body = chain(first_rows[header + 1 :], rows)
             for table, first, last in row_groups(first_rows[header], body, separator):
@@ -157,13 +169,19 @@ def _runs(numbered: Iterable[tuple[int, list[str]]]) -> Iterator[Iterator[list[s
 
 
 def _numbered_by_block(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, each with a number that grows after two blank ones."""
-    block = 0
+    """Yield the rows that are not blank, each with a number that grows after two blank ones, and before last notes."""
+    block, notes = 0, list[list[str]]()  # notes may be titles of what follows
     for is_filled, run in groupby(rows, key=lambda row: any(map(str.strip, row))):
         if is_filled:
-            yield from zip(repeat(block), run)
+            rest = iter(run)
+            first_rows = list(islice(rest, TOP_ROWS))
+            notes += first_rows
+            if not are_notes(first_rows):
+                yield from zip(repeat(block), chain(notes, rest))
+                notes = []
         else:
             block += len(list(islice(run, 2))) > 1
+    yield from zip(repeat(block + 1), notes)
 
 
 def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator[list[str]]:

@@ -226,13 +226,15 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
     areas = [_area(block, run, by_columns=by_columns) for run in runs]
     are_separate = _are_separate_columns if by_columns else _are_separate_rows
     piece = list(runs[0])
-    for run, (area_before, area) in zip(runs[1:], pairwise(areas), strict=True):
-        is_wide_gap = run[0] - piece[-1] > 2
-        if is_wide_gap and not by_columns:
+    for run, (area_before, area), after in zip(runs[1:], pairwise(areas), [*areas[2:], {}], strict=False):
+        is_separate = run[0] - piece[-1] > 2 or are_separate(area_before, area)
+        if is_separate and not by_columns:
             upper = {n: block[n] for n in piece[:TOP_ROWS]}  # which may have the header of the rows below
-            grid, count = _grid(upper | area), len(_filled(upper))
-            is_wide_gap = not (0 < count < len(grid) and continues_table(grid[:count], grid[count:]))
-        if is_wide_gap or are_separate(area_before, area):
+            # a single text may be the name of a group, below which the table goes on
+            is_name = run[0] - piece[-1] == 2 and _is_remark(area)
+            grid, count = _grid(upper | (after if is_name else area)), len(_filled(upper))
+            is_separate = not (0 < count < len(grid) and continues_table(grid[:count], grid[count:]))
+        if is_separate:
             yield _area(block, piece, by_columns=by_columns)
             piece = []
         piece += run
@@ -252,8 +254,11 @@ def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
     """Tell whether the rows below an empty one are a remark of one column, or a table with a header of its own."""
     if not any(upper.values()) or not any(lower.values()):  # hidden rows alone
         return False
-    is_remark = all(len(cells) <= 1 for cells in lower.values())
-    return is_remark or (has_own_header(_grid(upper)) and has_own_header(_grid(lower)))
+    return _is_remark(lower) or (has_own_header(_grid(upper)) and has_own_header(_grid(lower)))
+
+
+def _is_remark(rows: Rows) -> bool:
+    return all(len(cells) <= 1 for cells in rows.values())
 
 
 def _are_separate_columns(left: Rows, right: Rows) -> bool:

@@ -213,6 +213,13 @@ def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str
     return all(has_values(texts) for column, texts in pairs if has_values(column[1:]))
 
 
+def are_notes(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether rows apart from a table may be notes: each has one text, or none of values after "Note: "."""
+    texts = ([cell for cell in row if cell.strip()] for row in rows)
+    are_short = (len(row) < 2 or (_PAIR.match(row[0]) and not any(map(is_value, row))) for row in texts)
+    return len(rows) < TOP_ROWS and all(are_short)
+
+
 def is_value(text: str) -> bool:
     """Tell whether the text of a cell is a number, an amount, a date or a time."""
     return bool(_VALUE.fullmatch(text))

@@ -427,6 +427,30 @@ def test_two_blank_lines_end_a_table_of_a_csv_file(tmp_path, reader):
 
 
 @pytest.mark.parametrize(
+    "notes",
+    [
+        ["注：人口单位为万人，数据截至2025年底"],
+        ["Note: rounded, see the yearbook, page 5", "", "Source: office,,"],
+        ["Wholly estimated"],
+    ],
+)
+def test_notes_below_a_csv_table_are_no_rows(tmp_path, reader, notes):
+    """One blank line sets them apart, at the end of the file only; a sum and the name of a group are rows."""
+    rows = "City,Area,Size\nBern,1,5\n\nAlps\n\nUlm,2,6\n\nSum,3,11\n"
+    table, text = _csv(reader, tmp_path, rows + "\n" + "\n".join(notes))
+    assert table.splitlines()[2:] == [
+        "| Bern | 1 | 5 |",
+        "| Alps |  |  |",
+        "| Ulm | 2 | 6 |",
+        "| Sum | 3 | 11 |",
+    ]
+    assert text == "\n".join(note.rstrip(",") for note in notes if note)
+    sheet = [[cell or None for cell in line.split(",")] for line in rows.splitlines()]
+    (part,) = reader.read(make.put(tmp_path, "a.xlsx", make.xlsx({"S": sheet})))
+    assert part.page_content.removeprefix("# S\n\n") == table
+
+
+@pytest.mark.parametrize(
     ("upper", "lower"),
     [
         (["name,city", "Ann,Bern", "Bob,Ulm"], ["Cid,Linz"]),
