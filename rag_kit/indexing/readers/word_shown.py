@@ -61,8 +61,8 @@ def _drop_hidden(document: Any) -> None:
             if after is not None:
                 _hand_on_merges(row, after)
             row.getparent().remove(row)
-    hidden = [mark for mark in document.iter(f"{W}vanish") if value_of(mark) not in _OFF]
-    runs = {run for mark in hidden for run in mark.iterancestors(f"{W}r")}
+    marks = [(run, run.find(f"{W}rPr/{W}vanish")) for run in document.iter(f"{W}r")]
+    runs = [run for run, mark in marks if mark is not None and value_of(mark) not in _OFF]
     for run in runs:
         run.clear()
     if runs:
@@ -141,10 +141,10 @@ def _unwrap(document: Any) -> None:
     for name, known in _KNOWN_AS.items():
         for node in document.iter(name):
             node.tag = known
-    for position in document.iter(f"{W}position"):
+    for run in document.iter(f"{W}r"):
+        position = run.find(f"{W}rPr/{W}position")
         height = whole_number(value_of(position), 0)
-        run = next(position.iterancestors(f"{W}r"), None)
-        if run is not None and abs(height) >= _RAISED_BY and len("".join(run.itertext())) <= _FEW_LETTERS:
+        if abs(height) >= _RAISED_BY and len("".join(run.itertext())) <= _FEW_LETTERS:
             position.tag = f"{W}vertAlign"
             position.set(f"{W}val", "superscript" if height > 0 else "subscript")
 
