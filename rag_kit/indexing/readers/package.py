@@ -8,7 +8,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from rag_kit.concurrency.notes import write_note
@@ -20,6 +19,8 @@ T = TypeVar("T")
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+# the same namespaces in files that are saved as "Strict Open XML", which libraries do not know
+_STRICT, _USUAL = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/"), rb"http://schemas.openxmlformats.org/\1/2006/"
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
 
@@ -46,7 +47,8 @@ class Package:
         if name not in self.names:
             raise Unreadable(f"it lacks the part {name!r}")
         try:
-            return self._zip.read(name)
+            data = self._zip.read(name)
+            return _STRICT.sub(_USUAL, data) if _is_xml(name) else data
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
             raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 
@@ -101,11 +103,11 @@ class Package:
             try:
                 parse_xml(self.read(name), name, recover=False)
             except Unreadable as error:
-                mended[name] = b""
-                with suppress(Unreadable):
+                try:
                     mended[name] = xml_bytes(self.xml(name))
-                left_out = f"what is damaged of the part {name}" if mended[name] else f"part {name}"
-                write_note(f"{left_out}{LEFT_OUT}{error.__cause__}"[:300])
+                except Unreadable:
+                    mended[name] = b""
+                    write_note(f"part {name}{LEFT_OUT}{error.__cause__}"[:300])
         return mended
 
     def title(self) -> str:
@@ -162,7 +164,10 @@ def xml_bytes(root: Any) -> bytes:
 
 
 def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:
-    """Parse an XML text and load nothing else; raises `Unreadable` if it is none or, without ``recover``, damaged."""
+    """Parse an XML text and load nothing else; raises `Unreadable` if it is none or, without ``recover``, damaged.
+
+    A note names what is damaged.
+    """
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=recover)
@@ -170,6 +175,8 @@ def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
         raise Unreadable(f"its part {name!r} is damaged XML ({error})") from error
-    if root is None:
+    if root is None or re.match(r"\w+:", root.tag):  # a prefix without its namespace, which the damage took
         raise Unreadable(f"its part {name!r} is no XML")
+    if errors := parser.error_log.filter_from_errors():
+        write_note(f"what is damaged of the part {name}{LEFT_OUT}{errors[0].message}, line {errors[0].line}"[:300])
     return root

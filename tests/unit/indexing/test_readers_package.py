@@ -111,6 +111,7 @@ _DAY, _LAMP = "| Bern | 2026-03-01 |", "| desk | 5 |"
         (deck, "charts/chart", lambda data: None, "slide 1, Chart", _SLIDES),
         (deck, "slides/slide1.xml", lambda data: b"\0\1", "slide 1 left out", _SLIDES[1:]),
         (deck, "slides/slide1.xml", lambda data: data[: len(data) // 2], "slides/slide1.xml", _SLIDES[1:]),
+        (deck, "slides/slide1.xml", lambda data: b"<p:sld", "part ppt/slides/slide1.xml", _SLIDES[1:]),
         (deck, "docProps/core.xml", lambda data: b"<", "docProps/core.xml", _SLIDES),
         (workbook, "charts/chart", lambda data: data[:300], "charts/chart", [_DAY, _LAMP]),
         (workbook, "charts/chart", lambda data: data.replace(b'val="col"', b'val="up"'), "all but the cells", [_DAY]),
@@ -128,6 +129,33 @@ def test_a_broken_part_is_left_out(tmp_path, reader, make_file, part, change, le
     assert all(each in text for each in kept), text
     assert any(left_out in note and "left out" in note for note in notes), notes
     assert "sees" not in text
+
+
+def test_broken_parts_of_a_docx_are_left_out(tmp_path, reader):
+    """Its footnotes, and the numbers of its lists: a note names each."""
+    kinds = {"footnotes": "<w:footnotes><broken", "numbering": f"<w:numbering xmlns:w='{make.W}'><w:num"}
+    relations = "".join(f'<Relationship Id="{k}" Type="{make.R}/{k}" Target="{k}.xml"/>' for k in kinds)
+    body = make.listed("Visitors sign in.", 1) + "<w:p><w:r><w:footnoteReference w:id='2'/></w:r></w:p>"
+    data = make.docx(body, extra={f"word/{k}.xml": v for k, v in kinds.items()}, relations=relations)
+    text, notes = read(reader, tmp_path, "a.docx", data)
+    assert text == "Visitors sign in." and all(any(kind in note for note in notes) for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("a.docx", "1. Sign in."), ("a.xlsx", _DAY), ("a.pptx", _SLIDES[0])]
+)
+def test_strict_office_files_are_read(tmp_path, reader, name, shown):
+    """As Word, Excel and PowerPoint save them as Strict Open XML: namespaces of their own."""
+    made = {
+        "a.docx": lambda: make.numbered_docx(make.listed("Sign in.", 1), {1: make.level(0, "decimal", "%1.")})
+    }
+    data = {**made, "a.xlsx": workbook, "a.pptx": deck}[name]()
+    usual, strict = (
+        rb"http://schemas.openxmlformats.org/(?!package)(\w+)/2006/",
+        rb"http://purl.oclc.org/ooxml/\1/",
+    )
+    data = make.edited(data, lambda name, part: re.sub(usual, strict, part))
+    assert shown in read(reader, tmp_path, name, data)[0]
 
 
 def test_a_workbook_without_a_sheet_that_can_be_read_is_refused(tmp_path, reader):
