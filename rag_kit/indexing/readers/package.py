@@ -20,7 +20,10 @@ A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 # the same namespaces in files that are saved as "Strict Open XML", which libraries do not know
-_STRICT, _USUAL = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/"), rb"http://schemas.openxmlformats.org/\1/2006/"
+_STRICT, _USUAL = (
+    re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/"),
+    rb"http://schemas.openxmlformats.org/\1/2006/",
+)
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
 
@@ -178,5 +181,7 @@ def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:
     if root is None or re.match(r"\w+:", root.tag):  # a prefix without its namespace, which the damage took
         raise Unreadable(f"its part {name!r} is no XML")
     if errors := parser.error_log.filter_from_errors():
-        write_note(f"what is damaged of the part {name}{LEFT_OUT}{errors[0].message}, line {errors[0].line}"[:300])
+        write_note(
+            f"what is damaged of the part {name}{LEFT_OUT}{errors[0].message}, line {errors[0].line}"[:300]
+        )
     return root

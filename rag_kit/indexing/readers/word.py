@@ -21,7 +21,15 @@ _CAPTION = re.compile("caption|题注|題注|图注", re.I)
 _DOCUMENT = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
-_PAGE_NUMBER = re.compile(r"(?:page|of|第|共|总?页[码数]?|\d{1,4}|[\s/|,，:：—–-])+", re.I)
+_PAGE_NUMBER = re.compile(
+    r"(?:page|seite|p[áa]gina|of|von|de|sur|第|共|总?页[码数]?|\d{1,4}|[\s/|,，:：—–-])+", re.I
+)
+_COUNTED = re.compile(
+    r"(?!\s*(?:19|20)\d\d\s*$).*[\d页]", re.S
+)  # what a page number has; a year alone is none
+_PIECE = re.compile(
+    r"(?=\t|\b(?:page|seite|p[áa]gina)\b|第)|(?<=页)", re.I
+)  # where a page number may begin or end in a line
 _BOXES = str.maketrans("🞎🞏🗆🗌🗹🗷🗵", "☐☐☐☐☑☒☒")  # signs of Wingdings, as mammoth writes them
 _BOOKMARK = "numbered paragraph "  # begins the name of a bookmark that is put into such a paragraph
 
@@ -143,7 +151,7 @@ def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
 def _add_running_lines(document: Any, package: Package, main: str, styles: Styles) -> None:
     """Put the lines of page headers above a document and those of footers below it, each once, without page numbers."""
     body = document.find(f"{W}body")
-    shown = {_text_of(paragraph) for paragraph in document.iter(f"{W}p")} | {""}
+    shown = {" ".join(_text_of(paragraph).split()) for paragraph in document.iter(f"{W}p")} | {""}
     for kind in ("header", "footer"):
         position = 0 if kind == "header" else len(body)
         for name in package.all_related(kind, main):
@@ -152,8 +160,12 @@ def _add_running_lines(document: Any, package: Package, main: str, styles: Style
                 prepare(root, styles)
                 for paragraph in root.iter(f"{W}p"):
                     # empty around a text box, whose own paragraphs follow
-                    text = "" if paragraph.find(f".//{W}p") is not None else _text_of(paragraph)
-                    if text in shown or (_PAGE_NUMBER.fullmatch(text) and re.search(r"\d|页", text)):
+                    line = "" if paragraph.find(f".//{W}p") is not None else _text_of(paragraph)
+                    pieces = _PIECE.split(line)
+                    kept = (
+                        each for each in pieces if not (_PAGE_NUMBER.fullmatch(each) and _COUNTED.match(each))
+                    )
+                    if (text := " ".join("".join(kept).split())) in shown:
                         continue
                     shown.add(text)
                     body.insert(position, document.makeelement(f"{W}p"))
@@ -163,8 +175,7 @@ def _add_running_lines(document: Any, package: Package, main: str, styles: Style
 
 def _text_of(paragraph: Any) -> str:
     parts = paragraph.iter(f"{W}t", f"{W}tab", f"{W}br")
-    texts = [part.text or "" if part.tag == f"{W}t" else " " for part in parts]
-    return " ".join("".join(texts).split())
+    return "".join(part.text or "" if part.tag == f"{W}t" else "\t" for part in parts)
 
 
 def _mark_numbers(document: Any, lists: Lists, labels: list[tuple[int, str]]) -> None:

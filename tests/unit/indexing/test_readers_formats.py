@@ -145,6 +145,9 @@ def test_docx_letters_are_read_as_they_are_shown(text_of):
             _run("a") + "<w:r><w:cr/></w:r>" + _run("b") + "<w:r><w:ptab/></w:r>" + _run("c"),
             _run("5,000", "<w:dstrike/>") + _run(" 4,000"),
             _run("5,000", "<w:strike/>") + _run(" 4,000"),
+            _run(
+                "was hidden", "<w:rPrChange><w:rPr><w:vanish/><w:position w:val='8'/></w:rPr></w:rPrChange>"
+            ),
         )
     )
     note = f"<w:footnote w:id='2'><w:p>{note}</w:p></w:footnote>"
@@ -152,10 +155,9 @@ def test_docx_letters_are_read_as_they_are_shown(text_of):
     extra = {"word/styles.xml": styles, "word/f.xml": notes}
     data = make.docx(body, extra=extra, relations=_relation("F", "footnotes", "f.xml"))
     text = text_of("a.docx", data)
-    assert (
-        text
-        == "limit 10^6 N\n\n[1]\n\nkept\n\na\nb c\n\n~~5,000~~ 4,000\n\n~~5,000~~ 4,000\n\n1. see clause 8"
-    )
+    struck = "~~5,000~~ 4,000"
+    lines = ["limit 10^6 N", "[1]", "kept", "a\nb c", struck, struck, "was hidden", "1. see clause 8"]
+    assert text == "\n\n".join(lines)
     assert "SECRET" not in text
 
 
@@ -301,13 +303,18 @@ def test_docx_page_headers_and_footers_are_read_once(text_of):
         "header1": f"<w:hdr {w}>{tab}{make.paragraph('Terms of purchase.')}</w:hdr>",
         "header2": f"<w:hdr {w}>{tab}</w:hdr>",
         "footer1": f"<w:ftr {w}>{make.paragraph('第 1 页 共 9 页')}{make.paragraph('内部资料')}</w:ftr>",
+        "footer2": f"<w:ftr {w}>{tab.replace('HT-2025-0318', '12')}{make.paragraph('内部资料 第3页')}</w:ftr>",
+        "footer3": f"<w:ftr {w}>{tab.replace('HT-2025-0318', '2025')}{make.paragraph('Seite 3 von 9')}</w:ftr>",
     }
     relations = "".join(_relation(name, name[:-1], f"{name}.xml") for name in parts)
     extra = {f"word/{name}.xml": text for name, text in parts.items()}
     body = make.paragraph("Terms of purchase.") + make.paragraph("Pay in 30 days.")
     data = make.docx(body, extra=extra, relations=relations)
     text = text_of("a.docx", data)
-    assert text == "Haichuan HT-2025-0318\n\nTerms of purchase.\n\nPay in 30 days.\n\n内部资料"
+    assert (
+        text
+        == "Haichuan HT-2025-0318\n\nTerms of purchase.\n\nPay in 30 days.\n\n内部资料\n\nHaichuan\n\nHaichuan 2025"
+    )
 
 
 def test_docx_keeps_headings_merged_cells_and_equations(tmp_path, reader):

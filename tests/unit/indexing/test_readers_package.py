@@ -146,10 +146,8 @@ def test_broken_parts_of_a_docx_are_left_out(tmp_path, reader):
 )
 def test_strict_office_files_are_read(tmp_path, reader, name, shown):
     """As Word, Excel and PowerPoint save them as Strict Open XML: namespaces of their own."""
-    made = {
-        "a.docx": lambda: make.numbered_docx(make.listed("Sign in.", 1), {1: make.level(0, "decimal", "%1.")})
-    }
-    data = {**made, "a.xlsx": workbook, "a.pptx": deck}[name]()
+    numbered = make.numbered_docx(make.listed("Sign in.", 1), {1: make.level(0, "decimal", "%1.")})
+    data = {"a.docx": numbered, "a.xlsx": workbook(), "a.pptx": deck()}[name]
     usual, strict = (
         rb"http://schemas.openxmlformats.org/(?!package)(\w+)/2006/",
         rb"http://purl.oclc.org/ooxml/\1/",
