@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from email import policy
+from email.errors import InvalidBase64LengthDefect
 from email.message import EmailMessage, Message
 from email.parser import BytesParser
 from typing import Any
@@ -31,15 +33,16 @@ _LETTERS = ("message/rfc822", "message/global")  # forwarded ones
 _CARDS = ("text/calendar", "text/vcard", "text/x-vcard")  # appointments and addresses, as lines of NAME:value
 # where one encoded word of a header goes on in the next, which may be in the middle of a character
 _WORD_GOES_ON = re.compile(r"(=\?([\w.:-]+)\?([bBqQ])\?)([^?\s]*)\?=\s+=\?\2\?\3\?([^?\s]*)")
-_WORD = re.compile(r"\w+")
-_LINK = re.compile(r"\S+://\S+")
-_STUB = 3  # a plain text with so many times fewer letters than its HTML version only says that this is there
+_WORD = re.compile(r"[\u3400-\u9fff]|\w+")
+# what a calendar does not show: alarms, and when a time zone changes; and a date, as of DTSTART, with or without a time
+_NOT_SHOWN = re.compile(r"(?m)^BEGIN:(STANDARD|DAYLIGHT|VALARM)\n(?:(?!BEGIN:|END:).*\n)*END:\1\n?")
+_MOMENT = re.compile(r"(?m)^(DT(?:START|END)\b[^:\n]*:\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$")
 _PARSER = BytesParser(EmailMessage, policy=policy.default)
 
 
 def read_eml(data: bytes, context: Context) -> Iterator[Part]:
     """Yield one part: subject, sender, receivers, date, all texts, and the names of attachments."""
-    message = _PARSER.parsebytes(data)
+    message = _PARSER.parsebytes(data.removeprefix(BOM_UTF8))
     if not any(message.get(name) for name in (*_HEADERS, "Subject")):
         raise Unreadable("it has none of the headers of a letter")
     yield _letter_part(message)
@@ -125,11 +128,18 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
 def _body_text(part: Any, kind: str) -> str:
     """Return the text of a part: HTML as markdown, cards unfolded and without pictures, all else as it is."""
     data = part.get_payload(decode=True)
+    if any(
+        isinstance(defect, InvalidBase64LengthDefect) for defect in part.defects
+    ):  # then it is not decoded
+        letters = re.sub(rb"[^A-Za-z0-9+/]+", b"", data)
+        data = b64decode(letters[: len(letters) // 4 * 4])
+        write_note(f"the end of a text ({kind}){LEFT_OUT}its Base64 is cut off")
     is_html = kind == "text/html"
     text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
     if kind in _CARDS:
         lines = re.sub(r"\n[ \t]", "", text).split("\n")  # a blank begins a line that was folded
         text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
+        text = _MOMENT.sub(_moment, _NOT_SHOWN.sub("", text))
         text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
     if str(part.get_param("format")).lower() == "flowed":  # a blank ends lines that go on
         glue = "" if str(part.get_param("delsp")).lower() == "yes" else " "
@@ -138,7 +148,7 @@ def _body_text(part: Any, kind: str) -> str:
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
-    """Yield the plain version of a text, its HTML if the plain one is a stub or lacks words of tables; then cards."""
+    """Yield the plain version of a text, or the HTML if half of its words or a table are only there; then cards."""
     plain, rich, cards = list[str](), list[str](), list[str]()
     for version in part.iter_parts():
         kind = version.get_content_type()
@@ -146,15 +156,21 @@ def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
             if kind not in _OTHER_TEXTS:
                 texts = plain if kind == "text/plain" else cards if kind in _CARDS else rich
                 texts.extend(_texts(version, attached))
-    table_rows = "".join(line for text in rich for line in text.split("\n") if line.startswith("| "))
-    is_stub = _letter_count(plain) * _STUB < _letter_count(rich)
-    lacks_words = not set(_WORD.findall(table_rows)) <= set(_WORD.findall("\n".join(plain)))
-    yield from rich if is_stub or lacks_words else plain
+    plain_words, lines = _words(plain), [line for text in rich for line in text.split("\n")]
+    lacking = _words(lines) - plain_words
+    lacks_cells = _words(line for line in lines if line.startswith("| ")) & lacking
+    yield from rich if lacks_cells or 2 * len(lacking) > len(_words(lines)) else plain
     yield from cards
 
 
-def _letter_count(texts: list[str]) -> int:  # without blanks and links
-    return sum(len("".join(_LINK.sub("", text).split())) for text in texts)
+def _words(texts: Iterable[str]) -> set[str]:
+    return set(_WORD.findall("\n".join(texts)))
+
+
+def _moment(match: re.Match[str]) -> str:
+    """Write a date of a calendar as people read it: 20260312T140000Z as 2026-03-12 14:00 UTC."""
+    before, month, day, hour, minute, is_utc = match.groups()
+    return f"{before}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if is_utc else ''}" if hour else "")
 
 
 def _header(message: Message, name: str) -> str:

@@ -169,6 +169,8 @@ def _mixed(subtype: str, *parts: str) -> bytes:
     return f"From: a@x\nSubject: S\nContent-Type: multipart/{subtype}; boundary=b\n\n{bodies}--b--\n".encode()
 
 
+_ZONE = "BEGIN:STANDARD\nDTSTART:16010101T000000\nEND:STANDARD\n"
+_TIMES = "DTSTART;TZID=Europe/Berlin:20260312T140000\nDTEND:20260312T143000Z\nDTSTART;VALUE=DATE:20260313\n"
 _CALENDAR = "text/calendar\n\nBEGIN:VCALENDAR\nSUMMARY:Review\\, part 2\nLOCATION:RO\n OM 42\nEND:VCALENDAR"
 _SIGNATURE = "application/pgp-signature\nContent-Disposition: attachment; filename=a.asc"
 
@@ -178,6 +180,22 @@ _SIGNATURE = "application/pgp-signature\nContent-Disposition: attachment; filena
     [
         ("mixed", ["text/plain\n\none", _CALENDAR], ["one", "SUMMARY:Review, part 2\nLOCATION:ROOM 42\n"]),
         ("alternative", ["text/plain\n\none", _CALENDAR], ["one\n\nBEGIN:VCALENDAR\n"]),
+        (
+            "mixed",
+            [f"text/calendar\n\n{_ZONE}{_TIMES}"],
+            [
+                "S\n\nFrom: a@x\n\nDTSTART;TZID=Europe/Berlin:2026-03-12 14:00\nDTEND:2026-03-12 14:30 UTC\n",
+                "2026-03-13",
+            ],
+        ),
+        (
+            "alternative",
+            [
+                "text/plain; charset=utf-8\n\n您的程序不能显示。",
+                "text/html; charset=utf-8\n\n<p>请在六月五日前付七十元。",
+            ],
+            ["From: a@x\n\n请在六月五日前付七十元。"],
+        ),
         ("mixed", ["text/vcard\n\nPHOTO;ENCODING=b:AAAA\n BB\nFN:Ann"], ["S\n\nFrom: a@x\n\nFN:Ann"]),
         (
             "report",
@@ -226,6 +244,14 @@ def test_a_part_that_cannot_be_read_is_left_out_and_noted(text_of):
     with use_notes() as notes:
         assert "See below." in text_of("a.eml", mail.as_bytes())
     assert [note for note in notes.texts if "left out" in note and "text/html" in note]
+
+
+def test_a_text_in_base64_that_is_cut_off_is_read_and_noted(text_of):
+    """Up to its last whole letters, also behind the mark with which some programs begin a file."""
+    head = b"\xef\xbb\xbfSubject: S\nContent-Transfer-Encoding: base64\n\n"
+    with use_notes() as notes:
+        assert text_of("a.eml", head + base64.b64encode(b"The pump starts.")[:-3]) == "# S\n\nThe pump starts"
+    assert notes.texts == ["the end of a text (text/plain) left out: its Base64 is cut off"]
 
 
 def test_a_letter_is_read_with_its_headers(tmp_path, reader):
