@@ -59,6 +59,12 @@ _CHARACTERS_PER_DAMAGE = 50
 _DAMAGE = re.compile("\ufffd+")
 # a Greek, Cyrillic or Hebrew letter beside a Latin one
 _MIXED = re.compile(r"(?<=[A-Za-z])[\u0370-\u05ff]|[\u0370-\u05ff](?=[A-Za-z])")
+# signs of cp1252 that stand alone, such as £5, 40 °C and m²: too little for chardet
+_ALONE = re.compile(
+    rb"(?<![\x80-\xff])(?:[\x82\x84-\x87\x89\x8b\x91-\x97\x9b\xab\xb5\xbb]|(?<=[\dm])[\xb2\xb3\xb9]"
+    rb"|(?<![A-Za-z])[\xbc-\xbe](?![A-Za-z])|\xb0[CF]?|[\x80\x99\xa2\xa3\xa5\xa7\xa9\xae\xb1\xb7\xd7\xf7](?![A-Za-z]))"
+    rb"(?![\x80-\xff])"
+)
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 _FREQUENT_ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; kana too
@@ -189,6 +195,8 @@ def _guess(data: bytes, *, nearly_utf8: bool) -> str:
         return east_asian
     if nearly_utf8 and not east_asian:
         return "utf-8"
+    if not east_asian and _ALONE.sub(b"", data).isascii():
+        return "cp1252"
     import chardet  # here, since few texts need it
 
     if len(data) > _SAMPLE:  # chardet looks at the beginning, which may be all ASCII
@@ -241,4 +249,5 @@ def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:
     if strange > 0.02 * len(sample) + 2:  # two percent, and a few in a short text
         advice = "Give it the suffix of its real format, or save it as UTF-8 text"
         raise Unreadable("it holds binary data, not text", advice)
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+    # marks of byte order stand within a text where files were joined
+    return re.sub("[\ufeff\x00]", "", text.replace("\r\n", "\n").replace("\r", "\n"))

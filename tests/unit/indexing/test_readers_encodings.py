@@ -23,6 +23,7 @@ def test_unicode_with_or_without_mark(text, encoding):
     """UTF-8 always; UTF-16 and UTF-32 by their mark."""
     assert decode(text.encode(encoding)) == text
     assert decode(codecs.BOM_UTF16_BE + text.encode("utf-16-be")) == text
+    assert decode(codecs.BOM_UTF8 * 2 + text.encode() + codecs.BOM_UTF8) == text  # files put together
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,9 @@ GERMAN = "Die Übergabe erfolgt täglich um fünf Uhr, größere Mengen nur nach
         (GERMAN, "cp1252"),
         ("La señora Muñoz pagó 5 € — ½ día; à Orléans, œuvre, naïve façade.", "cp1252"),
         ("Le coût s'élève à 45 €. Été à Nîmes : 30 °C. Cœur naïf, où, ça.", "cp1252"),
+        ("Name,Price\nPump,£940\nSeal,£4.50\n", "cp1252"),
+        ("It’s 20 €, 5 m² at 40 °C, or so «they» said.", "cp1252"),
+        ("Łódź", "cp1250"),
         (SIMPLIFIED, "gb18030"),
         (JAPANESE, "iso2022_jp"),
         (KOREAN, "iso2022_kr"),
