@@ -64,6 +64,7 @@ def _headed(heads: list[str], feet: list[str]) -> bytes:
             [f"第 {n + 1} 页 共 12 页" for n in range(12)],
         ),
         (["内部资料 2026"] * 2, ["Acme 1/2", "Acme 2/2"]),
+        ([f"（{n}）" for n in range(6)], [f"[{n + 3}]" for n in range(6)]),
     ],
 )
 def test_pdf_running_heads_with_changing_text_are_left_out(tmp_path, reader, heads, feet):

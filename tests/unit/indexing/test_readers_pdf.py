@@ -245,7 +245,8 @@ def test_a_turned_table_is_read_apart_from_the_upright_text(page_text):
         ("第 1 页", 30.0), ("第 1 页 共 3 页", 80.0), ("第1页/共3页", 100.0), ("共 3 页 第 1 页", 40.0),
         ("第一页", 40.0), ("- 1 -", 85.0), ("1 / 3", 60.0), ("1", 80.0), ("Page 1 of 3", 100.0),
         ("Seite 1 von 3", 60.0), ("页码：1", 60.0), ("Confidential | Page 1 of 3", 40.0),
-        ("Page 1", 800.0), ("第 1 页", 790.0),
+        ("Page 1", 800.0), ("第 1 页", 790.0), ("－1－", 40.0), ("· 1 ·", 40.0), ("1／3", 40.0), ("1页", 40.0),
+        ("第1页（共3页）", 40.0), ("页次：1/3", 40.0),
     ],
 )  # fmt: skip
 def test_page_numbers_of_single_pages_are_left_out(page_text, text, height):
