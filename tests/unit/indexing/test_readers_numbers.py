@@ -83,6 +83,7 @@ def _superscript_pdf() -> bytes:
         width = 5.0 * len(text)  # nearly that of Helvetica: a little is left between
         lines += [(60.0, height, 10.0, text), (60.0 + _width(text), height + 4, 6.5, up)]
         lines += [(60.0 + _width(text) + 5, height, 10.0, "newtons")] if width and up == "6" else []
+    lines += [(60.0, 103.0, 5.0, "3"), (60.0 + _width("3") / 2, 100.0, 8.0, "Without"), (60, 80, 8, "3D")]
     return make.pdf([lines])
 
 
@@ -111,7 +112,7 @@ def _width(text: str) -> float:
         ("a.epub", _superscript_epub, _SHOWN),
         ("a.pptx", _superscript_pptx, _SHOWN),
         ("a.xlsx", _superscript_xlsx, _SHOWN),
-        ("a.pdf", _superscript_pdf, ("10^6 newtons", "25 m^2", "2020[3]", "2^(n+1)")),
+        ("a.pdf", _superscript_pdf, ("10^6 newtons", "25 m^2", "2020[3]", "2^(n+1)", "[3]Without", "\n3D")),
     ],
     ids=["html", "docx", "docx by style", "epub", "pptx", "xlsx", "pdf"],
 )
