@@ -12,7 +12,8 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
-from rag_kit.indexing.readers.numbers import chinese_number
+from rag_kit.indexing.readers.numbers import DIGITS, chinese_number
+from rag_kit.indexing.readers.parts import read_table
 
 _TOKEN = re.compile(
     r'(?P<general>General)|"(?P<text>[^"]*)"?|[\\!](?P<escaped>.)|[_*](?P<gap>.)|\[(?P<elapsed>h+|m+|s+)\]'
@@ -39,23 +40,10 @@ _DAY_ZERO = datetime.datetime(1899, 12, 30)
 _HAN_MONTHS = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()  # noqa: SIM905
 _CHINESE = re.compile(r"\$.*-.*[048]04")  # a bracket that names Chinese, as [$-804]
 _SYSTEM = re.compile(r"\$-(?:F[48]00|x-sys)", re.I)  # the system's form, as [$-F800]
-# signs for 0 to 9, ten, hundred and thousand by the number in [DBNum1], which is of Chinese or the user's own country
-_SIGNS = {
-    "1": "〇一二三四五六七八九十百千",
-    "2": "零壹贰叁肆伍陆柒捌玖拾佰仟",
-    "3": "０１２３４５６７８９十百千",
-}
-_NATIVE = re.compile(r"(?!.*\$\S*-(?!\S*804)).*DBNum([123])", re.I)
-# eras by country as in [$-411], with their first days and their names for g, gg, ggg; the last one is for all
-_ERAS = [
-    ("411", datetime.date(2019, 5, 1), "R 令 令和"),
-    ("411", datetime.date(1989, 1, 8), "H 平 平成"),
-    ("411", datetime.date(1926, 12, 25), "S 昭 昭和"),
-    ("411", datetime.date(1912, 7, 30), "T 大 大正"),
-    ("411", datetime.date(1868, 1, 25), "M 明 明治"),
-    ("404", datetime.date(1912, 1, 1), "民國 民國 中華民國"),
-    ("", datetime.date.min, "  "),
-]
+# Chinese signs for numbers, as [DBNum1] asks for; with Japan or Korea as the country, numbers stay as they are
+_NATIVE = re.compile(r"(?!.*\$\S*-(?!\S*804)).*(DBNum[123])")
+# first day of an era, its country as in [$-411], and its names for g, gg and ggg
+_ERAS = [(datetime.date.fromisoformat(day), row.split()) for day, row in read_table("eras.txt").items()]
 _SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}
 _Moment = datetime.datetime | datetime.date | datetime.time
 
@@ -169,30 +157,29 @@ def _number_text(value: float, sections: Sequence[_Section]) -> str:
         minus = "-" if value < 0 and shows_minus else ""
         if _has_clock(tokens):  # a day as charts keep it, or a duration
             return minus + _moment_text(_DAY_ZERO + datetime.timedelta(days=abs(value)), tokens)
-        signs = _signs(_brackets(tokens))
         if all(token.kind != "place" for token in tokens):
-            whole, point, decimals = plain_text(abs(value)).partition(".")
-            if signs and whole.isdigit() and len(whole) <= 12:
-                whole = chinese_number(whole, signs) or signs[0]
-            return minus + _write_texts(tokens, whole + point + _in_signs(decimals, signs))
-        return minus + _in_signs(_placed_text(Decimal(f"{abs(value):.15g}"), tokens), signs)
+            return minus + _in_native_signs(_write_texts(tokens, plain_text(abs(value))), tokens)
+        return minus + _in_native_signs(_placed_text(Decimal(f"{abs(value):.15g}"), tokens), tokens)
     return plain_text(value)
 
 
 def _brackets(tokens: Iterable[_Token]) -> str:
-    """Return the texts of a section in brackets, such as those of a colour, a country or Chinese signs."""
     return " ".join(token.text for token in tokens if token.kind == "bracket")
 
 
-def _signs(brackets: str) -> str:
-    """Return the Chinese signs in which a section in these brackets writes numbers; "" for digits."""
-    match = _NATIVE.match(brackets)
-    return _SIGNS[match[1]] if match else ""
-
-
-def _in_signs(text: str, signs: str) -> str:
-    """Return a text with each of its digits written as a Chinese sign, if there are signs."""
-    return text.translate(str.maketrans("0123456789", signs[:10])) if signs else text
+def _in_native_signs(text: str, tokens: Sequence[_Token]) -> str:
+    """Write numbers in Chinese signs if a section says so: in places and years by digit (二一), others as 二十一."""
+    if (match := _NATIVE.match(_brackets(tokens))) is None:
+        return text
+    signs = DIGITS[match[1]]
+    if _has_clock(tokens):
+        counted = r"(?<!\d)[1-9]\d?(?!\d)"
+        text = re.sub(counted, lambda number: chinese_number(number[0], signs).replace("一十", "十"), text)
+    elif all(token.kind != "place" for token in tokens):
+        text = re.sub(
+            r"(?<![.\d])[1-9]\d{0,11}(?![\dE])", lambda number: chinese_number(number[0], signs), text
+        )
+    return text.translate(str.maketrans("0123456789", signs[:10]))
 
 
 def _placed_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
@@ -332,30 +319,36 @@ def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
         if kind == "elapsed":  # [h]:mm shows 30:00 for a day and six hours
             seconds = (moment - _DAY_ZERO).total_seconds()
             text += str(int(seconds // _SECONDS[piece[0]])).zfill(len(piece))
+        elif kind == "date" and piece[0] in "ge":
+            text += _era_text(moment, piece, brackets)
         elif kind == "date":
-            text += _date_text(moment, piece, brackets, half=has_half)
+            text += _date_text(moment, piece, half=has_half, chinese=chinese)
         elif kind == "half":
             text += ("上午/下午" if chinese else piece).split("/")[moment.hour >= 12]
         elif kind == "text" or (kind == "sign" and piece != "@"):
             text += piece
-    return re.sub(r"\s+0?0:00:00$", "", text.strip())
+    return _in_native_signs(re.sub(r"\s+0?0:00:00$", "", text.strip()), tokens)
 
 
-def _date_text(moment: datetime.datetime, name: str, brackets: str, *, half: bool) -> str:
-    """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``, ``ggg`` (an era).
+def _era_text(moment: datetime.datetime, name: str, brackets: str) -> str:
+    """Write the era (``g`` to ``ggg``) or its year (``e``), by the country in brackets; elsewhere ``e`` is the year."""
+    place = brackets.replace("ja-JP", "411").replace("zh-TW", "404")
+    eras = (era for era in _ERAS if era[1][0] in place and moment.date() >= era[0])
+    first, names = next(eras, (datetime.date.min, [""] * 4))
+    if name[0] == "g":
+        return names[len(name)]
+    is_first = moment.year == first.year and "gannen" in brackets
+    return "元" if is_first else str(moment.year - first.year + 1).zfill(len(name))
 
-    With ``half``, hours are those of a clock of 12 hours; ``brackets`` may name a language, signs for numbers and eras.
+
+def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: bool) -> str:
+    """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``.
+
+    With ``half``, hours are those of a clock of 12 hours; ``chinese`` writes names of months and days in Chinese.
     """
-    letter, length, chinese, signs = name[0], len(name), _CHINESE.search(brackets), _signs(brackets)
-    if letter in "ge":
-        place = brackets.replace("ja-JP", "411").replace("zh-TW", "404")
-        eras = (era for era in _ERAS if era[0] in place and moment.date() >= era[1])
-        _, first, names = next(eras)
-        is_first = moment.year == first.year and "gannen" in brackets
-        year = "元" if is_first else str(moment.year - first.year + 1)
-        return names.split(" ")[length - 1] if letter == "g" else _in_signs(year.zfill(length), signs)
+    letter, length = name[0], len(name)
     if letter == "y":
-        return _in_signs(str(moment.year) if length > 2 else f"{moment.year % 100:02}", signs)
+        return str(moment.year) if length > 2 else f"{moment.year % 100:02}"
     if letter == "m" and length > 2:
         month = f"{_HAN_MONTHS[moment.month - 1]}月" if chinese else f"{moment:%B}"
         return month if length == 4 or chinese else month[: 1 if length > 4 else 3]  # mmmmm: one letter
@@ -368,6 +361,4 @@ def _date_text(moment: datetime.datetime, name: str, brackets: str, *, half: boo
         return f"{moment.second:0{len(whole)}}." + f"{moment.microsecond:06}"[: len(decimals)]
     hour = (moment.hour - 1) % 12 + 1 if half else moment.hour  # 0 and 12 are both 12
     numbers = {"m": moment.month, "d": moment.day, "h": hour, "n": moment.minute, "s": moment.second}
-    number = str(numbers[letter]).zfill(min(length, 2))
-    is_counted = signs and number[0] != "0"  # 21 as 二十一, but 03 as 〇三
-    return chinese_number(number, signs).replace("一十", "十") if is_counted else _in_signs(number, signs)
+    return str(numbers[letter]).zfill(min(length, 2))

@@ -21,8 +21,8 @@ _ROMAN = {
 }
 # styles with a sign for each number (①, ②, ...)
 _SIGNS = {style: signs.split() for style, signs in read_table("number_rows.txt").items()}
-# the signs of 0 to 9 in styles that write each digit; in Chinese ones, those of ten and hundred, too
-_DIGITS = read_table("number_digits.txt")
+#: The signs of 0 to 9 by style; in Chinese ones, those of ten and hundred, too, and of thousand for Excel.
+DIGITS = read_table("number_digits.txt")
 OMML = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _GRIDS = (f"{OMML}m", f"{OMML}eqArr", "mtable")  # matrices, and lines below each other
 # element -> how it is written, as in "num/den"; in MathML its children have no names: they are a, b and c
@@ -99,12 +99,12 @@ def list_number(number: int, style: str) -> str:
         return text
     if number <= len(_SIGNS.get(style, "")):
         return _SIGNS[style][number - 1]
-    if style in _DIGITS:
-        return "".join(_DIGITS[style][int(digit)] for digit in text)
+    if style in DIGITS:
+        return "".join(DIGITS[style][int(digit)] for digit in text)
     # chineseCounting and taiwaneseCountingThousand are both "Counting" in the table
     chinese_style = re.sub(r"^(chinese|taiwanese|japanese|ideograph)|Thousand$", "", style)
-    if chinese_style in _DIGITS:
-        text = chinese_number(text, _DIGITS[chinese_style])
+    if chinese_style in DIGITS:
+        text = chinese_number(text, DIGITS[chinese_style])
         return text.removeprefix("一") if text.startswith("一十") else text  # in contracts 壹拾
     if style in ("ordinal", "ordinalText"):  # 1st, 11th
         ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")

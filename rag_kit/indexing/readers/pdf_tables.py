@@ -92,9 +92,8 @@ def join_torn_rows(pages: Sequence[list[Line]]) -> None:
 
 
 def _split_row(line: str) -> list[str]:
-    return [
-        cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))
-    ]  # a bar inside a cell is escaped
+    cells = re.split(r"(?<!\\)\|", line.strip("|"))  # a bar inside a cell is escaped
+    return [cell.strip() for cell in cells]
 
 
 def _replace_by_table(lines: list[Line], inside: list[Line], markdown: str) -> list[Line]:

@@ -24,12 +24,9 @@ _LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 an
 _PAGE_NUMBER = re.compile(
     r"(?:page|seite|p[áa]gina|of|von|de|sur|第|共|总?页[码数]?|\d{1,4}|[\s/|,，:：—–-])+", re.I
 )
-_COUNTED = re.compile(
-    r"(?!\s*(?:19|20)\d\d\s*$).*[\d页]", re.S
-)  # what a page number has; a year alone is none
-_PIECE = re.compile(
-    r"(?=\t|\b(?:page|seite|p[áa]gina)\b|第)|(?<=页)", re.I
-)  # where a page number may begin or end in a line
+_COUNTED = re.compile(r"(?!\s*(?:19|20)\d\d\s*$).*[\d页]", re.S)  # part of a page number; a year is none
+# where a page number may begin or end in a line
+_PIECE = re.compile(r"(?=\t|\b(?:page|seite|p[áa]gina)\b|第)|(?<=页)", re.I)
 _BOXES = str.maketrans("🞎🞏🗆🗌🗹🗷🗵", "☐☐☐☐☑☒☒")  # signs of Wingdings, as mammoth writes them
 _BOOKMARK = "numbered paragraph "  # begins the name of a bookmark that is put into such a paragraph
 

@@ -26,9 +26,8 @@ _FEW_LETTERS = 4
 _EQ = re.compile(r"\s*EQ\s+(.+)", re.I | re.S)
 _CIRCLED = re.compile(r"\\o\s*(?:\\a[clr])?\s*\(\s*[○◯〇]\s*[,，;；]\s*(\d{1,3})\s*\)", re.I)  # \o\ac(○,3)
 _FRACTION = re.compile(r"\\f\s*\(([^(),，;；]+)[,，;；]([^()]+)\)", re.I)  # \f(3,4)
-_BELOW = re.compile(
-    r"\\o\\ad\s*\(\\s\\up\s*\d+\([^()]*\)[,，;；]([^()]*)\)", re.I
-)  # what Pinyin stands above
+# what Pinyin stands above
+_BELOW = re.compile(r"\\o\\ad\s*\(\\s\\up\s*\d+\([^()]*\)[,，;；]([^()]*)\)", re.I)
 _SWITCH = re.compile(r'\\\*\s*(?:"[^"]*"|\w+)|\\[*a-z]+\d*', re.I)
 _OFF = ("0", "false", "off")  # values by which a mark says no
 
