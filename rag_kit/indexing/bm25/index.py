@@ -27,15 +27,7 @@ from rag_kit.indexing.bm25.postings import (
     count_terms,
 )
 from rag_kit.indexing.bm25.spelling import correct
-from rag_kit.indexing.bm25.view import (
-    BM25View,
-    Hits,
-    Passes,
-    check_k,
-    check_query,
-    check_weights,
-    passes_of,
-)
+from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, check_k, check_query, check_weights, passes_of
 from rag_kit.text import default_analyzer
 
 

@@ -29,13 +29,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 # formats of the user's own country, which the file does not say: dates are written as ISO writes them
 _LOCAL = {"mm-dd-yy": "yyyy-mm-dd", "m/d/yy h:mm": "yyyy-mm-dd hh:mm", "m/d/yyyy h:mm": "yyyy-mm-dd hh:mm"}
 #: The built-in formats of Chinese Excel, by number.
-CHINESE_FORMATS = {
-    **dict.fromkeys((27, 36, 50, 52, 57), 'yyyy"年"m"月"'),
-    **dict.fromkeys((28, 29, 51, 53, 54, 58), 'm"月"d"日"'),
-    **{30: "m-d-yy", 31: 'yyyy"年"m"月"d"日"', 32: 'h"时"mm"分"', 33: 'h"时"mm"分"ss"秒"'},
-    **dict.fromkeys((34, 55), '上午/下午h"时"mm"分"'),
-    **dict.fromkeys((35, 56), '上午/下午h"时"mm"分"ss"秒"'),
-}
+CHINESE_FORMATS = {int(number): code for number, code in read_table("chinese_formats.txt").items()}
 _DAY_ZERO = datetime.datetime(1899, 12, 30)
 _HAN_MONTHS = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()  # noqa: SIM905
 _CHINESE = re.compile(r"\$.*-.*[048]04")  # a bracket that names Chinese, as [$-804]

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import chain, product
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.readers.parts import Unreadable, read_table
 
 _BOMS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -25,13 +25,8 @@ _BOMS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""")
-_ALIASES = {  # declared name -> the larger encoding that its files are really in, as browsers do
-    "gb2312 gbk gb_2312-80 x-gbk": "gb18030",
-    "big5 big5-hkscs x-x-big5": "big5hkscs",
-    "iso-8859-1 latin-1 ascii us-ascii": "cp1252",
-    "euc-kr ks_c_5601-1987": "cp949",
-    "shift_jis x-sjis shift-jis": "cp932",
-}
+# larger encoding -> the declared names of files that are really in it, as browsers read them
+_ALIASES = read_table("charsets.txt")
 _TWO_CHARACTERS = re.compile(rb"[\x80-\xff]{4}")  # two East Asian ones, beside each other
 _EAST_ASIAN = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp")
 _EAST_ASIAN_ANSWERS = (*_EAST_ASIAN[:-1], "euc_jis_2004")  # as chardet names them
@@ -120,7 +115,7 @@ def _decode_nearly(data: bytes, encoding: str) -> str | None:
 def codec_of(name: str) -> str:
     """Return the codec for a declared charset, as browsers do: for some the larger one that files are really in."""
     name = name.strip().lower()
-    return next((wide for names, wide in _ALIASES.items() if name in names.split()), name)
+    return next((wide for wide, names in _ALIASES.items() if name in names.split()), name)
 
 
 def _utf8_sequences(data: bytes) -> tuple[int, int]:

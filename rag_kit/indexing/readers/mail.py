@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from email import policy
 from email.errors import InvalidBase64LengthDefect
@@ -128,9 +128,7 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
 def _body_text(part: Any, kind: str) -> str:
     """Return the text of a part: HTML as markdown, cards unfolded and without pictures, all else as it is."""
     data = part.get_payload(decode=True)
-    if any(
-        isinstance(defect, InvalidBase64LengthDefect) for defect in part.defects
-    ):  # then it is not decoded
+    if InvalidBase64LengthDefect in map(type, part.defects):  # then it is not decoded
         letters = re.sub(rb"[^A-Za-z0-9+/]+", b"", data)
         data = b64decode(letters[: len(letters) // 4 * 4])
         write_note(f"the end of a text ({kind}){LEFT_OUT}its Base64 is cut off")
@@ -156,14 +154,13 @@ def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
             if kind not in _OTHER_TEXTS:
                 texts = plain if kind == "text/plain" else cards if kind in _CARDS else rich
                 texts.extend(_texts(version, attached))
-    plain_words, lines = _words(plain), [line for text in rich for line in text.split("\n")]
-    lacking = _words(lines) - plain_words
-    lacks_cells = _words(line for line in lines if line.startswith("| ")) & lacking
-    yield from rich if lacks_cells or 2 * len(lacking) > len(_words(lines)) else plain
+    words, table_words = _words(rich), _words(re.findall(r"(?m)^\| .*", "\n".join(rich)))
+    lacking = words - _words(plain)
+    yield from rich if 2 * len(lacking) > len(words) or lacking & table_words else plain
     yield from cards
 
 
-def _words(texts: Iterable[str]) -> set[str]:
+def _words(texts: list[str]) -> set[str]:
     return set(_WORD.findall("\n".join(texts)))
 
 

@@ -20,10 +20,7 @@ A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 # the same namespaces in files that are saved as "Strict Open XML", which libraries do not know
-_STRICT, _USUAL = (
-    re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/"),
-    rb"http://schemas.openxmlformats.org/\1/2006/",
-)
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
 
@@ -51,7 +48,9 @@ class Package:
             raise Unreadable(f"it lacks the part {name!r}")
         try:
             data = self._zip.read(name)
-            return _STRICT.sub(_USUAL, data) if _is_xml(name) else data
+            return (
+                _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data) if _is_xml(name) else data
+            )
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
             raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 
@@ -167,10 +166,7 @@ def xml_bytes(root: Any) -> bytes:
 
 
 def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:
-    """Parse an XML text and load nothing else; raises `Unreadable` if it is none or, without ``recover``, damaged.
-
-    A note names what is damaged.
-    """
+    """Parse an XML text and load nothing else; damage is noted or, without ``recover``, raises `Unreadable`."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=recover)
@@ -180,8 +176,6 @@ def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:
         raise Unreadable(f"its part {name!r} is damaged XML ({error})") from error
     if root is None or re.match(r"\w+:", root.tag):  # a prefix without its namespace, which the damage took
         raise Unreadable(f"its part {name!r} is no XML")
-    if errors := parser.error_log.filter_from_errors():
-        write_note(
-            f"what is damaged of the part {name}{LEFT_OUT}{errors[0].message}, line {errors[0].line}"[:300]
-        )
+    for damage in parser.error_log.filter_from_errors()[:1]:
+        write_note(f"what is damaged of the part {name}{LEFT_OUT}{damage.message}, line {damage.line}"[:300])
     return root

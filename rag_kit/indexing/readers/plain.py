@@ -17,14 +17,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unreadable, leave_out
-from rag_kit.indexing.readers.tables import (
-    TOP_ROWS,
-    are_notes,
-    continues_table,
-    find_header,
-    markdown_table,
-    row_groups,
-)
+from rag_kit.indexing.readers.tables import TOP_ROWS, are_notes, continues_table, find_header, row_groups
 
 # also over lines, of which all are long but the last
 _DATA_URI = re.compile(
@@ -138,50 +131,45 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
                 yield Part(above, {"row_start": rows_before + 1, "row_end": rows_before + header})
                 continue
             above += "\n\n" * bool(titles)
-            last = 0
             body = chain(first_rows[header + 1 :], rows)
             for table, first, last in row_groups(first_rows[header], body, separator):
                 yield Part(above + table, {"row_start": rows_before + first, "row_end": rows_before + last})
                 above = ""
-            if not last:  # there are no rows below a header
-                yield Part(markdown_table(first_rows))
             rows_before += last
     except csv.Error as error:
         raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
 
 
 def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, with the number of their table; two blank rows end it, unless it goes on."""
-    table, first_rows = 0, list[list[str]]()  # of this table
-    for block in _runs(_numbered_by_block(rows)):
-        next_rows = list(islice(block, TOP_ROWS))
+    """Yield the rows that are not blank, with the number of their table.
+
+    Two blank rows end a table, unless it goes on below them; one ends it before the last rows, if these are notes.
+    """
+    table, gap = 0, 0  # gap: blank rows above
+    first_rows, held = list[list[str]](), list[list[str]]()  # of the table; notes, or titles of what follows
+    for is_filled, run in groupby(rows, key=lambda row: any(map(str.strip, row))):
+        rest = iter(run)
+        next_rows = list(islice(rest, TOP_ROWS))
+        if not is_filled:
+            gap = max(gap, len(next_rows))
+            continue
+        held += next_rows
+        if are_notes(next_rows):
+            continue
         is_table = any(sum(bool(cell.strip()) for cell in row) > 1 for row in first_rows)  # not titles alone
-        if is_table and not continues_table(first_rows, next_rows):
+        if gap > 1 and is_table and not continues_table(first_rows, held):
             table, first_rows = table + 1, []
-        first_rows = [*first_rows, *next_rows][:TOP_ROWS]
-        yield from zip(repeat(table), chain(next_rows, block))
+        first_rows = [*first_rows, *held][:TOP_ROWS]
+        yield from zip(repeat(table), chain(held, rest))
+        held, gap = [], 0
+    is_apart = held and first_rows and not continues_table(first_rows, held)
+    yield from zip(repeat(table + bool(is_apart)), held)
 
 
 def _runs(numbered: Iterable[tuple[int, list[str]]]) -> Iterator[Iterator[list[str]]]:
     """Yield the rows of each run of equal numbers; a run must be used up before the next one is asked for."""
     for _, run in groupby(numbered, key=itemgetter(0)):
         yield (row for _, row in run)
-
-
-def _numbered_by_block(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, each with a number that grows after two blank ones, and before last notes."""
-    block, notes = 0, list[list[str]]()  # notes may be titles of what follows
-    for is_filled, run in groupby(rows, key=lambda row: any(map(str.strip, row))):
-        if is_filled:
-            rest = iter(run)
-            first_rows = list(islice(rest, TOP_ROWS))
-            notes += first_rows
-            if not are_notes(first_rows):
-                yield from zip(repeat(block), chain(notes, rest))
-                notes = []
-        else:
-            block += len(list(islice(run, 2))) > 1
-    yield from zip(repeat(block + 1), notes)
 
 
 def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator[list[str]]:

@@ -61,14 +61,14 @@ def row_groups(
 ) -> Iterator[tuple[str, int, int]]:
     """Yield markdown tables of at most 900 characters (but at least one row), each with the header.
 
-    With each come the numbers of its first and last row; the row below the header is 1. Cells beyond the header's go
-    into the last one, with the separator between them.
+    With each come the numbers of its first and last row; the row below the header is 1, a header alone is 0. Cells
+    beyond the header's go into the last one, with the separator between them.
     """
     width = len(header)
     top = _head(header)
     lines: list[str] = []
     size = base = sum(map(len, top)) + 2  # with line ends
-    first = number = 1
+    first, number = 1, 0
     for number, row in enumerate(rows, 1):
         last = separator.join(filter(None, row[width - 1 :]))
         line = row_line([*row[: width - 1], *[""] * (width - 1 - len(row)), last])
@@ -77,8 +77,8 @@ def row_groups(
             lines, size, first = [], base, number
         lines.append(line)
         size += len(line) + 1
-    if lines:
-        yield "\n".join([*top, *lines]), first, number
+    if lines or not number:
+        yield "\n".join([*top, *lines]), min(first, number), number
 
 
 def find_header(rows: Sequence[Sequence[str]]) -> int:
