@@ -18,6 +18,7 @@ from rag_kit.indexing.readers.package import MC, A, Package, R, xml_bytes
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, OverCap, Part, Unreadable, leave_out, reason_of
 from rag_kit.indexing.readers.tables import (
     TOP_ROWS,
+    are_notes,
     continues_table,
     find_header,
     has_own_header,
@@ -231,7 +232,7 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
         if is_separate and not by_columns:
             upper = {n: block[n] for n in piece[:TOP_ROWS]}  # which may have the header of the rows below
             # a single text may be the name of a group, below which the table goes on
-            is_name = run[0] - piece[-1] == 2 and _is_remark(area)
+            is_name = run[0] - piece[-1] == 2 and are_notes(_grid(area))
             grid, count = _grid(upper | (after if is_name else area)), len(_filled(upper))
             is_separate = not (0 < count < len(grid) and continues_table(grid[:count], grid[count:]))
         if is_separate:
@@ -254,11 +255,7 @@ def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
     """Tell whether the rows below an empty one are a remark of one column, or a table with a header of its own."""
     if not any(upper.values()) or not any(lower.values()):  # hidden rows alone
         return False
-    return _is_remark(lower) or (has_own_header(_grid(upper)) and has_own_header(_grid(lower)))
-
-
-def _is_remark(rows: Rows) -> bool:
-    return all(len(cells) <= 1 for cells in rows.values())
+    return are_notes(_grid(lower)) or (has_own_header(_grid(upper)) and has_own_header(_grid(lower)))
 
 
 def _are_separate_columns(left: Rows, right: Rows) -> bool:
