@@ -362,3 +362,9 @@ def with_false_size(data: bytes, name: str, size: int) -> bytes:
             changed[position + 24 : position + 28] = struct.pack("<I", size)
         position += 4
     return bytes(changed)
+
+
+def process_id(reader: Any) -> int | None:
+    """The id of the process of a `Reader` while one runs."""
+    process = reader._process
+    return process._process.pid if process is not None and process.alive else None

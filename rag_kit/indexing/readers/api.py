@@ -85,12 +85,6 @@ class Reader(AbstractContextManager["Reader"]):
         if (process := getattr(self, "_process", None)) is not None:
             process.kill()
 
-    @property
-    def process_id(self) -> int | None:
-        """The reader process's id while one runs."""
-        process = self._process
-        return process.pid if process is not None and process.alive else None
-
     def close(self) -> None:
         """End the reader process, also while another thread waits for it; the reader cannot be used afterwards."""
         self._closed = True

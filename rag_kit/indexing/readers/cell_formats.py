@@ -157,22 +157,15 @@ def _number_text(value: float, sections: Sequence[_Section]) -> str:
     return plain_text(value)
 
 
-def _brackets(tokens: Iterable[_Token]) -> str:
-    return " ".join(token.text for token in tokens if token.kind == "bracket")
-
-
 def _in_native_signs(text: str, tokens: Sequence[_Token]) -> str:
     """Write numbers in Chinese signs if a section says so: in places and years by digit (二一), others as 二十一."""
-    if (match := _NATIVE.match(_brackets(tokens))) is None:
+    if (match := _NATIVE.match(" ".join(token.text for token in tokens if token.kind == "bracket"))) is None:
         return text
-    signs = DIGITS[match[1]]
-    if _has_clock(tokens):
-        counted = r"(?<!\d)[1-9]\d?(?!\d)"
-        text = re.sub(counted, lambda number: chinese_number(number[0], signs).replace("一十", "十"), text)
-    elif all(token.kind != "place" for token in tokens):
-        text = re.sub(
-            r"(?<![.\d])[1-9]\d{0,11}(?![\dE])", lambda number: chinese_number(number[0], signs), text
-        )
+    signs, is_date = DIGITS[match[1]], _has_clock(tokens)
+    if is_date or all(token.kind != "place" for token in tokens):
+        most, ten = (2, "十") if is_date else (12, "一十")  # digits of a number, and how 10 is written
+        counted = rf"(?<![.\d])[1-9]\d{{0,{most - 1}}}(?![\dE])"
+        text = re.sub(counted, lambda number: chinese_number(number[0], signs).replace("一十", ten), text)
     return text.translate(str.maketrans("0123456789", signs[:10]))
 
 
@@ -300,10 +293,9 @@ def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
 
 def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
     """Write a date, time or duration (from day zero) by a section; the time 0:00:00 is left out after a date."""
-    brackets = _brackets(tokens)
+    brackets = " ".join(token.text for token in tokens if token.kind == "bracket")
     if not _has_clock(tokens) or _SYSTEM.search(brackets):
         return plain_text(value)
-    chinese = bool(_CHINESE.search(brackets))
     day, time = (_DAY_ZERO, value) if isinstance(value, datetime.time) else (value, datetime.time())
     moment = value if isinstance(value, datetime.datetime) else datetime.datetime.combine(day, time)
     if moment.microsecond and all("." not in token.text for token in tokens if token.kind == "date"):
@@ -313,34 +305,28 @@ def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
         if kind == "elapsed":  # [h]:mm shows 30:00 for a day and six hours
             seconds = (moment - _DAY_ZERO).total_seconds()
             text += str(int(seconds // _SECONDS[piece[0]])).zfill(len(piece))
-        elif kind == "date" and piece[0] in "ge":
-            text += _era_text(moment, piece, brackets)
         elif kind == "date":
-            text += _date_text(moment, piece, half=has_half, chinese=chinese)
+            text += _date_text(moment, piece, brackets, half=has_half)
         elif kind == "half":
-            text += ("上午/下午" if chinese else piece).split("/")[moment.hour >= 12]
+            text += ("上午/下午" if _CHINESE.search(brackets) else piece).split("/")[moment.hour >= 12]
         elif kind == "text" or (kind == "sign" and piece != "@"):
             text += piece
     return _in_native_signs(re.sub(r"\s+0?0:00:00$", "", text.strip()), tokens)
 
 
-def _era_text(moment: datetime.datetime, name: str, brackets: str) -> str:
-    """Write the era (``g`` to ``ggg``) or its year (``e``), by the country in brackets; elsewhere ``e`` is the year."""
-    place = brackets.replace("ja-JP", "411").replace("zh-TW", "404")
-    eras = (era for era in _ERAS if era[1][0] in place and moment.date() >= era[0])
-    first, names = next(eras, (datetime.date.min, [""] * 4))
-    if name[0] == "g":
-        return names[len(name)]
-    is_first = moment.year == first.year and "gannen" in brackets
-    return "元" if is_first else str(moment.year - first.year + 1).zfill(len(name))
+def _date_text(moment: datetime.datetime, name: str, brackets: str, *, half: bool) -> str:
+    """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``, ``ggg`` (an era).
 
-
-def _date_text(moment: datetime.datetime, name: str, *, half: bool, chinese: bool) -> str:
-    """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``.
-
-    With ``half``, hours are those of a clock of 12 hours; ``chinese`` writes names of months and days in Chinese.
+    With ``half``, hours are those of a clock of 12 hours; ``brackets`` name a language, which may have eras.
     """
-    letter, length = name[0], len(name)
+    letter, length, chinese = name[0], len(name), _CHINESE.search(brackets)
+    if letter in "ge":
+        place = brackets.replace("ja-JP", "411").replace("zh-TW", "404")
+        eras = (era for era in _ERAS if era[1][0] in place and moment.date() >= era[0])
+        first, names = next(eras, (datetime.date.min, [""] * 4))  # without an era, e is the year
+        year = moment.year - first.year + 1
+        number = "元" if year == 1 and "gannen" in brackets else str(year).zfill(length)
+        return names[length] if letter == "g" else number
     if letter == "y":
         return str(moment.year) if length > 2 else f"{moment.year % 100:02}"
     if letter == "m" and length > 2:

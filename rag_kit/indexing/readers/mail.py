@@ -34,9 +34,10 @@ _CARDS = ("text/calendar", "text/vcard", "text/x-vcard")  # appointments and add
 # where one encoded word of a header goes on in the next, which may be in the middle of a character
 _WORD_GOES_ON = re.compile(r"(=\?([\w.:-]+)\?([bBqQ])\?)([^?\s]*)\?=\s+=\?\2\?\3\?([^?\s]*)")
 _WORD = re.compile(r"[\u3400-\u9fff]|\w+")
-# what a calendar does not show: alarms, and when a time zone changes; and a date, as of DTSTART, with or without a time
+# what a calendar does not show: alarms, and when a time zone changes; the date and the time of an appointment
 _NOT_SHOWN = re.compile(r"(?m)^BEGIN:(STANDARD|DAYLIGHT|VALARM)\n(?:(?!BEGIN:|END:).*\n)*END:\1\n?")
-_MOMENT = re.compile(r"(?m)^(DT(?:START|END)\b[^:\n]*:\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$")
+_DAY = re.compile(r"(?m)^(DT(?:START|END)\b[^:\n]*:\d{4})(\d\d)(\d\d)")
+_HOUR = re.compile(r"(?m)(?<=-\d\d)T(\d\d)(\d\d)\d\d(?=Z?$)")
 _PARSER = BytesParser(EmailMessage, policy=policy.default)
 
 
@@ -137,7 +138,7 @@ def _body_text(part: Any, kind: str) -> str:
     if kind in _CARDS:
         lines = re.sub(r"\n[ \t]", "", text).split("\n")  # a blank begins a line that was folded
         text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
-        text = _MOMENT.sub(_moment, _NOT_SHOWN.sub("", text))
+        text = _HOUR.sub(r" \1:\2", _DAY.sub(r"\1-\2-\3", _NOT_SHOWN.sub("", text)))
         text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
     if str(part.get_param("format")).lower() == "flowed":  # a blank ends lines that go on
         glue = "" if str(part.get_param("delsp")).lower() == "yes" else " "
@@ -162,12 +163,6 @@ def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
 
 def _words(texts: list[str]) -> set[str]:
     return set(_WORD.findall("\n".join(texts)))
-
-
-def _moment(match: re.Match[str]) -> str:
-    """Write a date of a calendar as people read it: 20260312T140000Z as 2026-03-12 14:00 UTC."""
-    before, month, day, hour, minute, is_utc = match.groups()
-    return f"{before}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if is_utc else ''}" if hour else "")
 
 
 def _header(message: Message, name: str) -> str:

@@ -147,12 +147,9 @@ def _join_pieces(lines: Sequence[Line]) -> list[Line]:
 def _rows(lines: Sequence[Line]) -> list[list[Line]]:
     """Group lines into rows at one height, from top to bottom; those of a row are ordered from left to right."""
     ordered = sorted(lines, key=lambda line: -line.bottom)
-    rows: list[list[Line]] = []
-    for line in ordered:
-        if rows and rows[-1][0].bottom - line.bottom < _ROW * min(line.size, rows[-1][0].size):
-            rows[-1].append(line)
-        else:
-            rows.append([line])
+    rows = split_runs(
+        ordered, lambda line, after: line.bottom - after.bottom < _ROW * min(line.size, after.size)
+    )
     return [sorted(row, key=lambda line: line.left) for row in rows]
 
 

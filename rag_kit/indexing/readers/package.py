@@ -21,6 +21,7 @@ R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 # the same namespaces in files that are saved as "Strict Open XML", which libraries do not know
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+_USUAL = rb"http://schemas.openxmlformats.org/\1/2006/"
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
 
@@ -48,9 +49,7 @@ class Package:
             raise Unreadable(f"it lacks the part {name!r}")
         try:
             data = self._zip.read(name)
-            return (
-                _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data) if _is_xml(name) else data
-            )
+            return _STRICT.sub(_USUAL, data) if _is_xml(name) else data
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
             raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 

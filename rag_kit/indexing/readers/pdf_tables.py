@@ -243,11 +243,9 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     joined = join_header(table)
     if len(joined) == len(table) > _FEW_ROWS:
         first, second, *below = table
-        columns_of_texts = zip(first, second, zip(*below, strict=True), strict=True)
+        by_column = zip(first, second, zip(*below, strict=True), strict=True)
         # the second row has a name for a column of values whose first row is empty
-        if any(
-            lower and not (upper or is_value(lower)) and has_values(c) for upper, lower, c in columns_of_texts
-        ):
+        if any(lower and not (upper or is_value(lower)) and has_values(c) for upper, lower, c in by_column):
             joined = [join_rows(table[:2]), *below]
     rows = rows[len(table) - len(joined) :]  # one for the header, as in the joined table
     return repeat_names(joined, [row[0].bottom for row in rows])

@@ -67,11 +67,6 @@ class ReaderProcess:
         )
 
     @property
-    def pid(self) -> int:
-        """The child's process id."""
-        return self._process.pid
-
-    @property
     def alive(self) -> bool:
         """Whether the child runs, and belongs to this process (not to one this was forked from)."""
         return self.owner == os.getpid() and self._process.poll() is None

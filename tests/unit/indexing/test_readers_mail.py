@@ -184,7 +184,7 @@ _SIGNATURE = "application/pgp-signature\nContent-Disposition: attachment; filena
             "mixed",
             [f"text/calendar\n\n{_ZONE}{_TIMES}"],
             [
-                "S\n\nFrom: a@x\n\nDTSTART;TZID=Europe/Berlin:2026-03-12 14:00\nDTEND:2026-03-12 14:30 UTC\n",
+                "S\n\nFrom: a@x\n\nDTSTART;TZID=Europe/Berlin:2026-03-12 14:00\nDTEND:2026-03-12 14:30Z\n",
                 "2026-03-13",
             ],
         ),

@@ -48,14 +48,14 @@ def test_one_process_serves_many_files_and_close_ends_it(tmp_path, monkeypatch):
     """The process is reused, also after a file that could not be read, sees no keys, and is gone after close()."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     with Reader() as reader:
-        assert reader.process_id is None
+        assert make.process_id(reader) is None
         reader.read(make.put(tmp_path, "a.txt", "one"))
-        first = reader.process_id
+        first = make.process_id(reader)
         assert "sk-canary" not in str(psutil.Process(first).environ())
         with pytest.raises(ReadError):
             reader.read(make.put(tmp_path, "b.json", "{"))
         reader.read(make.put(tmp_path, "c.md", "# two"))
-        assert reader.process_id == first
+        assert make.process_id(reader) == first
     assert gone(first)
     with pytest.raises(InvalidInputError, match="closed"):
         reader.read(tmp_path / "a.txt")
@@ -69,7 +69,7 @@ def test_the_process_is_replaced_after_many_files_and_after_its_death(tmp_path, 
         ids = []
         for _ in range(3):
             reader.read(path)
-            ids.append(reader.process_id)
+            ids.append(make.process_id(reader))
         assert ids[0] == ids[1] != ids[2]
         os.kill(ids[2], signal.SIGKILL)
         assert gone(ids[2])
@@ -84,7 +84,7 @@ def test_a_file_that_takes_too_long_is_given_up_and_the_process_killed(tmp_path)
         start = time.monotonic()
         with pytest.raises(ReadError, match=r"max_seconds=0\.2"):
             reader.read(path)
-        assert reader.process_id is None
+        assert make.process_id(reader) is None
         assert time.monotonic() - start < 60
         assert reader.read(make.put(tmp_path, "a.txt", "one"), limits=ReadLimits())[0].page_content == "one"
 
@@ -258,7 +258,7 @@ def test_no_reader_process_outlives_its_parent(tmp_path, how):
         from rag_kit.indexing.readers.api import Reader, read
         from rag_kit.indexing.readers import api
         read(Path({str(tmp_path)!r}) / "a.txt")
-        print(api.shared_reader().process_id, flush=True)
+        print(api.shared_reader()._process._process.pid, flush=True)
         if {how!r} == "kill":
             read(Path({str(tmp_path)!r}) / "long.jsonl")
         elif {how!r} == "kill in OCR":
@@ -281,7 +281,7 @@ def test_ctrl_c_during_a_file_kills_the_process(tmp_path, monkeypatch):
     """An interrupted wait leaves no process behind that goes on working."""
     with Reader() as reader:
         reader.read(make.put(tmp_path, "a.txt", "one"))
-        child = reader.process_id
+        child = make.process_id(reader)
 
         def interrupted(*arguments: object) -> None:
             raise KeyboardInterrupt
