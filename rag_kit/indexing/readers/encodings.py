@@ -62,12 +62,8 @@ _ALONE = re.compile(
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
-_FREQUENT_ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; kana too
-    "gb18030": ["b0d7 a1fe"],
-    "big5hkscs": ["a4c6 407e", "a4c6 a1fe"],
-    "cp949": ["b0c8 a1fe"],
-    "euc_jp": ["b0cf a1fe", "a4a5 a1fe"],
-}
+# lead and trail bytes of the frequent half of an encoding's table; kana too
+_FREQUENT_ROWS = {encoding: rows.split(", ") for encoding, rows in read_table("frequent_rows.txt").items()}
 
 
 @cache
@@ -83,12 +79,7 @@ def _common_characters(encoding: str) -> frozenset[str]:
 
 
 # The most frequent characters of running text; they settle what the tables alone leave open.
-_FREQUENT = frozenset(
-    "的一是不了在人有我他这中大来上国个到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可里后小么心多天"
-    "能好用于方成者行法所分作文同理工其这進這個們國來說會時為學對後過"
-    "이다는을를의에가은고하한지로기서사도자대인어나시해리과"
-    "のにはをたがでてとしれさるいなも"
-)
+_FREQUENT = frozenset("".join(read_table("frequent_characters.txt").values()))
 
 
 def _score_encoding(text: str, encoding: str) -> float:
@@ -244,5 +235,4 @@ def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:
     if strange > 0.02 * len(sample) + 2:  # two percent, and a few in a short text
         advice = "Give it the suffix of its real format, or save it as UTF-8 text"
         raise Unreadable("it holds binary data, not text", advice)
-    # marks of byte order stand within a text where files were joined
     return re.sub("[\ufeff\x00]", "", text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.readers.parts import Unreadable, read_table
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -56,12 +56,7 @@ KINDS = {
 QUOTES = "quotes:find_quote"  # what looks for a quote in a PDF
 FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
 #: Formats of older programs, of WPS and of LibreOffice that are not read, and the one that each program saves too.
-_SAVED_AS = {
-    **dict.fromkeys((".doc", ".wps", ".odt", ".rtf"), ".docx"),
-    **dict.fromkeys((".xls", ".et", ".ods"), ".xlsx"),
-    **dict.fromkeys((".ppt", ".dps", ".odp"), ".pptx"),
-    ".ofd": ".pdf",
-}
+_SAVED_AS = read_table("saved_as.txt")
 #: How OCR is switched on.
 OCR_ADVICE = "Give ocr=True (--ocr on), after pip install 'rag-kit[ocr]'"
 _ZIPPED = {"docx", "pptx", "xlsx", "epub"}

@@ -15,15 +15,7 @@ from rag_kit.indexing.readers.numbers import equation_text, list_number, lowered
 from rag_kit.indexing.readers.parts import LEFT_OUT, Unreadable, read_table
 from rag_kit.indexing.readers.tables import fill_spans, join_header, join_rows, markdown_table
 
-_SKIP = frozenset(
-    "script style noscript template svg head object embed iframe canvas audio video map select option datalist "  # noqa: SIM905
-    "button meta link title textarea rp rt rtc".split()
-)
-_BLOCK = frozenset(
-    "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure "  # noqa: SIM905
-    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html li main menu nav ol p pre search section summary table "
-    "tbody td tfoot th thead tr ul caption legend".split()
-)
+_SKIP, _BLOCK = (frozenset(names.split()) for names in read_table("html_elements.txt").values())
 _CODE = ("code", "kbd", "samp", "tt")
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)

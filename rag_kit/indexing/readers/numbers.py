@@ -15,10 +15,7 @@ _UNIT = re.compile(
     r"(?<![A-Za-zÀ-ɏ])[A-Za-zÀ-ɏµΑ-ω]{1,3}$|[千厘毫分微]米$|[\d一二三四五六七八九十百千万]\s?(?:米|[公英海]里)$|/[米秒]$|[)\]}′°]$"
 )
 _MAX_WRITTEN = 1_000  # greater numbers of lists are written in digits
-_ROMAN = {
-    **{900: "CM", 500: "D", 400: "CD", 100: "C", 90: "XC", 50: "L", 40: "XL"},
-    **{10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"},
-}
+_ROMAN = {int(value): sign for value, sign in read_table("roman_numerals.txt").items()}
 # styles with a sign for each number (①, ②, ...)
 _SIGNS = {style: signs.split() for style, signs in read_table("number_rows.txt").items()}
 #: The signs of 0 to 9 by style; in Chinese ones, those of ten and hundred, too, and of thousand for Excel.
@@ -130,8 +127,8 @@ def chinese_number(digits: str, signs: str) -> str:
         has_power = place % 4 == 0 and place and digits[max(0, end - 4) : end].strip("0")
         power = "万亿"[place // 4 - 1] if has_power else ""
         text = (zero if digit == "0" else signs[int(digit)] + units[place % 4]) + power + text
-    text = re.sub(f"{zero}+(?=[万亿]|$)", "", text)  # zeros are never written at the end of four digits,
-    return re.sub(f"{zero}+", zero, text)  # and once elsewhere
+    # zeros are never written at the end of four digits, and once elsewhere
+    return re.sub(f"{zero}+", zero, re.sub(f"{zero}+(?=[万亿]|$)", "", text))
 
 
 def equation_text(node: Any) -> str:

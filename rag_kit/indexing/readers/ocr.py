@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.indexing.readers.ocr_layout import MAX_SIDE, STRIP, Box, Picture, long_side, read_sheet
-from rag_kit.indexing.readers.parts import Context, Part
+from rag_kit.indexing.readers.parts import Context, Part, read_table
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Sheet
 from rag_kit.indexing.readers.pdf_tables import with_tables
@@ -32,11 +32,7 @@ _THREADS = 2  # for each of the three models, which run one after the other
 _VOTES = 12  # lines that are looked at for whether they are upside down
 _BORDER = 32  # white pixels around a picture: text at its very edge is not found
 _TALL = 1.5  # height of a line by its width where it runs upwards or downwards
-# Codes of languages that the model reads, as the readers of other programs call them.
-_LANGUAGES = frozenset(
-    "eng chi_sim chi_tra jpn afr aze bos cat ces cym dan deu est eus fin fra gle glg hrv hun ind isl ita lat lav lit "  # noqa: SIM905
-    "ltz mri msa mlt nld nor oci pol por que ron slk slv spa sqi swa swe tgl tur uzb".split()
-)
+_LANGUAGES = frozenset(read_table("ocr_languages.txt")["languages"].split())  # that the model reads
 
 
 class Reading(NamedTuple):
