@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
-from rag_kit.indexing.readers.numbers import DIGITS, chinese_number
+from rag_kit.indexing.readers.numbers import DIGITS, chinese_number, list_number
 from rag_kit.indexing.readers.parts import read_table
 
 _TOKEN = re.compile(
@@ -31,11 +31,9 @@ _LOCAL = {"mm-dd-yy": "yyyy-mm-dd", "m/d/yy h:mm": "yyyy-mm-dd hh:mm", "m/d/yyyy
 #: The built-in formats of Chinese Excel, by number.
 CHINESE_FORMATS = {int(number): code for number, code in read_table("chinese_formats.txt").items()}
 _DAY_ZERO = datetime.datetime(1899, 12, 30)
-_HAN_MONTHS = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()  # noqa: SIM905
 _CHINESE = re.compile(r"\$.*-.*[048]04")  # a bracket that names Chinese, as [$-804]
 _SYSTEM = re.compile(r"\$-(?:F[48]00|x-sys)", re.I)  # the system's form, as [$-F800]
-# Chinese signs for numbers, as [DBNum1] asks for; with Japan or Korea as the country, numbers stay as they are
-_NATIVE = re.compile(r"(?!.*\$\S*-(?!\S*804)).*(DBNum[123])")
+_NATIVE = re.compile(r"(?!.*\$\S*-(?!\S*804)).*(DBNum[123])")  # for Chinese signs; not with another country
 # first day of an era, its country as in [$-411], and its names for g, gg and ggg
 _ERAS = [(datetime.date.fromisoformat(day), row.split()) for day, row in read_table("eras.txt").items()]
 _SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}
@@ -330,7 +328,7 @@ def _date_text(moment: datetime.datetime, name: str, brackets: str, *, half: boo
     if letter == "y":
         return str(moment.year) if length > 2 else f"{moment.year % 100:02}"
     if letter == "m" and length > 2:
-        month = f"{_HAN_MONTHS[moment.month - 1]}月" if chinese else f"{moment:%B}"
+        month = f"{list_number(moment.month, 'chineseCounting')}月" if chinese else f"{moment:%B}"
         return month if length == 4 or chinese else month[: 1 if length > 4 else 3]  # mmmmm: one letter
     if letter == "a" or (letter == "d" and length > 2 and chinese):
         return ("星期" if length == 4 else "周") + "一二三四五六日"[moment.weekday()]

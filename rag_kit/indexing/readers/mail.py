@@ -155,14 +155,13 @@ def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
             if kind not in _OTHER_TEXTS:
                 texts = plain if kind == "text/plain" else cards if kind in _CARDS else rich
                 texts.extend(_texts(version, attached))
-    words, table_words = _words(rich), _words(re.findall(r"(?m)^\| .*", "\n".join(rich)))
-    lacking = words - _words(plain)
+    table_rows = re.findall(r"(?m)^\| .*", "\n".join(rich))
+    words, plain_words, table_words = (
+        set(_WORD.findall("\n".join(each))) for each in (rich, plain, table_rows)
+    )
+    lacking = words - plain_words
     yield from rich if 2 * len(lacking) > len(words) or lacking & table_words else plain
     yield from cards
-
-
-def _words(texts: list[str]) -> set[str]:
-    return set(_WORD.findall("\n".join(texts)))
 
 
 def _header(message: Message, name: str) -> str:

@@ -160,9 +160,8 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
 
 def _is_text(line: Line, lines: Sequence[Line]) -> bool:
     """Tell whether a line that pages share is of a paragraph, or has three names of columns, most at edges below."""
-    alike = (
-        each for each in lines if each.size == line.size and abs(each.left - line.left) < _GUTTER * line.size
-    )
+    gutter = _GUTTER * line.size
+    alike = (each for each in lines if each.size == line.size and abs(each.left - line.left) < gutter)
     if any(abs(each.bottom - line.bottom) < _STEP * line.size for each in alike):
         return True
     names = _cell_edges(line)

@@ -22,8 +22,7 @@ _UNMARKED_HYPHEN = re.compile(r"[\u2010\xad](?=[\0\1\3-\x20\xa0]*(?:[\r\n]|\Z))"
 _BREAK = re.compile(r"[ \0]*\r\n[ \0]*")
 # what may be raised or lowered in a word: the "nd" of 2nd, the mark of a footnote as in "1,2)" or "*", the -3 of 10-3
 _SHIFTED = re.compile(r"(?<=\d)[a-z]+(?:[+−–-]\d+)?|[\d*†‡§][\d*†‡§,]*\)?|[+−–-]\d+")
-# the mark of a footnote before its text
-_LEADING = re.compile(r"(?<![^\r\n])(?:\d{1,3}|[*†‡§]+)(?=[^\W\d])")
+_LEADING = re.compile(r"(?<![^\r\n])(?:\d{1,3}|[*†‡§]+)(?=[^\W\d])")  # a mark before its footnote
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _LARGE = 100  # points; no type is so large

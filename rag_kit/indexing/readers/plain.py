@@ -126,11 +126,10 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
             header = len(first_rows) if is_note else find_header(first_rows)
             titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
             separator = f"{delimiter.strip()} "
-            above = "\n".join(map(separator.join, titles))
+            above = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
             if is_note:
-                yield Part(above, {"row_start": rows_before + 1, "row_end": rows_before + header})
+                yield Part(above.strip(), {"row_start": rows_before + 1, "row_end": rows_before + header})
                 continue
-            above += "\n\n" * bool(titles)
             body = chain(first_rows[header + 1 :], rows)
             for table, first, last in row_groups(first_rows[header], body, separator):
                 yield Part(above + table, {"row_start": rows_before + first, "row_end": rows_before + last})
@@ -141,10 +140,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, with the number of their table.
-
-    Two blank rows end a table, unless it goes on below them; one ends it before the last rows, if these are notes.
-    """
+    """Yield the rows that are not blank, with the number of their table; two blank rows end it, unless it goes on."""
     table, gap = 0, 0  # gap: blank rows above
     first_rows, held = list[list[str]](), list[list[str]]()  # of the table; notes, or titles of what follows
     for is_filled, run in groupby(rows, key=lambda row: any(map(str.strip, row))):
@@ -162,7 +158,7 @@ def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[st
         first_rows = [*first_rows, *held][:TOP_ROWS]
         yield from zip(repeat(table), chain(held, rest))
         held, gap = [], 0
-    is_apart = held and first_rows and not continues_table(first_rows, held)
+    is_apart = held and first_rows and not continues_table(first_rows, held)  # last notes need one blank row
     yield from zip(repeat(table + bool(is_apart)), held)
 
 

@@ -29,7 +29,6 @@ from rag_kit.indexing.readers.formats import KINDS, QUOTES, check_content
 from rag_kit.indexing.readers.limits import ReadLimits, follow_parent, forbid_network, limit_memory
 from rag_kit.indexing.readers.parts import (
     LEFT_OUT,
-    SAVE_AGAIN,
     Context,
     OverCap,
     Part,
@@ -125,8 +124,7 @@ class ReaderProcess:
             return OverCap("reading it takes longer", "max_seconds", limits.max_seconds)
         if "MemoryError" in last_line or "bad_alloc" in last_line or code == -signal.SIGKILL:
             return OverCap("reading it needs more memory", "max_memory", limits.max_memory)
-        reason = f"the reader process died over it (exit code {code}: {last_line})"
-        return Unreadable(reason, f"Damaged? {SAVE_AGAIN}")
+        return Unreadable(f"the reader process died over it (exit code {code}: {last_line}); damaged?")
 
     def stop(self) -> None:
         """End the child and whatever it may have started; a thread that waits for it gets an error."""
@@ -207,8 +205,8 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
     except MemoryError:
         raise  # it may have lost more than the one allocation: a new process takes the next file
     except Exception as error:  # noqa: BLE001 - a converter's own failure is a report, not a crash
-        reason, advice = reason_of(error), f"It may be damaged: {SAVE_AGAIN}"
-        outcome = {"unreadable": f"it could not be converted ({reason})", "advice": advice}
+        failure = Unreadable(f"it could not be converted ({reason_of(error)}), and may be damaged")
+        outcome = {"unreadable": failure.reason, "advice": failure.advice}
     signal.setitimer(signal.ITIMER_REAL, 0)  # no alarm
     print(json.dumps(outcome), file=out, flush=True)
 
