@@ -132,7 +132,7 @@ def test_a_broken_part_is_left_out(tmp_path, reader, make_file, part, change, le
 
 
 def test_broken_parts_of_a_docx_are_left_out(tmp_path, reader):
-    """Its footnotes, and the numbers of its lists: a note names each."""
+    """Footnotes and the numbers of lists: a note names each."""
     kinds = {"footnotes": "<w:footnotes><broken", "numbering": f"<w:numbering xmlns:w='{make.W}'><w:num"}
     relations = "".join(f'<Relationship Id="{k}" Type="{make.R}/{k}" Target="{k}.xml"/>' for k in kinds)
     body = make.listed("Visitors sign in.", 1) + "<w:p><w:r><w:footnoteReference w:id='2'/></w:r></w:p>"
