@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.sparse.index import SparseEncoder
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
-READING = 7
+READING = 8
 _RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr", "pictures", "vision")
 
 
