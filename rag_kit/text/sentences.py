@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text.language import HAN, word_set
+from rag_kit.text.language import HAN, detect_language, word_set
 
 _CLOSERS = "\"'”’»)\\]）】」』》〉｣］"
 _STOP = re.compile(
@@ -16,6 +16,8 @@ _STOP = re.compile(
 )
 _LINE = re.compile(r"[^\r\n\x0b\x0c\x85\u2028\u2029]*(?:\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]|$)")
 _ROW = re.compile(r"\s*\|.*\|(?:\s*[\[【][\d,，、 –-]+[\]】])*\s*(?!.)")  # citations may follow the last bar
+# the stop at the end of a sentence, also before closing quotes and brackets: 'so.")'
+_ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
 _SOFT = (re.compile(r"[;；]"), re.compile(r"[,，、:：]"), re.compile(r"\s"))
 
 
@@ -204,3 +206,20 @@ def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str
     if re.sub(r"\W+$", "", following).lower() in _FIRST_WORDS:
         return False
     return word in _RARELY_LAST or _INITIALS.fullmatch(before[1]) is not None  # Acme Inc., J. R. R.
+
+
+def end_sentence(text: str) -> str:
+    """Write a sentence on one line with a stop at its end, by which the check of citations knows it; rows stay."""
+    text = " ".join(text.split())
+    if text.startswith("|") or _ENDED.search(text):
+        return text
+    return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
+
+
+def append_part(text: str, part: str, *, on_new_line: bool = False) -> str:
+    """Append a part: a row of a table, and what follows one, on a new line; a Chinese sentence without a blank."""
+    if not text:
+        return part
+    if on_new_line or part.startswith("|") or text.rpartition("\n")[2].startswith("|"):
+        return f"{text}\n{part}"
+    return text + part if detect_language(part) == "zh" else f"{text} {part}"

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from langchain_core.documents import Document
 
 from rag_kit.graphs.self_rag.shared import AnswerSegment, Beam, Continuation
-from rag_kit.text import detect_language, sentences
+from rag_kit.text import sentences
 from rag_kit.text.citations.check import renumber
+from rag_kit.text.sentences import append_part, end_sentence
 
 #: What each label of a critique is worth, and of the decision whether to look something up.
 WORTH: dict[str, dict[str, float]] = {
@@ -31,8 +33,6 @@ FAILED = "failed"
 WEIGHTS = (1.0, 1.0, 0.5)
 
 _NOT_WORD = re.compile(r"\W+")
-# the stop of a sentence at the end of a text, also before closing quotes and brackets: 'so.")'
-_SENTENCE_END = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
 _END_WORD = re.compile(r"^\W*END\W*$")
 
 
@@ -165,7 +165,7 @@ def clean_continuation(text: str, count: int, documents: Sequence[Document] = ()
 
 def answer_so_far(beam: Beam) -> str:
     """Return the answer so far, without citations."""
-    return _join([segment["text"] for segment in beam["segments"]])
+    return reduce(append_part, (segment["text"] for segment in beam["segments"]), "")
 
 
 def used_passages(segments: Sequence[AnswerSegment]) -> list[int]:
@@ -177,33 +177,11 @@ def cite_segments(segments: Sequence[AnswerSegment]) -> list[str]:
     """Write the segments of the answer with ``[n]`` after each sentence; joined, they are the answer."""
     numbers = {passage: number for number, passage in enumerate(used_passages(segments), start=1)}
     texts: list[str] = []
+    answer = ""
     for segment in segments:
         citation = "" if segment["passage"] is None else f"[{numbers[segment['passage']]}]"
-        text = _join([_end_sentence(span.text) + citation for span in sentences(segment["text"])])
-        texts.append(_separator(texts[-1] if texts else "", text) + text)
+        cited = (end_sentence(span.text) + citation for span in sentences(segment["text"]))
+        longer = append_part(answer, reduce(append_part, cited, ""))
+        texts.append(longer.removeprefix(answer))
+        answer = longer
     return texts
-
-
-def _end_sentence(text: str) -> str:
-    """End a sentence with a stop, by which the citation check knows its end; table rows stay."""
-    text = " ".join(text.split())
-    if text.startswith("|") or _SENTENCE_END.search(text):
-        return text
-    return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
-
-
-def _join(parts: Sequence[str]) -> str:
-    """Join the parts of an answer, or of one of its segments, into one text."""
-    text = ""
-    for part in parts:
-        text += _separator(text, part) + part
-    return text
-
-
-def _separator(before: str, part: str) -> str:
-    """Return what separates two parts: a line break for table rows, nothing between Chinese sentences."""
-    if not before:
-        return ""
-    if before.lstrip().startswith("|") or part.startswith("|"):
-        return "\n"
-    return "" if detect_language(part) == "zh" else " "

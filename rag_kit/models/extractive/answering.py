@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 
 from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED
 from rag_kit.text.evidence.named import attribute_asked, select_passages
 from rag_kit.text.evidence.questions import Question, analyse, terms
@@ -20,6 +19,7 @@ from rag_kit.text.evidence.sentences import (
     is_question,
     weight_of,
 )
+from rag_kit.text.sentences import append_part, end_sentence
 from rag_kit.text.versions import settle_versions
 
 _MAX_SENTENCES = 3
@@ -31,7 +31,6 @@ _FOOTNOTES = re.compile(
 )
 MARKS = re.compile(r"\s?[\[［【]\d[^\]］】]{0,20}[\]］】]")
 _LIST_MARK = re.compile(r"^(?:[-*•·‣]|#{1,6})\s+")
-_ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
 _DOUBT = {
     "en": "I cannot answer the question because of insufficient information in the documents.",
     "zh": "文档信息不足，无法回答该问题。",
@@ -103,23 +102,8 @@ def extract_answer(
         extract = _extract(sorted(chosen, key=lambda sentence: sentence.order))
         if heading := heading_of.get(number):
             extract = f"### {MARKS.sub('', heading)}\n{extract}"
-        has_lines = "\n" in text or "\n" in extract
-        text = _append(text, extract, on_new_line=has_lines or _meets_row(text, extract))
+        text = append_part(text, extract, on_new_line="\n" in text or "\n" in extract)
     return text
-
-
-def _append(text: str, part: str, *, on_new_line: bool) -> str:
-    """Append a part to a text, on a new line or after a blank; Chinese sentences have no blank between them."""
-    if not text:
-        return part
-    if on_new_line:
-        return f"{text}\n{part}"
-    return text + part if detect_language(part) == "zh" else f"{text} {part}"
-
-
-def _meets_row(text: str, part: str) -> bool:
-    """Tell whether a part, or the last line of the text before it, is a row of a table."""
-    return part.startswith("|") or text.rpartition("\n")[2].startswith("|")
 
 
 def _extract(chosen: Sequence[SentenceCandidate]) -> str:
@@ -130,9 +114,8 @@ def _extract(chosen: Sequence[SentenceCandidate]) -> str:
         if sentence.header.strip("| ") and sentence.header != header:  # headers without words say nothing
             header = sentence.header
             cited_header = "\n".join(line + mark for line in header.splitlines())
-            text = _append(text, cited_header, on_new_line=True)
-        part = _whole_sentence(sentence.text) + mark
-        text = _append(text, part, on_new_line=_meets_row(text, part))
+            text = append_part(text, cited_header, on_new_line=True)
+        text = append_part(text, _whole_sentence(sentence.text) + mark)
     return text
 
 
@@ -164,9 +147,7 @@ def _whole_sentence(text: str) -> str:
     text = _LIST_MARK.sub("", " ".join(_FOOTNOTES.sub(r"\1", text).split()))
     if text.count("**") % 2:  # its other half is in another sentence
         text = text.replace("**", "")
-    if text.startswith("|") or _ENDED.search(text):
-        return text
-    return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
+    return end_sentence(text)
 
 
 def strength_of(question: Question, passages: Sequence[PassageText]) -> float:
