@@ -221,11 +221,14 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
     """Make a compiled graph check its input, and begin each turn with an empty state and the settings of its call."""
     builder = compiled.builder
     compiled.channels[START] = InputChannel(builder.input_schema)
-    other_keys = builder.channels.keys() - builder.schemas[builder.input_schema]
+    input_keys = builder.schemas[builder.input_schema].keys()
+    other_keys = builder.channels.keys() - input_keys
 
     def begin(input: Any, config: RunnableConfig) -> Any:
         if RUNTIME in config["configurable"]:  # a run, and no edit of the state
-            update = {**empty(), **_settings_of_call(schema, config)}
+            given = {key for key in input_keys if field_of(input, key)}
+            emptied = {key: value for key, value in empty().items() if key not in given}
+            update = {**emptied, **_settings_of_call(schema, config)}
         elif _brings_question(input, config):
             update = {**empty(), "turn_settings": {}}
         else:  # the turn goes on with its settings; LangGraph itself drops what the input's schema does not have

@@ -36,6 +36,7 @@ from rag_kit.graphs.state import (
     check_answer,
     empty_state,
     is_refused,
+    question_of,
 )
 from rag_kit.graphs.wiring import REFUSED, GraphOptions
 from rag_kit.models.chat import chat_model
@@ -160,8 +161,10 @@ class RagNodes:
         language = detect_language(question) if context.language == "auto" else context.language
         verdict = await self.guards.check_question(question)
         if isinstance(verdict, Refusal):
-            return self.refuse_question(verdict, language=language)
-        return {"language": language, "asked": verdict, "search_query": verdict}
+            return self.refusal_update(verdict, language=language)
+        # a query that is given: by whoever edited the state, or by a graph that this one is a node of
+        query = state.get("search_query") or verdict
+        return {"language": language, "asked": verdict, "standalone": verdict, "search_query": query}
 
     async def begin(self, state: Any, context: Any) -> Update:
         """Begin a run by `first_update`, and complete a follow-up; the first turn of a thread needs no model call."""
@@ -185,16 +188,20 @@ class RagNodes:
         if question != state["asked"]:  # it and the words of the conversation may be harmful together
             verdict = await self.guards.check_question(question)
             if isinstance(verdict, Refusal):
-                return self.refuse_question(verdict, language=state["language"])
+                return self.refusal_update(verdict, language=state["language"])
             question = verdict
         report("condensed", search_query=question)
-        return {"search_query": question}
+        is_edited = state["search_query"] != state["asked"]
+        return {"standalone": question} | ({} if is_edited else {"search_query": question})
 
     def fetch(self, query: str, context: RagContext) -> Step[Any]:
         """Make the step that calls the retriever; a call that hangs is abandoned at the run's deadline."""
         options: Any = {"k": context.k, "filter": context.filter}
-        if query == "":  # somebody edited the state
+        if not isinstance(query, str | None):
+            raise TypeError(query)  # an edit of the state; the node says of which key
+        if not query:
             write_note("retrieve: the query is empty, so nothing was searched", unsearched=True)
+            return compute(list)
         retriever = self.retriever_of(context)
         sync = partial(call_retriever, retriever, query, **options)
         native = partial(acall_retriever, retriever, query, **options)
@@ -220,7 +227,7 @@ class RagNodes:
     async def answer(self, state: Any, context: Any) -> Update:
         """Answer from the passages alone."""
         # a thread's follow-up is answered in its stand-alone form, or its pronouns would refer to nothing
-        return await self.answer_from(state["search_query"], state["documents"], state, context)
+        return await self.answer_from(question_of(state), state["documents"], state, context)
 
     async def answer_from(
         self,
@@ -261,16 +268,17 @@ class RagNodes:
 
     async def cite(self, state: Any, context: Any) -> Any:
         """Let the guards see the answer, check every citation against its passage, remember the turn."""
-        question, answer, language = state["asked"], state["answer"], state["language"]
+        answer, language = state["answer"], state["language"]
         verdict = await self.guards.check_answer(answer)
         if isinstance(verdict, Refusal):
-            return self.refusal_update(verdict, question)
+            return self.refusal_update(verdict, state)
         notes = ["answer: changed by a guard"] if verdict != answer else []
         answer = verdict
         model, documents = self.model(context), self.fitting_passages(state["documents"])
         if context.citation_check == "model" and not is_extractive(model):
             prompt = self.prompt("check_citations", state, context)
-            checked = await check_answer_by_model(model, prompt, question, answer, documents, language)
+            asked = question_of(state)
+            checked = await check_answer_by_model(model, prompt, asked, answer, documents, language)
         else:
             checked = check_answer(answer, documents, language=language)
         status = self.final_status(state, checked["status"])
@@ -282,8 +290,8 @@ class RagNodes:
             status = "incomplete"
         report("cited", status=status)
         notes += checked.pop("notes", [])
-        turn = Turn(question=question, answer=answer)
-        return {**checked, "status": status, "answer": answer, "notes": notes, "history": [turn]}
+        history = turns_with(state, answer)
+        return {**checked, "status": status, "answer": answer, "notes": notes, "history": history}
 
     def judge_decline(self, state: Any, answer: str) -> tuple[AnswerStatus, str]:
         """Return status and text of an answer that declines; ``incomplete`` if not all was searched or read."""
@@ -302,20 +310,20 @@ class RagNodes:
         """Return the status of the run, by that of its citations."""
         return status
 
-    def refusal_update(self, refusal: Refusal, question: str) -> Update:
-        """Make the update that ends a refused run: the guard's message is the answer, what was found is removed."""
+    def refusal_update(self, refusal: Refusal, state: Any = None, **more: Any) -> Update:
+        """Make the update that ends a refused run: the guard's message is the answer, what was found is removed.
+
+        Without the state the turn is forgotten, as of a refused question: the next turn would show it to the model.
+        """
         report("refused", reason=refusal.reason)
         return {
             **empty_state(self.state),
             "answer": refusal.message,
             "status": "refused",
             "notes": Overwrite([f"refused by a guard: {refusal.reason or 'no reason given'}"]),
-            "history": [Turn(question=question, answer=refusal.message)],
+            **({"history": turns_with(state, refusal.message)} if state else {}),
+            **more,
         }
-
-    def refuse_question(self, refusal: Refusal, **more: Any) -> Update:
-        """End a run whose question is refused, and forget it: the next turn would show it to the model."""
-        return {**self.refusal_update(refusal, ""), "history": [], **more}
 
 
 @lru_cache(maxsize=_MAX_NAMED_MODELS)
@@ -326,6 +334,14 @@ def _named_grader(name: str, prompts: Path | None) -> Evaluator:
 def note_cut_off(cut_off: str) -> list[str]:
     """Note that an answer ended too early, if it did."""
     return [f"answer: cut off, {cut_off}"] if cut_off else []
+
+
+def turns_with(state: Any, answer: str) -> list[Turn]:
+    """Return the turns of a thread with this one, in the place of itself where an answer was edited after its end."""
+    question, turns = state["asked"], list(state.get("history") or [])
+    if state.get("status") and turns and turns[-1]["question"] == question:
+        turns.pop()
+    return [*turns, Turn(question=question, answer=answer)]
 
 
 def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:

@@ -86,12 +86,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _validate(kind: Any, value: Any, expected: str) -> Any:
+def _validate(kind: Any, value: Any, key: str, expected: str) -> Any:
     """Return a value for the state as the type ``kind``; refuse others, and say in the error what is ``expected``."""
     try:
         return _adapter(kind).validate_python(value)
     except (ValidationError, TypeError):  # a Document that lacks its text raises the latter
-        raise InvalidInputError(f"the state is given {value!r:.80}; give {expected}.") from None
+        raise InvalidInputError(f"the state is given {value!r:.80} as {key}; give {expected}.") from None
 
 
 def check_types(kind: type[Any], state: Any) -> None:
@@ -105,38 +105,42 @@ def check_types(kind: type[Any], state: Any) -> None:
             raise InvalidInputError(f"the state holds {value!r:.80} as {key!r}; give a {expected}.") from None
 
 
-def _reducer(kind: Any, expected: str, merge: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _reducer(
+    kind: Any, key: str, expected: str, merge: Callable[[Any, Any], Any] = lambda old, new: new
+) -> Callable[[Any, Any], Any]:
     """Make the function by which LangGraph merges a new value into an old one; a new one of another kind is refused."""
-    return lambda old, new: merge(old, _validate(kind, new, expected))
+    return lambda old, new: merge(old, _validate(kind, new, key, expected))
 
 
-#: Appends, and forgets what is older than the last `MAX_TURNS` turns.
+#: Takes the turns of a thread, and forgets what is older than the last `MAX_TURNS`.
 keep_last_turns = _reducer(
     list[Turn],
+    "history",
     "turns, a list of dicts with question and answer (texts)",
-    lambda old, new: [*old, *new][-MAX_TURNS:],
+    lambda old, new: new[-MAX_TURNS:],
 )
 #: Appends items, also from nodes side by side; the first node of a run overwrites (`empty_state`).
-add_items = _reducer(list[Any], "a list", lambda old, new: [*old, *new])
+add_items = _reducer(list[Any], "trace or strips", "a list", lambda old, new: [*old, *new])
 #: Appends the notes that are not there yet, also from nodes that ran side by side.
-add_notes = _reducer(list[Any], "a list", lambda old, new: list(dict.fromkeys([*old, *new])))
+add_notes = _reducer(
+    list[Any], "notes or unsearched", "a list", lambda old, new: list(dict.fromkeys([*old, *new]))
+)
 #: Merges the nodes' choices of the next node; each node writes under its own name.
 merge_choices = _reducer(
     dict[str, str | list[str]],
+    "choices",
     "a dict: node -> the node (or list of nodes) that follows it",
     lambda old, new: {**old, **new},
 )
 #: Overwrites the settings of a turn; nodes that run side by side may write the same.
-keep_newest = _reducer(dict[str, Any], "a dict of settings", lambda old, new: new)
+keep_newest = _reducer(dict[str, Any], "turn_settings", "a dict of settings")
 #: Takes new passages as Documents, also those that come as plain JSON (from Studio or over HTTP).
-as_documents = _reducer(
-    list[Document], "Documents, or dicts with page_content and metadata", lambda old, new: new
-)
+as_documents = _reducer(list[Document], "documents", "Documents, or dicts with page_content and metadata")
 
 
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     """Add what a node used to the usage so far; nodes that ran side by side are added one by one."""
-    added = _validate(Usage, new, "a dict with calls, tokens and seconds (numbers)")
+    added = _validate(Usage, new, "usage", "a dict with calls, tokens and seconds (numbers)")
     usage = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
     sums: Any = {name: usage[name] + value for name, value in added.items()}
     return cast("Usage", sums)
@@ -178,6 +182,8 @@ class RagState(QuestionInput, total=False):
     """State of every graph: how it searched, what it found, what it answered, what that rests on and cost.
 
     ``asked`` is the question as the guards left it; that, and not ``question``, goes into prompts and ``history``.
+    ``standalone`` is that question in the form that needs no history: it is judged by and answered. ``search_query`` is
+    what is searched for: the same, unless somebody edits it.
     ``documents`` are the passages that were retrieved, and in the end those that the answer cites by number.
     ``cut_off`` says why the answer ends too early, if it does.
     ``unsearched`` are the notes about what was to be searched and was not. ``choices`` says which node each node chose
@@ -188,6 +194,7 @@ class RagState(QuestionInput, total=False):
     history: Annotated[list[Turn], keep_last_turns]
     asked: str
     search_query: str
+    standalone: str
     language: Literal["en", "zh"]
     documents: Annotated[list[Document], as_documents]
     answer: str
@@ -301,6 +308,13 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
 
 def is_refused(state: Mapping[str, Any]) -> bool:
     """Tell whether a guard ended the run."""
+def question_of(state: Mapping[str, Any]) -> str:
+    """Return the question that is answered, in the form that needs no history."""
+    # a node in the place of the kit's may write a query alone
+    question: str = state.get("standalone") or state["search_query"]
+    return question
+
+
     return state.get("status") == "refused"
 
 

@@ -133,6 +133,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         """
         node: Any = body
         if not isinstance(body, GraphNode):
+            options["guards"] = self.options.get("guards")
             node = Node(body, self._settings, self.state_schema, **options)
         self.add_node(name, node, retry_policy=RETRY if fetches else None, defer=defer)
         self._kit_nodes[name] = gives, getattr(node, "streams", True)

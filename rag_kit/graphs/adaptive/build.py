@@ -17,8 +17,8 @@ from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, Adaptive
 from rag_kit.graphs.context import both_filters, run_context
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.running import GraphNode, name_caps, remaining_caps, run_graph
-from rag_kit.graphs.state import Update, empty_state
-from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph, Route
+from rag_kit.graphs.state import Update, empty_state, question_of
+from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph, Route, uncompiled
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
 STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
@@ -84,7 +84,8 @@ def build_adaptive_rag(
     function: Any = by_name[classifier] if isinstance(classifier, str) else classifier
     nodes = AdaptiveNodes(retriever, llm, options, classifier=function)
     inner: GraphOptions = {**options, "output": "full", "checkpointer": None, "store": None}
-    crag = build_crag(retriever, llm, evaluator=evaluator, web_search=web_search, **inner)
+    crag = uncompiled(build_crag(retriever, llm, evaluator=evaluator, web_search=web_search, **inner))
+    crag.input_schema = crag.state_schema  # so that it takes an edited query too
 
     graph = RagGraph(AdaptiveState, AdaptiveContext, "adaptive_rag", options, STEPS)
     refused = nodes.refusal_edge  # by a guard of questions
@@ -95,7 +96,7 @@ def build_adaptive_rag(
     graph.add_step("classify", nodes.classify, ways, route=_first_node_of_route, gives=["route"])
     ways = {"single": "cannot", "finish": "answered"}
     graph.add_step("direct", nodes.direct, ways, route=single_or("finish"), streams=nodes.streams)
-    graph.add_step("single", single_node(crag), "finish", gives=["answer", "status"])
+    graph.add_step("single", single_node(crag.compile()), "finish", gives=["answer", "status"])
     ways = {"clarify": "can wait", "finish": "cannot wait", **withheld}
     route: Route = lambda state: "finish" if state.get("status") == "clarify" else "clarify"  # noqa: E731
     graph.add_step("ask_back", nodes.ask_back, ways, route=route)
@@ -141,8 +142,9 @@ def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> GraphNode:
             own = context.single or {}
             filters = {"filter": both_filters(context.filter, own.get("filter"))}
             settings = shared | own | filters | {"language": state["language"], **left}
-            question = {"question": state["search_query"]}
-            return _update_from(await run_graph(graph, question, graph.context_schema(**settings)), state)
+            question, query = question_of(state), state["search_query"]
+            input = {"question": question} | ({"search_query": query} if query not in ("", question) else {})
+            return _update_from(await run_graph(graph, input, graph.context_schema(**settings)), state)
 
     return GraphNode(crag, answer)
 

@@ -13,9 +13,9 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarification, Hop, Route
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, note_cut_off, render_turns
+from rag_kit.graphs.nodes import RagNodes, note_cut_off, render_turns, turns_with
 from rag_kit.graphs.running import call_user_function, can_wait, note_no_reply, report
-from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of
+from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of, question_of
 from rag_kit.models.model_call import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.prompts.schemas import Classification
@@ -58,7 +58,7 @@ class AdaptiveNodes(RagNodes):
         """Choose the route by the user's words alone, without passages or answers."""
         if context.route != "auto":
             return _go_to(context.route, {"reason": "set by the context"})
-        question = state["search_query"]
+        question = question_of(state)
         earlier = [turn["question"] for turn in state.get("history") or []]
         earlier += [item["reply"] for item in state["clarifications"]]
         if self.classifier is not None:
@@ -88,7 +88,7 @@ class AdaptiveNodes(RagNodes):
         text, cut_off = "", ""
         if not is_extractive(self.model(context)):
             history = render_turns(state.get("history"), MAX_HISTORY)
-            values = {"question": state["search_query"], "history": history}
+            values = {"question": question_of(state), "history": history}
             text, cut_off = await self.write("direct_answer", state, context, values)
         if not text or is_declined(text):
             note = "direct: the model cannot answer without passages; looked up in one step"
@@ -102,14 +102,14 @@ class AdaptiveNodes(RagNodes):
 
         LangGraph runs the node that waits, `clarify`, anew once the reply is there; so the question is written here.
         """
-        values = {"question": state["search_query"], "reason": state["reason"]}
+        values = {"question": question_of(state), "reason": state["reason"]}
         reply = await self.ask("clarify_question", state, context, values)
         failed = isinstance(reply, Exception)
         notes = [note_no_reply("clarify", reply, "a general question was asked")] if failed else []
         question = _GENERAL_QUESTION[state["language"]] if failed else reply.query
         verdict = await self.guards.check_answer(question)
         if isinstance(verdict, Refusal):
-            return self.refusal_update(verdict, state["asked"])
+            return self.refusal_update(verdict, state)
         if can_wait() and context.clarify:
             return {"question_back": verdict, "notes": notes}
         notes.append("clarify: the answer is a question back; ask again with what is missing")
@@ -124,22 +124,23 @@ class AdaptiveNodes(RagNodes):
             return {"route": "single", "notes": [note]}
         verdict = await self.guards.check_question(reply)
         if isinstance(verdict, Refusal):
-            return self.refusal_update(verdict, state["asked"])
+            return self.refusal_update(verdict, state)
         reply = verdict
         # question and reply verbatim, so that no model can lose either
         brackets = "（{}）" if state["language"] == "zh" else " ({})"
-        whole = (state["search_query"] + brackets.format(reply))[:MAX_QUESTION_CHARS]
+        whole = (question_of(state) + brackets.format(reply))[:MAX_QUESTION_CHARS]
         verdict = await self.guards.check_question(whole)  # each alone may be harmless
         if isinstance(verdict, Refusal):
-            return self.refusal_update(verdict, state["asked"])
+            return self.refusal_update(verdict, state)
         report("clarified", reply=reply)
         clarification = Clarification(question=state["question_back"], reply=reply)
         clarifications = [*state["clarifications"], clarification]
-        return {"asked": verdict, "search_query": verdict, "clarifications": clarifications}
+        asked = dict.fromkeys(("asked", "standalone", "search_query"), verdict)
+        return {**asked, "clarifications": clarifications}
 
     async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Ask the model for the next sub-question, given the answers so far; without one, go on to the answer."""
-        hops, max_calls, question = state["hops"], context.max_calls, state["search_query"]
+        hops, max_calls, question = state["hops"], context.max_calls, question_of(state)
         hops_left = context.max_hops - len(hops)
         if hops_left <= 0:
             return _conclude(state, f"hops: stopped at max_hops={context.max_hops}")
@@ -156,7 +157,7 @@ class AdaptiveNodes(RagNodes):
             return _conclude(state, "hops: the model repeated a sub-question")
         if not sub_question and hops:
             return _conclude(state)
-        sub_question = sub_question or question  # at least one search, whatever the model says
+        sub_question = sub_question or state["search_query"]  # at least one search, whatever the model says
         report("hop", number=len(hops) + 1, question=sub_question)
         return {"sub_question": sub_question}
 
@@ -184,11 +185,11 @@ class AdaptiveNodes(RagNodes):
         if not state["hops"]:  # whoever edited the state wanted none
             write_note("hops: there was no sub-question, so nothing was searched", unsearched=True)
         options = {"name": "answer_from_hops", "history": _render_hops(state)}
-        return await self.answer_from(state["search_query"], state["documents"], state, context, **options)
+        return await self.answer_from(question_of(state), state["documents"], state, context, **options)
 
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Check citations, and let the guards see the answer, where that was not done yet, or an editor changed it."""
-        question, answer = state["asked"], state["answer"]
+        answer = state["answer"]
         if state["route"] in ("multi", "direct") or state["checked"] not in ("", answer):
             update: Update = await self.cite(state, context)
             if update["status"] == "unsourced":
@@ -198,9 +199,9 @@ class AdaptiveNodes(RagNodes):
         status = state["status"]
         if status == "declined":  # something may have failed before the single step
             status, answer = self.judge_decline(state, answer)
-        turn = {"history": [Turn(question=question, answer=answer)]}
+        turn = {"history": turns_with(state, answer)}
         if status == "refused":
-            return {"asked": "", "search_query": "", **turn}
+            return {"asked": "", "standalone": "", "search_query": "", **turn}
         report("cited", status=status)
         return {"status": status, "answer": answer, **turn}
 

@@ -12,7 +12,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.runtime import get_runtime
-from langgraph.types import Overwrite
 from pydantic import field_validator
 
 from rag_kit.errors import BudgetExceededError, ModelError
@@ -21,7 +20,7 @@ from rag_kit.graphs.conversational import facts as user_facts
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes, render_turns
 from rag_kit.graphs.running import OnCap, attempt, note_no_reply, report
-from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update, is_refused
+from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update, is_refused, question_of
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup, escape_tags
@@ -101,6 +100,8 @@ class ConversationalNodes(RagNodes):
             follows = "condense"
         else:
             follows = "retrieve"
+        if follows != "retrieve":
+            update["standalone"] = ""  # the node that completes the question writes it
         return {**update, "choices": {"begin": follows}}
 
     async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
@@ -128,7 +129,7 @@ class ConversationalNodes(RagNodes):
         report("summarised", turns=len(older))
         return {
             "summary": written.text.strip()[:max_chars],
-            "history": Overwrite(newer),
+            "history": newer,
             "notes": [f"summarise: {len(older)} older turns were put into the summary"],
         }
 
@@ -142,7 +143,7 @@ class ConversationalNodes(RagNodes):
     async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Answer from the passages alone; facts about the user only say what matters to them."""
         name = "answer_for_user" if state["facts"] else "answer"
-        question, documents = state["search_query"], state["documents"]
+        question, documents = question_of(state), state["documents"]
         return await self.answer_from(question, documents, state, context, name=name, **_prompt_facts(state))
 
     async def cite(self, state: ConversationalState, context: ConversationalContext) -> Update:
@@ -184,7 +185,7 @@ class ConversationalNodes(RagNodes):
         """Suggest questions that the passages answer and that were not asked yet; guards see each."""
         earlier, count = state.get("history") or [], context.related_questions
         values = {
-            "question": state["search_query"],
+            "question": question_of(state),
             "answer": state["answer"],
             "passages": self.render_fitting_passages(state["documents"]),
             "history": render_conversation(earlier, state.get("summary") or "", _MAX_HISTORY_CHARS),
@@ -193,7 +194,7 @@ class ConversationalNodes(RagNodes):
         offered = await attempt(self.ask("related_questions", state, context, values, RAISE))
         if isinstance(offered, Exception):
             return {"notes": [note_no_reply("related questions", offered, "left out")]}
-        earlier_questions = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
+        earlier_questions = [state["asked"], question_of(state), *(turn["question"] for turn in earlier)]
         questions = select_questions(offered.queries, state["documents"], earlier_questions, count)
         verdicts = [await self.guards.check_answer(question) for question in questions]
         allowed = [verdict for verdict in verdicts if not isinstance(verdict, Refusal)]

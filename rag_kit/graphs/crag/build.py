@@ -23,7 +23,7 @@ from rag_kit.graphs.evaluators.base import Grading, Thresholds, judge_passages, 
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import can_wait, note_no_reply, report
-from rag_kit.graphs.state import Update, digest_of, page_of
+from rag_kit.graphs.state import Update, digest_of, page_of, question_of
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, choice_of
 
 _MAX_STRIP_CHARS = 80  # characters of a strip in the state; its passage holds the whole
@@ -57,7 +57,7 @@ class CragNodes(RagNodes):
     async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
         evaluator, passages = self.evaluator(context), state["documents"]
-        question, language = state["search_query"], state["language"]
+        question, language = question_of(state), state["language"]
         instructions = context.grade_instructions
         gradings = await judge_passages(evaluator, question, passages, language, instructions=instructions)
         limits = self._thresholds(context)
@@ -100,7 +100,7 @@ class CragNodes(RagNodes):
         max_strips = DEFAULT_STRIPS if evaluator.selective or not inside else MAX_JUDGED
         selection = await select_strips(
             evaluator,
-            state["search_query"],
+            question_of(state),
             passages,
             state["language"],
             origin="retrieved" if inside else "web",
@@ -125,7 +125,7 @@ class CragNodes(RagNodes):
 
     async def rewrite_query(self, state: CragState, context: CragContext) -> Update:
         """Rewrite the question as keywords, or note that there is no web search; drop passages that do not fit."""
-        question = state["search_query"]
+        question = question_of(state)
         update: Update = {"documents": []} if state["action"] == "incorrect" else {}
         if self.web is None:
             used = "answered from what was retrieved" if state["action"] == "ambiguous" else "nothing to use"
@@ -189,7 +189,7 @@ class CragNodes(RagNodes):
             strips = [{**old, "kept": old["kept"] and old["origin"] == "web"} for old in state["strips"]]
             update["strips"] = Overwrite(strips)
         documents = [*documents, *external]
-        answer = await self.answer_from(state["search_query"], documents, state, context)
+        answer = await self.answer_from(question_of(state), documents, state, context)
         return {**update, **answer, "documents": documents, "web_documents": []}
 
     def _thresholds(self, context: CragContext) -> Thresholds:

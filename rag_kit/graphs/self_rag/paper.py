@@ -28,7 +28,7 @@ from rag_kit.graphs.self_rag.beams import (
 )
 from rag_kit.graphs.self_rag.shared import AnswerSegment, Beam, PaperState, SelfRagContext, none_if_unreadable
 from rag_kit.graphs.self_rag.writing import Reply, SegmentWriter, probabilities_of
-from rag_kit.graphs.state import Update
+from rag_kit.graphs.state import Update, question_of
 from rag_kit.retrieval.fusion import Search, identify
 from rag_kit.text.citations.decline import DECLINED
 
@@ -59,7 +59,7 @@ class Paper(SegmentWriter):
         self, state: PaperState, context: SelfRagContext, beam: Beam, fallback: Any = none_if_unreadable
     ) -> Reply:
         """Ask whether documents are to be searched for the next segment."""
-        values = {"question": state["asked"], "answer": answer_so_far(beam)}
+        values = {"question": question_of(state), "answer": answer_so_far(beam)}
         return await self._ask_scored("retrieve_needed", state, context, values, fallback=fallback)
 
     async def decide_retrieval(self, state: PaperState, context: SelfRagContext) -> Update:
@@ -154,7 +154,7 @@ class Paper(SegmentWriter):
         used = [index for index in used_passages(segments) if index < len(documents)]
         # those that the answer rests on come first, so that the numbers are its own
         ranked = [documents[index] for index in dict.fromkeys([*used, *range(len(documents))])]
-        disagreements = await note_disagreements(state["asked"], ranked, len(used))
+        disagreements = await note_disagreements(question_of(state), ranked, len(used))
         return {
             "answer": "".join(cite_segments(segments)),
             "cut_off": cut_off,

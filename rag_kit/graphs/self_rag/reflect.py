@@ -16,7 +16,7 @@ from rag_kit.graphs.self_rag.shared import (
     none_if_unreadable,
     source_of,
 )
-from rag_kit.graphs.state import Update, check_answer
+from rag_kit.graphs.state import Update, check_answer, question_of
 from rag_kit.text import fold
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
@@ -49,7 +49,11 @@ class Reflect(SelfRagNodes):
         """Keep the passages that the evaluator finds relevant, and those it could not judge."""
         passages, evaluator = state["documents"], self.evaluator(context)
         gradings = await judge_passages(
-            evaluator, state["asked"], passages, state["language"], instructions=context.grade_instructions
+            evaluator,
+            question_of(state),
+            passages,
+            state["language"],
+            instructions=context.grade_instructions,
         )
         # an evaluator that is not selective decides on all of them together
         min_score = evaluator.thresholds.lower if evaluator.selective else -1.0
@@ -69,7 +73,7 @@ class Reflect(SelfRagNodes):
 
     async def rewrite_query(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Write another query for the same question; the question itself stays."""
-        values = {"question": state["asked"], "queries": "\n".join(state["tried"])}
+        values = {"question": question_of(state), "queries": "\n".join(state["tried"])}
         query = await self.ask("rewrite_query", state, context, values, none_if_unreadable)
         if query is None:
             return {"notes": ["rewrite_query: the model gave no usable query"]}
@@ -84,7 +88,7 @@ class Reflect(SelfRagNodes):
         if state["generations"]:
             last = state["drafts"][-1]
             rejected = {"name": "answer_again", "answer": last["answer"], "reason": last["reason"]}
-        written = await self.answer_from(state["asked"], state["documents"], state, context, **rejected)
+        written = await self.answer_from(question_of(state), state["documents"], state, context, **rejected)
         text, number = written["answer"], state["generations"] + 1
         report("generated", round=state["round"], generation=number)
         cut_off = written.get("cut_off", "")
@@ -106,7 +110,7 @@ class Reflect(SelfRagNodes):
         """Ask whether the passages support all of the answer; without a verdict its citations decide."""
         draft = state["drafts"][-1]
         passages = self.render_fitting_passages(state["documents"])
-        values = {"question": state["asked"], "passages": passages, "answer": draft["answer"]}
+        values = {"question": question_of(state), "passages": passages, "answer": draft["answer"]}
         grade = await self.ask("grade_support", state, context, values, none_if_unreadable)
         notes: list[str] = []
         if grade is None:
@@ -128,7 +132,7 @@ class Reflect(SelfRagNodes):
 
     async def grade_usefulness(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Ask whether the answer resolves the question; without a verdict it counts as useful."""
-        values = {"question": state["asked"], "answer": state["drafts"][-1]["answer"]}
+        values = {"question": question_of(state), "answer": state["drafts"][-1]["answer"]}
         grade = await self.ask("grade_usefulness", state, context, values, none_if_unreadable)
         useful = grade is None or grade.relevant
         reason = "not graded" if grade is None else grade.reason

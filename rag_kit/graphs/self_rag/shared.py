@@ -174,9 +174,7 @@ class SelfRagNodes(RagNodes):
 
     async def begin(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Ask the guards, make a follow-up question stand alone."""
-        update = {"mode": self.mode, **await super().begin(state, context)}
-        update["asked"] = update["search_query"]  # the whole question is what is written about
-        return update
+        return {"mode": self.mode, **await super().begin(state, context)}
 
     def final_status(self, state: SelfRagState, status: AnswerStatus) -> AnswerStatus:
         """Return the status of the citations, but ``unsourced`` without a search, ``flagged`` without support."""

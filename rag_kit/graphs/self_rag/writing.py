@@ -22,7 +22,7 @@ from rag_kit.graphs.self_rag.shared import (
     none_if_unreadable,
     source_of,
 )
-from rag_kit.graphs.state import Update
+from rag_kit.graphs.state import Update, question_of
 from rag_kit.graphs.streaming import MessageCatcher
 from rag_kit.prompts import render_passages
 from rag_kit.text import sentences
@@ -123,7 +123,7 @@ class SegmentWriter(SelfRagNodes):
         beam = state["beams"][candidate["beam"] - 1]  # numbers of beams count from 1
         answer, passage, count = beams.answer_so_far(beam), candidate["passage"], context.segment_sentences
         documents = [] if passage is None else [state["documents"][passage]]
-        values = {"question": state["asked"], "answer": answer, "count": str(count)}
+        values = {"question": question_of(state), "answer": answer, "count": str(count)}
         if documents:
             candidate["source"] = source_of(documents[0])
             values["passages"] = render_passages(documents, max_chars=self.max_passage_chars)
@@ -143,7 +143,7 @@ class SegmentWriter(SelfRagNodes):
     async def _judge(self, state: PaperState, context: SelfRagContext, candidates: Group) -> None:
         """Have the model critique continuations of one beam, and put the labels into these."""
         beam = state["beams"][candidates[0]["beam"] - 1]  # numbers of beams count from 1
-        values: dict[str, Any] = {"question": state["asked"], "answer": beams.answer_so_far(beam)}
+        values: dict[str, Any] = {"question": question_of(state), "answer": beams.answer_so_far(beam)}
         ask_model = partial(self._ask_scored, fallback=none_if_unreadable)
         passages = [candidate["passage"] for candidate in candidates if candidate["passage"] is not None]
         if not passages:  # the continuation is alone, and was written without one

@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from support.by_task import by_task, labels
 from support.graphs import BUILDERS, fixed, go, thread
 
 from rag_kit.errors import InvalidInputError
@@ -96,7 +97,7 @@ def test_an_edit_after_two_nodes_at_once_goes_on_with_the_one_that_is_named() ->
 @pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
 @pytest.mark.parametrize("name", BUILDERS)
 async def test_another_query_at_a_pause_is_searched_for(name: str, native: bool) -> None:
-    """The pause before the search, an edit of ``search_query``, and the run goes on with it, to its own answer."""
+    """The pause before the search, an edit of ``search_query``; what is answered is the user's own question."""
     retriever = fixed(FAN)
     graph = BUILDERS[name](retriever, extractive(), checkpointer=InMemorySaver())
     before = "classify" if name == "adaptive" else "retrieve"
@@ -106,7 +107,51 @@ async def test_another_query_at_a_pause_is_searched_for(name: str, native: bool)
     assert graph.get_state(thread()).next == (before,)
     result = await go(graph, native, None, thread())
     assert retriever.queries[-1].startswith("another query")  # of Self-RAG with the answer so far
-    assert result["question"] == ASKED["question"] and result["status"] and result["answer"]
+    assert (result["answer"], result["status"]) == (f"{FAN}[1]", "grounded")
+
+
+@pytest.mark.parametrize("name", ["plain", "conversational", "crag"])
+async def test_an_empty_query_searches_nothing(name: str) -> None:
+    """A store of vectors would find whatever is there; the answer says that nothing was searched."""
+    retriever = fixed(FAN)
+    graph = BUILDERS[name](retriever, extractive(), checkpointer=InMemorySaver())
+    for native in (False, True):
+        graph.invoke(ASKED, thread(), interrupt_before=["retrieve"])
+        graph.update_state(thread(), {"search_query": ""})
+        result = await go(graph, native, None, thread())
+        assert (result["status"], retriever.queries) == ("incomplete", [])
+        assert "retrieve: the query is empty, so nothing was searched" in result["notes"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "answered"),
+    [({"search_query": "bulb"}, "When does the lamp start?"), ({"standalone": "Which fan?"}, "Which fan?")],
+    ids=["search_query", "standalone"],
+)
+@pytest.mark.parametrize("name", BUILDERS)
+def test_another_query_of_a_follow_up_is_searched_for(name: str, edit: Any, answered: str) -> None:
+    """The question that the conversation completed is answered, or what an editor puts in its place."""
+    good = {"relevant": True, "score": 0.9, "reason": ""}
+    answers = {
+        "condense": {"query": "When does the lamp start?"},
+        "classify_question": {"intent": "question", "complexity": "single", "reason": ""},
+        "retrieve_needed": {"retrieve": "yes"},
+        "grade_passages": {"grades": [{"id": 1, **good}]},
+        **dict.fromkeys(("answer", "continue_answer"), f"{FAN}[1]"),
+        **dict.fromkeys(("grade_support", "grade_usefulness"), good),
+        "critique": labels(),
+    }
+    llm = by_task(answers)
+    retriever = fixed(FAN)
+    graph = BUILDERS[name](retriever, llm, checkpointer=InMemorySaver())
+    before = {"adaptive": "classify", "self-rag": "decide_retrieval"}.get(name, "retrieve")
+    graph.invoke(ASKED, thread())
+    graph.invoke({"question": "And the lamp?"}, thread(), interrupt_before=[before])
+    graph.update_state(thread(), edit)
+    llm.asked.clear()
+    graph.invoke(None, thread())
+    assert retriever.queries[-1].startswith(edit.get("search_query", "When does the lamp start?"))
+    assert all(f"<question>{answered}</question>" in body for _, body in llm.asked), llm.asked
 
 
 @pytest.mark.parametrize("name", [name for name in BUILDERS if name != "adaptive"])
@@ -239,6 +284,21 @@ def test_an_edited_answer_is_what_is_checked(name: str, route: Any) -> None:
     graph.update_state(thread(), {"answer": "The fan starts at 75 degrees.[1]"})
     result = graph.invoke(None, thread())
     assert (result["status"], result["answer"]) == ("flagged", "The fan starts at 75 degrees.[1]")
+    edit = {"answer": "The fan starts at 80 degrees.[1]"}  # after the end of the turn
+    graph.update_state(thread(), edit, as_node="conclude" if route else "answer")
+    assert graph.invoke(None, thread())["status"] == "flagged"
+    assert graph.get_state(thread()).values["history"] == [{**ASKED, **edit}]
+
+
+def test_edited_turns_are_what_later_ones_are_told() -> None:
+    """An edit of ``history`` replaces it, as where somebody takes a name out."""
+    graph = BUILDERS["plain"](fixed(FAN), extractive(), checkpointer=InMemorySaver())
+    graph.invoke({"question": "I am Ann. When does the fan start?"}, thread())
+    turns = [{"question": "When does the fan start?", "answer": f"{FAN}[1]"}]
+    graph.update_state(thread(), {"history": turns})
+    graph.invoke({"question": "Is tea hot?"}, thread())
+    history = graph.get_state(thread()).values["history"]
+    assert history[:1] == turns and len(history) == 2 and "Ann" not in str(history)
 
 
 @pytest.mark.parametrize("name", BUILDERS)
