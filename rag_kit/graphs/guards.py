@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
+from rag_kit.documents.identity import content_hash
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.running import call_user_function
+from rag_kit.graphs.state import Update, digest_of
+
+# keys of the states that hold a question or a query, and those that hold passages
+_QUESTIONS = ("asked", "standalone", "search_query", "sub_question", "web_query")
+_PASSAGES = ("documents", "web_documents")
 
 
 @dataclass(frozen=True)
@@ -38,9 +44,10 @@ PassagesGuard = Callable[
 class Guards:
     """Content policy and access rights, plugged into a graph; each may be a function or a coroutine function.
 
-    They run in the order given, each on what the one before it left, and on every path. With an answer guard the
-    answer is not streamed token by token, for it is not yet allowed. A guard that raises ends the run with its
-    exception, and one that hangs ends it at the run's deadline: nothing slips past a broken guard.
+    They run in the order given, each on what the one before it left, and on every path: before the next node they see
+    a query or passages that somebody edited, and passages of a node of yours. A refused edit is an error. With a guard
+    of answers no answer is streamed token by token, for it is not yet allowed. A guard that raises ends the run with
+    its exception, and one that hangs ends it at the run's deadline: nothing slips past a broken guard.
 
     Attributes:
         question: See each question, each reply of the user to a question of the graph's, and the question again
@@ -90,6 +97,38 @@ class Guards:
                     f"the guard {name} gave {type(documents).__name__}; it must give a list of Documents."
                 )
         return documents
+
+    async def check_edits(self, state: Mapping[str, Any], *, passages: bool) -> Update:
+        """Pass what was edited since a node of the kit wrote it through the guards; return what they leave of it.
+
+        Raises:
+            InvalidInputError: They refuse it.
+        """
+        checked, marks = {}, state.get("guarded") or {}
+        for key in self._keys(passages):
+            value = state.get(key)
+            if not value or marks.get(key) == _mark(value):
+                continue
+            check: Any = self.check_passages if key in _PASSAGES else self.check_question
+            verdict = checked[key] = await check(value)
+            if isinstance(verdict, Refusal):
+                raise InvalidInputError(
+                    f"a guard refused the edited {key!r} ({verdict.reason or verdict.message}); edit it again, or ask "
+                    "another question."
+                )
+        return checked
+
+    def seen(self, update: Mapping[str, Any], *, passages: bool) -> Update:
+        """Return the update by which `check_edits` knows again what a node wrote."""
+        return {"guarded": {key: _mark(update[key]) for key in self._keys(passages) if update.get(key)}}
+
+    def _keys(self, passages: bool) -> list[str]:
+        return [*(_QUESTIONS if self.question else ()), *(_PASSAGES if self.passages and passages else ())]
+
+
+def _mark(value: Any) -> str:
+    """Hash a query, or passages."""
+    return content_hash(value if isinstance(value, str) else "".join(map(digest_of, value)))
 
 
 async def _run_text_guards(guards: Sequence[TextGuard], text: str) -> str | Refusal:

@@ -79,7 +79,8 @@ class Node(Runnable[Any, Any]):
 
     The tokens of the models that it calls are streamed only where it `streams`: where their text is the answer. A node
     that hands over what was found before a cap was reached is not `capped`; others may give their update at a cap by
-    `on_cap`. ``check`` refuses an update, as of a node in the place of one of the kit's that lacks a key.
+    `on_cap`. ``check`` refuses an update, as of a user's node in the place of one of the kit's that lacks a key. Guards
+    see what somebody edited before the node ran; passages not where the node makes no use of them (`sees_passages`).
     """
 
     def __init__(
@@ -91,10 +92,12 @@ class Node(Runnable[Any, Any]):
         streams: bool = False,
         capped: bool = True,
         on_cap: OnCap | None = None,
+        guards: Any = None,
+        sees_passages: bool = True,
         check: Callable[[Any], None] | None = None,
     ) -> None:
         self.body, self.schema, self.state, self.streams, self.capped = body, schema, state, streams, capped
-        self.on_cap, self.check = on_cap, check
+        self.on_cap, self.check, self.guards, self.sees_passages = on_cap, check, guards, sees_passages
         self._habits: Habits = {}
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -142,12 +145,17 @@ class Node(Runnable[Any, Any]):
     async def _run_body(self, state: Any, context: RagContext) -> Any:
         """Run the body within the caps; add what it used and noted to the update."""
         budget, start = Budget(), time.perf_counter()
+        guarded: Update = {}
         with use_notes() as notes:
             try:
                 if self.capped:
                     budget = Budget(**remaining_caps(read_state("usage"), context))
                 with use_budget(budget), name_caps(context):
-                    update = await self.body(_State(state) if isinstance(state, dict) else state, context)
+                    if isinstance(state, dict):
+                        if self.guards is not None:
+                            guarded = await self.guards.check_edits(state, passages=self.sees_passages)
+                        state = _State(state | guarded)
+                    update = await self.body(state, context)
             except (TypeError, AttributeError, LookupError, ValueError):
                 check_types(self.state, state)  # an edit may be the cause
                 raise
@@ -161,7 +169,13 @@ class Node(Runnable[Any, Any]):
         used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=time.perf_counter() - start)
         written = update.update if isinstance(update, Command) else update
         question = written.get("question") if isinstance(written, Mapping) else None
-        return _complete_update(update, {"usage": used, **keep_settings(context, question)}, notes)
+        more: Update = {"usage": used, **keep_settings(context, question)}
+        if self.guards is not None:
+            own: Update = {**written} if isinstance(written, Mapping) else {}
+            # passages of a user's node may come from anywhere, so guards see them next
+            more |= self.guards.seen({**guarded, **own}, passages=self.check is None)
+            more |= {key: value for key, value in guarded.items() if key not in own}
+        return _complete_update(update, more, notes)
 
 
 class _State(dict[str, Any]):

@@ -188,13 +188,14 @@ class RagState(QuestionInput, total=False):
     ``cut_off`` says why the answer ends too early, if it does.
     ``unsearched`` are the notes about what was to be searched and was not. ``choices`` says which node each node chose
     to follow it, where the other keys do not say so; edges read it. ``turn_settings`` is the context of the call that
-    began the turn, with a hash of its question; it holds until the turn ends, whoever resumes it.
+    began the turn, with a hash of its question; it holds until the turn ends, whoever resumes it. ``guarded`` has
+    hashes of the queries and passages that the guards saw.
     """
 
     history: Annotated[list[Turn], keep_last_turns]
     asked: str
-    search_query: str
     standalone: str
+    search_query: str
     language: Literal["en", "zh"]
     documents: Annotated[list[Document], as_documents]
     answer: str
@@ -206,6 +207,7 @@ class RagState(QuestionInput, total=False):
     unsearched: Annotated[list[str], add_notes]
     choices: Annotated[dict[str, str | list[str]], merge_choices]
     turn_settings: Annotated[dict[str, Any], keep_newest]
+    guarded: Annotated[dict[str, Any], merge_choices]
     usage: Annotated[Usage, add_usage]
 
 
@@ -306,8 +308,6 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
     return metadata.get("page", metadata.get("slide", metadata.get("sheet")))
 
 
-def is_refused(state: Mapping[str, Any]) -> bool:
-    """Tell whether a guard ended the run."""
 def question_of(state: Mapping[str, Any]) -> str:
     """Return the question that is answered, in the form that needs no history."""
     # a node in the place of the kit's may write a query alone
@@ -315,6 +315,8 @@ def question_of(state: Mapping[str, Any]) -> str:
     return question
 
 
+def is_refused(state: Mapping[str, Any]) -> bool:
+    """Tell whether a guard ended the run."""
     return state.get("status") == "refused"
 
 

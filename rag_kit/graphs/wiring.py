@@ -129,7 +129,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             first: Whether the graph begins with it.
             fetches: Whether it is tried again after a failure that may pass.
             defer: Whether it waits for all branches.
-            **options: ``streams``, ``capped`` and ``on_cap`` of `Node`.
+            **options: ``streams``, ``capped``, ``on_cap`` and ``sees_passages`` of `Node`.
         """
         node: Any = body
         if not isinstance(body, GraphNode):
@@ -293,7 +293,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             return update
 
         gives, streams = self._kit_nodes.get(name, ((), True))
-        node = Node(body, self._settings, streams=streams, check=partial(_check_keys, name, gives))
+        guards, check = self.options.get("guards"), partial(_check_keys, name, gives)
+        node = Node(body, self._settings, streams=streams, guards=guards, check=check)
         self.nodes[name] = replace(spec, runnable=node)
 
     async def _run_inner_graph(self, state: Any, graph: Any) -> Update:

@@ -25,6 +25,7 @@ STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
 #: The keys that are taken over from the state of CRAG.
 _KEYS_FROM_CRAG = (
     "search_query", "documents", "answer", "cut_off", "citations", "uncited", "status", "unsearched", "usage",
+    "guarded",
 )  # fmt: skip
 
 

@@ -304,7 +304,8 @@ def build_crag(
     ways = {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"}
     # a node that does not say so leads by way of the approval, which nobody is asked for unless the run wants it
     route = to_the_web(choice_of("rewrite_query", "approve"))
-    graph.add_step("rewrite_query", nodes.rewrite_query, ways, route=route)
+    # beside refine, whose passages stay as it leaves them
+    graph.add_step("rewrite_query", nodes.rewrite_query, ways, route=route, sees_passages=False)
     ways = {"web_search": "approved", "generate": "refused"}
     graph.add_step("approve", nodes.approve, ways, route=to_the_web("web_search"))
     graph.add_step("web_search", nodes.web_search, "select_external", gives=["web_documents"])

@@ -17,6 +17,7 @@ from rag_kit.graphs import (
     Guards,
     build_adaptive_rag,
     build_plain_rag,
+    uncompiled,
 )
 from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
@@ -187,3 +188,56 @@ def test_a_text_that_the_guards_have_seen_is_not_shown_to_them_again() -> None:
     made = graph(Guards(question=[lambda text, config: seen.append(text)]))
     made.invoke({"question": "When does the pump start?"})
     assert seen == ["When does the pump start?"]
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_the_guards_see_what_somebody_edits(name: str, native: bool) -> None:
+    """A query that they refuse is not searched for, and can be edited again; passages of others are taken out."""
+    queries: list[str] = []
+    guards = Guards(
+        question=[
+            lambda text, config: Refusal("No.") if "secret" in text else text.replace("Smith", "[name]")
+        ],
+        passages=[lambda documents, config: [item for item in documents if item.metadata["tenant"] == "a"]],
+    )
+
+    def search(query: str) -> list[Document]:
+        queries.append(query)
+        return [item.model_copy(deep=True) for item in DOCS]
+
+    options: Any = {"guards": guards, "output": "full", "checkpointer": InMemorySaver()}
+    made = BUILDERS[name](RunnableLambda(search), chat_model("extractive"), **options)
+    key, before = "search_query", {"adaptive": "search_hop"}.get(name, "retrieve")
+    context: Any = None
+    if name == "adaptive":
+        key, context = "sub_question", {"route": "multi", "max_hops": 1}
+    made.invoke(
+        {"question": "When does the pump start?"}, thread(), context=context, interrupt_before=[before]
+    )
+    made.update_state(thread(), {key: "the secret of the pump"})
+    with pytest.raises(InvalidInputError, match=f"a guard refused the edited '{key}'"):
+        await go(made, native, None, thread())
+    assert queries == []
+    made.update_state(thread(), {key: "Smith, pump"})
+    following = made.get_graph().nodes.keys() - {before}
+    await go(made, native, None, thread(), interrupt_before=list(following))
+    assert queries == ["[name], pump"]
+    put = [
+        *made.get_state(thread()).values["documents"],
+        Document("It starts at 99.", metadata={"tenant": "b"}),
+    ]
+    made.update_state(thread(), {"documents": put})
+    result = await go(made, native, None, thread())
+    assert "99" not in str(result["documents"]) + result["answer"]
+
+
+def test_the_guards_see_the_passages_of_a_node_of_the_users_own() -> None:
+    """They may come from anywhere; and the model sees none that the guards take out."""
+    guards = Guards(
+        passages=[lambda documents, config: [item for item in documents if item.metadata["tenant"] == "a"]]
+    )
+    mine = uncompiled(graph(guards))
+    mine.insert_node("fetch", lambda state: {"documents": DOCS}, after="retrieve")
+    result = mine.compile().invoke({"question": "When does the pump start?"})
+    assert [item.metadata["tenant"] for item in result["documents"]] == ["a"]
