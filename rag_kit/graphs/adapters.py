@@ -15,7 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.documents import clean_text
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.graphs.context import begin_turns, keep_settings, run_context
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import GraphNode, name_caps, run_graph
@@ -87,7 +87,13 @@ def as_tool(
 
     async def answer(question: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         checked = check_question(question, example="{'question': 'How ...?'}")
-        return _tool_reply(await graph.ainvoke({"question": checked}, config, context=settings))
+        state = await graph.ainvoke({"question": checked}, config, context=settings)
+        if "__interrupt__" in state:  # an agent's run waits by itself
+            raise ConfigurationError(
+                "a part of the graph asks a person (interrupt), and nobody can be waited for here: give the tool to an "
+                "agent with a checkpointer."
+            )
+        return _tool_reply(state)
 
     return question_tool(answer, name, description)
 

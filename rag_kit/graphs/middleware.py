@@ -36,9 +36,11 @@ _NOT_INPUT = OmitFromSchema(input=True, output=False)
 # in a tool message's metadata: notes on what its tool could not search, and a hash of the content that it gave
 _UNSEARCHED, _CONTENT = "rag_kit_unsearched", "rag_kit_content"
 _Handler = Callable[[ModelRequest[Any]], Any]  # gives a ModelResponse, or an awaitable of one
-#: The statuses of answers that are sent back, and how the two answers compare.
-_SENT_BACK = ("uncited", "flagged")
+#: How two answers compare, and the ranks of those that are sent back.
 _BEST_FIRST = ("grounded", "undecided", "declined", "unsourced", "uncited", "flagged")
+_SENT_BACK = (4, 5)
+_NO_ANSWER = dict.fromkeys(("length", "filter", "error"), "the answer was cut off")
+_NO_ANSWER["refusal"] = "the model refused to answer"
 
 
 class CitationState(AgentState[Any]):
@@ -155,12 +157,12 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
 
         numbered = self._with_numbered_passages(request)
         best = first = await ask(numbered)
-        status = (first.update or {}).get("citation_status")  # None: it is no answer
-        if self.send_back and status in _SENT_BACK and not request.state.get("citations_sent_back"):
+        if self.send_back and first.rank in _SENT_BACK and not request.state.get("citations_sent_back"):
             second = await ask(self._request_again(numbered, first))
             # the second may be no answer yet, but a call of a tool
             best = first if second.update and first.rank < second.rank else second
             update: Update = best.update or {"citations_sent_back": True}
+            status = _BEST_FIRST[first.rank]
             notes = [*update.get("citation_notes", ()), f"sent back: the first answer was {status}"]
             best = best._replace(update={**update, "citation_notes": notes})
         if best.update is None:
@@ -229,7 +231,8 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         """Check an answer by what the tools of a conversation found; return the update of the state, and its rank."""
         asked_at = max((at for at, item in enumerate(messages) if isinstance(item, HumanMessage)), default=0)
         documents, notes = self.passages(messages), self._unsearched(messages[asked_at:])
-        checked = check_answer(without_thinking(text_of(answer)), documents, language=_language_of(messages))
+        text, finish = without_thinking(text_of(answer)), finish_of(answer)
+        checked = check_answer(text, documents, language=_language_of(messages))
         status = checked.pop("status")
         of_tools = [item for item in messages[asked_at:] if isinstance(item, ToolMessage)]
         searched = any(item.artifact is not None or item.name in self.named_tools for item in of_tools)
@@ -238,9 +241,11 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         rank = _BEST_FIRST.index(status)
         if notes and status in ("declined", "unsourced"):  # the answer may be in what was not searched
             status = "incomplete"
-        if documents and finish_of(answer) in ("length", "filter", "error"):
-            status, rank = "incomplete", len(_BEST_FIRST)  # worse than all others
-            notes.append("the answer was cut off")
+        if documents and (problem := _NO_ANSWER.get(finish, "" if text else "the answer is empty")):
+            status = "incomplete"
+            notes.append(problem)
+            if text and finish != "refusal":
+                rank = len(_BEST_FIRST)  # worse than all others, and not sent back
         checked |= {
             "citation_status": status,
             "citation_notes": notes,

@@ -11,9 +11,12 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import interrupt
+from support.graphs import go
 
-from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.errors import BudgetExceededError, ConfigurationError, InvalidInputError
 from rag_kit.graphs import (
     as_tool,
     build_adaptive_rag,
@@ -125,6 +128,15 @@ def test_a_question_back_is_told_to_the_agent() -> None:
     first, second = [one for one in result["messages"] if one.type == "tool"]
     assert "What is your question about?" in first.content and "question back" in first.content
     assert "60 degrees" in second.content
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+async def test_a_retriever_that_asks_a_person_needs_an_agent_that_waits(native: bool) -> None:
+    """Alone the tool says so, where it gave an empty answer."""
+    asking = RunnableLambda(lambda query: [Document(interrupt("Which fan?"))])
+    tool = as_tool(build_plain_rag(asking, chat_model("extractive")))
+    with pytest.raises(ConfigurationError, match="give the tool to an agent with a checkpointer"):
+        await go(tool, native, {"question": "When does the fan start?"})
 
 
 def test_a_hostile_passage_stays_text_of_the_tools_message() -> None:

@@ -298,6 +298,17 @@ async def test_chinese_is_asked_and_checked_in_chinese(native: bool) -> None:
 async def test_a_cut_off_answer_is_incomplete_and_a_decline_is_one(native: bool) -> None:
     """No such answer is sent back."""
     cut = AIMessage(RIGHT, response_metadata={"finish_reason": "length"})
+    for nothing, note in (
+        (
+            AIMessage("I will not.", response_metadata={"stop_reason": "refusal"}),
+            "the model refused to answer",
+        ),
+        (AIMessage("", response_metadata={"stop_reason": "refusal"}), "the model refused to answer"),
+        (AIMessage(""), "the answer is empty"),
+    ):  # asked once more
+        result = await go(agent(scripted(nothing, nothing)), native)
+        assert (result["citation_status"], result["citation_notes"][0]) == ("incomplete", note)
+        assert (await go(agent(scripted(nothing, RIGHT)), native))["citation_status"] == "grounded"
     for reply, status in ((cut, "incomplete"), ("The answer is not in the documents.", "declined")):
         model = scripted(reply)
         result = await go(agent(model), native)
@@ -433,3 +444,16 @@ async def test_what_a_tool_with_a_command_could_not_search_is_told(native: bool,
     made = create_agent(model, [search], middleware=[CitationCheck(), Remake()])
     result = await go(made, native)
     assert (result["citation_status"], result["citation_notes"]) == ("incomplete", ["degraded: dense failed"])
+
+
+def test_an_answer_edited_after_the_run_is_checked_as_the_models() -> None:
+    """Written as the node ``model``, with which the run goes on to the check at its end."""
+    made = create_agent(
+        scripted(RIGHT), [search_tool()], middleware=[CitationCheck()], checkpointer=InMemorySaver()
+    )
+    made.invoke({"messages": [("user", "When does the fan start?")]}, thread())
+    answer = made.get_state(thread()).values["messages"][-1]
+    edit = {"messages": [AIMessage(WRONG, id=answer.id)]}
+    made.update_state(thread(), edit, as_node="model")
+    result = made.invoke(None, thread())
+    assert (result["messages"][-1].text, result["citation_status"]) == (WRONG, "flagged")
