@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from langchain_core.documents import Document
@@ -41,6 +42,7 @@ _MAX_DEPTH = 4  # of lists and texts of JSON inside one another
 _MAX_LINK, _MAX_TITLE = 2_000, 300
 _MAX_JSON = 2_000_000
 _MAX_QUERY = 400
+_FAILED_STATUS = re.compile(r"[45]\d\d|error|fail(?:ed|ure)?", re.IGNORECASE)
 _YES_WORDS = "yes|yes please|y|true|ok|okay|sure|approve|approved|是|是的|同意|好|好的|可以|批准"
 
 
@@ -69,12 +71,16 @@ class WebSearch:
         try:
             with ended_runs():
                 reply = await call_within_deadline("web search", sync, native, timeout=timeout)
-            reply = _results_of(reply)
+            if isinstance(reply, ToolMessage):  # its artifact holds the results whole
+                if reply.status == "error":
+                    raise RagKitError(f"the tool says: {reply.text[:300]}")
+                reply = reply.artifact or reply.content
             documents = web_documents(
                 reply, max_results=max_results, max_chars=max_chars, query=query, tool=self.name
             )
-            if not documents and isinstance(reply, Mapping) and reply.get("error"):
-                raise RagKitError(f"the tool says: {str(reply['error'])[:300]}")
+            failures = [item.words for item in _items_in(reply) if isinstance(item, _Failure)]
+            if failures and not documents:
+                raise RagKitError(f"the tool says: {failures[0]!s:.300}")
         except Exception as error:
             if ends_run(error):
                 raise
@@ -102,7 +108,7 @@ class WebSearch:
         arguments = {self.argument: query}
         if self.tool.response_format != "content_and_artifact":
             return arguments
-        # only as a call does such a tool give its artifact, which holds the results whole
+        # only as a call does such a tool give its artifact
         return {"type": "tool_call", "id": uuid.uuid4().hex, "name": self.tool.name, "args": arguments}
 
 
@@ -117,15 +123,6 @@ def _query_argument(tool: BaseTool) -> str:
             "give a tool that needs the query alone."
         )
     return (required or [name for name in _QUERY_ARGUMENTS if name in names] or names)[0]
-
-
-def _results_of(value: Any) -> Any:
-    """Return the results of a tool call: its artifact if that holds some, else its content."""
-    if not isinstance(value, ToolMessage):
-        return value
-    if value.status == "error":
-        raise RagKitError(f"the tool says: {value.text[:300]}")
-    return value.artifact or value.content
 
 
 def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, tool: str) -> list[Document]:
@@ -153,8 +150,19 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
     return list(by_text.values())
 
 
-def documents_in(value: Any, depth: int = 0) -> Iterator[Document]:
+class _Failure(NamedTuple):
+    """The words of a search that failed, in place of results."""
+
+    words: Any
+
+
+def documents_in(value: Any) -> Iterator[Document]:
     """Yield the results in what a tool returned: documents, texts, JSON, mappings, and lists of these."""
+    return (item for item in _items_in(value) if isinstance(item, Document))
+
+
+def _items_in(value: Any, depth: int = 0) -> Iterator[Document | _Failure]:
+    """Yield the results and the failures in what a tool returned."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, Document):
@@ -164,28 +172,43 @@ def documents_in(value: Any, depth: int = 0) -> Iterator[Document]:
         if parsed is None:
             yield Document(value)
         else:
-            yield from documents_in(parsed, depth + 1)
+            yield from _items_in(parsed, depth + 1)
     elif isinstance(value, Mapping):
-        yield from _documents_in_mapping(value, depth)
+        yield from _items_in_mapping(value, depth)
     elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for item in value:
-            yield from documents_in(item, depth + 1)
+            yield from _items_in(item, depth + 1)
 
 
-def _documents_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document]:
+def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document | _Failure]:
     """Yield the results of ``{"results": [...]}``, or the one that a mapping is, such as ``{"snippet": ...}``."""
-    metadata = value.get("metadata")
+    metadata, words = value.get("metadata"), _failure_in(value)
     lists = [value[name] for name in _LIST_KEYS if isinstance(value.get(name), list | tuple | Mapping)]
-    if lists:
-        yield from documents_in(lists, depth)
+    yield from _items_in(lists, depth)
+    if words:
+        yield _Failure(words)
+    elif lists:
+        return
     elif value.get("type") == "text":  # a content block, as tools of MCP give their results
-        yield from documents_in(value.get("text"), depth)
+        yield from _items_in(value.get("text"), depth)
     elif isinstance(value.get("page_content"), str) and isinstance(metadata, Mapping):
         yield Document(value["page_content"], metadata=dict(metadata))  # a document as JSON
     elif text := _first_text(value, _TEXT_KEYS):
         fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
         link, title = _first_text(fields, _LINK_KEYS), _first_text(fields, _TITLE_KEYS)
         yield Document(text, metadata={"url": link, "title": title})
+
+
+def _failure_in(value: Mapping[Any, Any]) -> Any:
+    """Return what a mapping says of a failure; None of a result, which has an address, and of results."""
+    if _first_text(value, _LINK_KEYS):
+        return None
+    words = next((value[key] for key in ("error", "errors", "message", "detail") if value.get(key)), None)
+    status = next((value[key] for key in ("status", "statusCode", "status_code") if value.get(key)), "")
+    if value.get("success") is False or _FAILED_STATUS.fullmatch(str(status)):
+        return words or dict(value)
+    has_result = _first_text(value, _TEXT_KEYS) or any(name in value for name in _LIST_KEYS)
+    return words if value.get("error") or value.get("errors") or not has_result else None
 
 
 def _parse_json(text: str) -> list[Any] | dict[str, Any] | None:

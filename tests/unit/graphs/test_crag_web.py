@@ -283,6 +283,12 @@ NOTHING: Any = RunnableLambda(lambda query: [])
     [
         RunnableLambda(lambda query: {"error": "quota used up, key sk-abcdefghijklmnop1234"}),
         RunnableLambda(lambda query: {"error": ValueError("quota used up")}),
+        RunnableLambda(lambda query: '{"error": {"code": 403, "message": "quota used up"}}'),
+        RunnableLambda(lambda query: '{"message": "quota used up", "statusCode": 429}'),
+        RunnableLambda(lambda query: {"detail": {"error": "quota used up"}}),
+        RunnableLambda(lambda query: {"status": "error", "description": "quota used up"}),
+        RunnableLambda(lambda query: {"errors": ["quota used up"], "results": []}),
+        RunnableLambda(lambda query: [{"type": "text", "text": '{"error": "quota used up"}'}]),
         RunnableLambda(over_quota).with_fallbacks([NOTHING]),
     ],
 )
