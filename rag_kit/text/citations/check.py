@@ -68,6 +68,13 @@ _LIST_NUMBER = re.compile(
     rf"(?m)(^[ \t>]*|(?<=[;；])[ \t]*)(\*\*)?[(（]?\d{{1,2}}(?:[.)）、．](?=[{HAN}*“《])"
     rf"|[.)）]\s+(?!{AFTER_DAY.pattern})(?=[\w*“\"《(]))"
 )
+# "Step 2:" or 第二步：, which a model writes before what a passage says; things that are numbered have other names
+_STEP_NUMBER = r"[ \t]?(?:\d{1,2}|one|two|three|four|five|[一二三四五六七八九十]{1,2})"
+_STEP = re.compile(
+    r"(?im)(?P<before>^[ \t>]*+(?:[-*•·][ \t])?|(?<=[.!?;。！？；\]】])[ \t]*+)(?P<bold>\*\*)?"
+    rf"(?:(?P<word>step|point|reason|tip|example|answer|schritt|punkt|grund|步骤|要点|方法|原因|建议|示例){_STEP_NUMBER}"
+    rf"|第{_STEP_NUMBER}(?P<unit>[步点]))(?:[:：.)、，](?!\d)|[ \t][–—-](?=\s))(?P<end>\*\*)?[ \t]*+(?=\S)"
+)
 
 
 @dataclass(frozen=True)
@@ -209,8 +216,8 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
     Marks may be ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``【1】``, ``［1］`` or ``[source 1]``, before or after the
     full stop, or on the next line. A sentence with several marks is cut at them where each part says something.
     Headings, also of a table, lines that only introduce a list, and a bare yes or no are not statements; the number of
-    an item is no part of one. A mark that a passage has after the same word is text ("a[3]"), if its sentence has
-    another mark.
+    an item is no part of one, nor is "Step 2:" where no passage numbers its steps. A mark that a passage has after the
+    same word is text ("a[3]"), if its sentence has another mark.
 
     Example:
         >>> statements("A cat sleeps [1]. Dogs bark loudly 【2、3】。")
@@ -218,6 +225,7 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
     """
     answer = _NOT_SAID.sub("", answer[:MAX_ANSWER])
     answer = _LIST_NUMBER.sub(lambda item: f"{item[1]}{item[2] or '- '}", answer)
+    answer = _without_steps(answer, passages)
     text_marks = _passage_marks(answer, passages)  # are hidden while the answer is cut at the others
 
     def plain_or_hidden(mark: re.Match[str]) -> str:
@@ -238,6 +246,23 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
         if len(claims) > MAX_STATEMENTS:
             break
     return claims[:MAX_STATEMENTS]
+
+
+def _without_steps(answer: str, passages: Sequence[str]) -> str:
+    """Remove the labels of steps from an answer, where the passages do not number theirs in the same way."""
+
+    def remove(step: re.Match[str]) -> str:
+        if kept[step["word"], step["unit"]]:
+            return step[0]
+        mark = "" if step["end"] else step["bold"] or ""
+        begins_line = not step["before"] and (not step.start() or answer[step.start() - 1] == "\n")
+        return step["before"] + (mark or ("- " if begins_line else ""))
+
+    kept = {}
+    for word, unit in {(step["word"], step["unit"]) for step in _STEP.finditer(answer)}:
+        label = re.compile(f"{word or '第'}{_STEP_NUMBER}{unit or ''}", re.IGNORECASE)
+        kept[word, unit] = any(label.search(text) for text in passages)
+    return _STEP.sub(remove, answer)
 
 
 def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = ()) -> str:

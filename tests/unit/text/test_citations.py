@@ -402,3 +402,29 @@ def test_what_may_be_computed_is_undecided(statement: str, passage: str, status:
     [citation] = check_citations(f"{statement}[1]", [passage]).citations
     assert citation.status == status, citation.reason
     assert ("may be computed" in citation.reason) == (status == "undecided")
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ("Step 1: Open the valve.[1]\nStep 2: Start the pump.[1]", "grounded"),
+        ("**Step 1:** Open the valve.[1] **Step 2:** Start the pump.[1]", "grounded"),
+        ("- Step 1. Open the valve.[1]\n- Step 2 – Start the pump.[1]", "grounded"),
+        ("Schritt eins: Open the valve.[1]", "undecided"),
+        ("Point 2: Start the pump.[1]", "grounded"),
+        ("第一步：打开阀门。[2]第二步：启动水泵。[2]", "grounded"),
+        ("步骤1：打开阀门。[2]", "grounded"),
+        ("步骤1：打开9号阀门。[2]", "undecided"),
+        ("Step 1: Open the valve 9.[1]", "flagged"),
+        ("Pump 2: Open the valve.[1]", "flagged"),
+        ("Point 3, 4 and 5: Open the valve.[1]", "flagged"),
+    ],
+)
+def test_the_label_of_a_step_is_no_part_of_what_it_says(answer: str, status: str) -> None:
+    """Unless a passage numbers its own: there the number tells them apart."""
+    passages = ["Open the valve. Start the pump.", "打开阀门。启动水泵。"]
+    assert check_citations(answer, passages).status == status
+    numbered = ["Step 1: Open the valve. Step 2: Start the pump.", "第一步：打开阀门。第二步：启动水泵。"]
+    for wrong in ("Step 2: Open the valve.[1]", "第二步：打开阀门。[2]"):
+        assert check_citations(wrong, numbered).status in ("flagged", "undecided")
+    assert check_citations("Step 2: Start the pump.[1]", numbered).status == "grounded"
