@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import Runnable
@@ -21,7 +23,7 @@ from rag_kit.retrieval.fields import check_model
 from rag_kit.retrieval.routing.source import Choice, Source
 from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
-from rag_kit.text.likeness import WordLikeness
+from rag_kit.text.analysis import content_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +49,7 @@ def choose(
 class KeywordWay:
     """Choose the sources whose names, descriptions and examples share the question's words.
 
-    Words that few sources have count more; see ``rag_kit.text.likeness.WordLikeness`` for the score, 0 to 1.
+    Words that few sources have count more; see `WordLikeness` for the score, 0 to 1.
     """
 
     name = "keywords"
@@ -204,3 +206,48 @@ def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -
     raise InvalidInputError(
         f"how={how!r} was given; allowed: 'model', 'similarity', 'keywords', or a function of the question."
     )
+
+
+class WordLikeness:
+    """Compares questions with candidates, each of which is described by some texts.
+
+    A word that few candidates have counts more than one that many have; function words do not count. Chinese
+    words of three or more characters count with their pairs of characters too.
+    """
+
+    def __init__(self, candidates: Sequence[Sequence[str]]) -> None:
+        self._texts = [[_terms(text) for text in texts] for texts in candidates]
+        self._all_terms = [frozenset[str]().union(*texts) for texts in self._texts]
+        content_words("warm")  # loads what is read from files now, so that no call blocks on one
+
+    def scores(self, question: str, among: Sequence[int] | None = None) -> list[float]:
+        """Score all candidates, or those with the indices `among`, from 0 (no word in common) to 1 (all in one text).
+
+        A score is the mean of the weighted share of the question's words that occur in any of the candidate's texts and
+        of the share that occurs in the best one. Candidates that are not scored have no influence.
+        """
+        numbers = range(len(self._all_terms)) if among is None else among
+        terms = sorted(_terms(question))
+        candidate_counts = Counter(term for number in numbers for term in self._all_terms[number])
+        weights = {term: math.log(1 + len(numbers) / max(1, candidate_counts[term])) for term in terms}
+        total = math.fsum(weights.values()) or 1.0
+
+        def share(text_terms: frozenset[str]) -> float:
+            return math.fsum(weights[term] for term in terms if term in text_terms) / total
+
+        scores = []
+        for number in numbers:
+            best = max(map(share, self._texts[number]), default=0.0)
+            scores.append((share(self._all_terms[number]) + best) / 2)
+        return scores
+
+    def shared_words(self, question: str, number: int) -> list[str]:
+        """Return the words that a question and a candidate share, in the order of the question."""
+        return [word for word in dict.fromkeys(content_words(question)) if word in self._all_terms[number]]
+
+
+def _terms(text: str) -> frozenset[str]:
+    """Return the content words of a text, and the pairs of characters of Chinese words of three or more."""
+    words = content_words(text)
+    long = [word for word in words if len(word) > 2 and not word.isascii()]
+    return frozenset([*words, *("".join(pair) for word in long for pair in pairwise(word))])

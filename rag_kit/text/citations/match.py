@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
+from itertools import combinations
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.cells import find_in_cells
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
-from rag_kit.text.citations.cutting import assertions, clauses
-from rag_kit.text.citations.exchanges import are_values_exchanged, are_words_exchanged
-from rag_kit.text.citations.placing import Placement, place_values
+from rag_kit.text.citations.cutting import Clause, assertions, clauses
+from rag_kit.text.citations.placing import Placement, kind_of, place_values
 from rag_kit.text.citations.source import PART_BREAK, PassageSource, Span, best_clause, holds, letters_of
 from rag_kit.text.citations.swaps import find_exchange, has_other_agent, says_change
 from rag_kit.text.citations.tokens import (
@@ -28,6 +28,7 @@ from rag_kit.text.language import HAN, fold, same_language, word_set
 
 # share of a statement's words from which a sentence, with its neighbours, says the whole of it
 _MOST_OF_ONE_SENTENCE = 0.75
+_MAX_NEAR = 20  # clauses of a passage with most words of two clauses, which are compared with these
 _REASONS_OF_QUOTE = ("number", "name", "paraphrase")  # that one of too few sentences may give
 _REASONS_OF_ORDER = ("number", "order", "moved", "changed")  # that the order of several values may give
 # Share of a statement's words that a sentence must have in their order, so that its reason counts: a difference is then
@@ -299,3 +300,38 @@ def _closeness(
     same = sum(block.size for block in matcher.get_matching_blocks())
     changes = sum(tag in ("replace", "insert") for tag, *_ in matcher.get_opcodes())
     return (same / len(new) if new else 1.0), changes
+
+
+def are_values_exchanged(clauses: Sequence[Clause], source: PassageSource) -> bool:
+    """Tell whether a clause has the value of another one, and both surely fit once these change places."""
+    values = [(clause, token, token.value) for clause in clauses for token in clause if token.value]
+    for (clause, token, value), (other_clause, other, other_value) in combinations(values, 2):
+        if clause is other_clause or token.key == other.key or kind_of(value) != kind_of(other_value):
+            continue
+        is_wrong = "wrong" in (place_values(one, source.places) for one in (clause, other_clause))
+        swapped = _with(clause, token, other), _with(other_clause, other, token)
+        if is_wrong and all(place_values(one, source.places) == "all" for one in swapped):
+            return True
+    return False
+
+
+def _with(clause: Clause, old: Token, new: Token) -> Clause:
+    return [new if token is old else token for token in clause]
+
+
+def are_words_exchanged(clauses: Sequence[Clause], source: PassageSource) -> bool:
+    """Tell whether two clauses of a statement cross two of a passage.
+
+    Each has words of both, and they share none of these: "Ann cooks, and Ben sings" beside "Ann sings; Ben cooks". Only
+    words that the passage has count.
+    """
+    known = [content_keys(clause) & source.all_keys for clause in clauses]
+    said = source.said_together
+    unsaid = [keys for keys in known if len(keys) > 1 and not any(keys <= words for words in said)]
+    for one, other in combinations(unsaid, 2):
+        both = one | other
+        near = sorted(said, key=lambda words: -len(words & both))[:_MAX_NEAR]
+        for words, other_words in combinations(near, 2):
+            if both <= words | other_words and not one & other & (words ^ other_words):
+                return True
+    return False

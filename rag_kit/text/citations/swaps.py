@@ -8,9 +8,8 @@ from itertools import pairwise, permutations
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
-from rag_kit.text.citations.labels import posts_in
 from rag_kit.text.citations.placing import IN_TURN, kind_of, says
-from rag_kit.text.citations.source import PassageSource, letters_of
+from rag_kit.text.citations.source import PassageSource, letters_of, posts_in
 from rag_kit.text.citations.tokens import (
     JOINING,
     MODALS,

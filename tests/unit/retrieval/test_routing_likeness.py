@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_kit.text.likeness import WordLikeness
+from rag_kit.retrieval.routing.ways import WordLikeness
 
 FANS = [["repair of fans", "loud bearings"], ["prices of fans"], []]
 
