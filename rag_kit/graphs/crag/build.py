@@ -270,8 +270,8 @@ def build_crag(
     Args:
         retriever: Any LangChain retriever, or another runnable from a string to documents; about ten in the paper.
         llm: Any LangChain chat model: it answers, and writes the keywords.
-        evaluator: An `Evaluator`, a chat model, a LangChain cross-encoder, an embedding model (evidence of words and
-            vectors), or a function or chain (`FunctionEvaluator`). None: ``llm`` itself grades, several passages in a
+        evaluator: An `Evaluator`, a chat model, a LangChain cross-encoder, or a function or chain
+            (`FunctionEvaluator`). None: ``llm`` itself grades, several passages in a
             call (``LLMEvaluator``), and beside ``extractive``, which is not a language model, ``LexicalEvaluator``.
         web_search: Any LangChain tool or retriever. None: nothing ever leaves; the run says that it could not look
             outside, and answers from what it has (ambiguous) or declines (incorrect).

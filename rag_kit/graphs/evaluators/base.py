@@ -1,7 +1,6 @@
 """Retrieval evaluators: a question and passages in, one confidence a passage out, thresholds for both ends.
 
-Beside their base stands the one that needs no model call: evidence of words, names and times, and of vectors where
-there are some.
+Beside their base stands the one that needs no model call: evidence of words, names and times.
 """
 
 from __future__ import annotations
@@ -13,20 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 
-from rag_kit.concurrency.steps import Logic, Step, ends_run
+from rag_kit.concurrency.steps import Logic, ends_run
 from rag_kit.documents import redact
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.running import compute, values_side_by_side
-from rag_kit.models.clients import (
-    aembed_documents,
-    aembed_query,
-    check_embeddings,
-    embed_documents,
-    embed_query,
-)
-from rag_kit.retrieval.vectors import checked_vectors, reads, unit
+from rag_kit.graphs.running import compute
 from rag_kit.text.evidence.sentences import passage_texts
 from rag_kit.text.evidence.usefulness import PassageUsefulness, usefulness
 
@@ -140,18 +130,16 @@ async def judge_passages(
     if inspect.isawaitable(gradings):
         gradings = await gradings
     has_one_each = isinstance(gradings, (list, tuple)) and len(gradings) == len(passages)
-    if not has_one_each or not all(map(_is_grading, gradings)):
+    if not has_one_each or not all(
+        isinstance(one, Grading) and isinstance(one.score, int | float) and -1 <= one.score <= 1
+        for one in gradings  # NaN fails the comparison too
+    ):
         raise InvalidInputError(
             f"the evaluator {evaluator.name} gave {gradings!r:.100}; its grade must give a list of "
             f"{len(passages)} Grading(score, reason), one for each passage and each score from -1 to 1, or be a "
             "coroutine that awaits steps. A function that gives numbers can be the evaluator as it is."
         )
     return list(gradings)
-
-
-def _is_grading(value: Any) -> bool:
-    has_number = isinstance(value, Grading) and isinstance(value.score, (int, float))
-    return has_number and -1 <= value.score <= 1  # NaN fails the comparison too
 
 
 class LexicalEvaluator(Evaluator):
@@ -162,13 +150,7 @@ class LexicalEvaluator(Evaluator):
     all that were found for a question together.
 
     Args:
-        embeddings: Any LangChain embedding model; its cosines then count too, with weights fitted for
-            all-MiniLM-L6-v2. If it fails, words alone decide, and the reason says so. The packaged model reads English
-            only, so Chinese questions are judged by words.
         thresholds: Other than the careful ones, at which hardly a right answer is lost; higher ones decline more.
-
-    Raises:
-        InvalidInputError: ``embeddings`` is not an embedding model.
 
     Example:
         >>> from rag_kit.concurrency.steps import run
@@ -181,35 +163,14 @@ class LexicalEvaluator(Evaluator):
     thresholds = Thresholds(-0.65, 0.7)  # so low that at most .01 of all questions lose a right answer
     selective = False
 
-    def __init__(self, *, embeddings: Any = None, thresholds: Thresholds | None = None) -> None:
-        self.embeddings: Embeddings | None = None
-        if embeddings is not None:
-            self.embeddings, self.name = check_embeddings(embeddings), "lexical+vectors"
+    def __init__(self, *, thresholds: Thresholds | None = None) -> None:
         self.thresholds = thresholds or self.thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Return a grading for each passage, in order (see ``Evaluator.grade``)."""
-        cosines, failure = None, ""
-        if self.embeddings is not None and reads(self.embeddings, question):
-            try:
-                cosines = await self._cosines(question, [passage.page_content for passage in passages])
-            except Exception as error:  # noqa: BLE001 - any client; `ungraded` raises what ends the run
-                failure = f"; without vectors: {self.ungraded(error).reason.removeprefix(UNGRADED)}"
         texts = passage_texts(passages)
-        grades = await compute(lambda: usefulness(question, texts, cosines))
-        return [Grading(2 * grade.value - 1, f"{_explain(grade)}{failure}") for grade in grades]
-
-    async def _cosines(self, question: str, texts: list[str]) -> list[float]:
-        """Return the cosine of the question and each passage; 0 beside a zero vector."""
-        model: Any = self.embeddings
-        # each step has a blocking and an async function
-        query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
-        texts_step = Step(
-            "texts", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts)
-        )
-        vector, text_vectors = await values_side_by_side([query, texts_step])
-        vectors = unit(checked_vectors([vector, *text_vectors], len(texts) + 1, model))
-        return [float(cosine) for cosine in vectors[1:] @ vectors[0]]
+        grades = await compute(lambda: usefulness(question, texts))
+        return [Grading(2 * grade.value - 1, _explain(grade)) for grade in grades]
 
 
 def _explain(grade: PassageUsefulness) -> str:
@@ -222,6 +183,4 @@ def _explain(grade: PassageUsefulness) -> str:
         parts.append("no date, though a time is asked for")
     elif measures["timed"]:
         parts.append("its dates touch the time asked for")
-    if "cosine" in measures:
-        parts.append(f"cosine {measures['cosine']:.2f}")
     return ", ".join(parts)

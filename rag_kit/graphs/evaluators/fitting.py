@@ -36,7 +36,6 @@ def fit_thresholds(
     labels: Sequence[int] | Sequence[Pair],
     *,
     precision: float = 0.8,
-    recall: float | None = None,
     language: str = "en",
 ) -> Fitted:
     """Find the thresholds of an evaluator on labelled pairs, with its AUC and accuracy on them.
@@ -50,8 +49,6 @@ def fit_thresholds(
         labels: Whether each is relevant; or pairs ``(question, passage, relevant)``. Pairs of one question that
             follow each other are judged together, in the order given, as a graph would.
         precision: What "correct" and "incorrect" must be worth, above 0.5 and below 1.
-        recall: Share of relevant pairs that must not lie below ``lower``, which is lowered where more would; None
-            for no such rule. Where "incorrect" means to decline, this is the share of answers that are kept.
         language: Language of an evaluator's prompts.
 
     Returns:
@@ -66,11 +63,8 @@ def fit_thresholds(
         >>> fitted.thresholds, round(fitted.auc, 2)
         (Thresholds(lower=-0.3, upper=0.25), 0.89)
     """
-    if not 0.5 < precision < 1 or (recall is not None and not 0 < recall <= 1):
-        raise InvalidInputError(
-            f"precision={precision!r} and recall={recall!r} were given; give a precision above 0.5 and below 1, and a "
-            "recall above 0 and at most 1, or None."
-        )
+    if not 0.5 < precision < 1:
+        raise InvalidInputError(f"precision={precision!r} was given; give one above 0.5 and below 1.")
     if hasattr(scores, "tolist"):  # an array; numpy's numbers of 32 bits are no floats of Python's
         scores = scores.tolist()
     elif not isinstance(scores, Sequence):
@@ -94,10 +88,6 @@ def fit_thresholds(
     gains = 2 * relevant_above - above  # pairs rightly above a cut, less those wrongly above
     best_cuts = cuts[gains == gains.max()]
     cut = float(best_cuts[len(best_cuts) // 2])  # of equal ones the middle one
-    if recall is not None:
-        # how many may lie below the lower threshold; 1e-9, since (1 - 0.9) * 10 is a little less than 1
-        lost_count = int((1 - recall) * relevant.size + 1e-9)
-        lower = min(lower, float(relevant[lost_count]))
     if lower > upper:  # they would cross: both become the cut, or the nearest to it between them
         lower = upper = min(max(cut, upper), lower)
     accuracy, auc = float(((values > cut) == truth).mean()), roc_auc(values, truth)

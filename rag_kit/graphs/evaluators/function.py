@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
@@ -209,7 +208,7 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
 
 
 def as_evaluator(value: Any = None, llm: Any = None, prompts: Path | None = None) -> Evaluator:
-    """Make an evaluator of a chat model, a cross-encoder, embeddings, a function or a chain.
+    """Make an evaluator of a chat model, a cross-encoder, a function or a chain.
 
     Without one of these it asks ``llm``, a graph's model, or, if that is no language model, compares words.
     """
@@ -220,14 +219,12 @@ def as_evaluator(value: Any = None, llm: Any = None, prompts: Path | None = None
         return value
     if isinstance(value, BaseCrossEncoder):
         return CrossEncoderEvaluator(value)
-    if isinstance(value, Embeddings):
-        return LexicalEvaluator(embeddings=value)
     if isinstance(bare_model(value), BaseLanguageModel):
         return LLMEvaluator(value)
     if (callable(value) or isinstance(value, Runnable)) and not isinstance(value, (type, BaseRetriever)):
         return FunctionEvaluator(value)
     kind = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
     raise InvalidInputError(
-        f"evaluator is {kind}; give an Evaluator, a chat model, a LangChain cross-encoder, an embedding model, a "
-        "function of question and passages, a chain, or None."
+        f"evaluator is {kind}; give an Evaluator, a chat model, a LangChain cross-encoder, a function of "
+        "question and passages, a chain, or None."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
@@ -148,50 +148,39 @@ def without_extractive(model: Any) -> Any:
 class CrossEncoderEvaluator(Evaluator):
     """Judge passages with any LangChain cross-encoder, all pairs in one call.
 
-    A logit x becomes the confidence tanh(x / 2): 0 where the model gives even odds.
+    A score x becomes the confidence tanh(x / 2): 0 where a model of logits gives even odds.
 
     Args:
         model: A ``langchain_core.cross_encoders.BaseCrossEncoder``.
-        scale: What the model gives: ``"logit"``, or ``"probability"`` (0 to 1; sentence-transformers' models of one
-            label apply a sigmoid of their own).
         thresholds: Where its confidence is enough. The default fits no model: fit yours by ``fit_thresholds``.
 
     Raises:
-        InvalidInputError: ``model`` is not a cross-encoder, or ``scale`` is unknown.
+        InvalidInputError: ``model`` is not a cross-encoder.
     """
 
     name = "cross_encoder"
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        scale: Literal["logit", "probability"] = "logit",
-        thresholds: Thresholds | None = None,
-    ) -> None:
+    def __init__(self, model: Any, *, thresholds: Thresholds | None = None) -> None:
         if not isinstance(model, BaseCrossEncoder):
             raise InvalidInputError(
                 f"model is a {type(model).__name__}; give a LangChain cross-encoder "
                 "(langchain_core.cross_encoders.BaseCrossEncoder)."
             )
-        if scale not in ("logit", "probability"):
-            raise InvalidInputError(f"scale={scale!r} was given; allowed: 'logit', 'probability'.")
-        self.model, self.scale, self.thresholds = model, scale, thresholds or self.thresholds
+        self.model, self.thresholds = model, thresholds or self.thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Return a grading for each passage, in order (see ``Evaluator.grade``)."""
         scores = await attempt(self._score(question, passages), Exception)
         if isinstance(scores, Exception):
             return [self.ungraded(scores) for _ in passages]
-        return [self._read_score(score) for score in scores]
+        return [
+            self.ungraded("the model gave no finite score")
+            if score is None
+            else Grading(math.tanh(score / 2), f"score {score:.2f}")
+            for score in scores
+        ]
 
     async def _score(self, question: str, passages: Sequence[Document]) -> Sequence[float | None]:
         """Return the model's score of each passage; None for one that is no finite number."""
         pairs = [(question, passage.page_content) for passage in passages]
         return check_scores(await call_user_function(self.name, self.model.score, pairs), len(passages))
-
-    def _read_score(self, score: float | None) -> Grading:
-        if score is None or (self.scale == "probability" and not 0 <= score <= 1):
-            return self.ungraded(f"the model gave {score} for a {self.scale}")
-        confidence = math.tanh(score / 2) if self.scale == "logit" else 2 * score - 1
-        return Grading(confidence, f"{self.scale} {score:.2f}")

@@ -1,4 +1,4 @@
-"""How surely each passage helps to answer a question, by its words, names, times, kinds of things, and vectors.
+"""How surely each passage helps to answer a question, by its words, names, times and kinds of things.
 
 The weights come from logistic regression on one half of labelled pairs of public sets (docs/benchmarks.md).
 """
@@ -16,9 +16,8 @@ from rag_kit.text.evidence.questions import Question, analyse, terms
 from rag_kit.text.evidence.sentences import PassageText, collect, weight_of
 from rag_kit.text.evidence.times import time_spans
 
-SETTINGS = ("alone, words", "beside others, words", "alone, vectors", "beside others, vectors")
 _TABLE = Path(__file__).with_name("weights.txt").read_text(encoding="utf-8")
-#: The weight of each measure in each of the SETTINGS; 0 where it is not used.
+#: The weight of each measure: for a passage alone, and beside others; 0 where it is not used.
 _ROWS = [line.split("\t") for line in _TABLE.splitlines()]
 WEIGHTS = {name: tuple(map(float, weights)) for name, *weights in _ROWS}
 _NEAR_BEST = 1.5  # how far behind the best sentence's score a good one may be
@@ -32,24 +31,19 @@ class PassageUsefulness(NamedTuple):
     measures: dict[str, float]
 
 
-def usefulness(
-    question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
-) -> list[PassageUsefulness]:
-    """Estimate how surely each passage helps to answer a question, by words and, if given, cosines to the question."""
-    # the index in SETTINGS: 0 for a passage alone, 1 for several, and 2 more with vectors
-    setting = (len(passages) > 1) + 2 * (cosines is not None)
+def usefulness(question: str, passages: Sequence[PassageText]) -> list[PassageUsefulness]:
+    """Estimate how surely each passage helps to answer a question."""
+    setting = len(passages) > 1
     grades = []
-    for measures in measure(question, passages, cosines):
+    for measures in measure(question, passages):
         total = sum(weights[setting] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
-        # judged by words alone, a passage without any word of the question cannot help, whatever its dates
-        value = 1 / (1 + math.exp(-total)) if measures["passage"] > 0 or cosines is not None else 0.0
+        # a passage without any word of the question cannot help, whatever its dates
+        value = 1 / (1 + math.exp(-total)) if measures["passage"] > 0 else 0.0
         grades.append(PassageUsefulness(value, measures))
     return grades
 
 
-def measure(
-    question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
-) -> list[dict[str, float]]:
+def measure(question: str, passages: Sequence[PassageText]) -> list[dict[str, float]]:
     """Measure each passage by itself and against the others.
 
     Of each passage, by name:
@@ -61,8 +55,8 @@ def measure(
     - ``timed``: a time is asked for; then ``edges`` and ``recent``: how its sentences fit that time, ``outside``:
       all its dates lie outside, ``undated``: it has none;
     - ``crowd``: how much of the question the average passage holds; ``repeated``: how much more than others it
-      says what others say too, where all are on the subject; ``lead`` and ``behind``: how far it is ahead of the
-      average of the others, or behind the best one; ``cosine``.
+      says what others say too, where all are on the subject; ``lead``: how far it is ahead of the average of the
+      others.
     """
     asked = analyse(question)
     measures, new_terms = [], []
@@ -70,13 +64,9 @@ def measure(
         title, text = frozenset(terms(passage.title)), frozenset(terms(passage.text))
         measures.append({"bias": 1.0, **_measure_alone(asked, passage, title, title | text)})
         new_terms.append(text - title - asked.keys)
-    compared = ["passage", "score"]
-    if cosines is not None:
-        compared.append("cosine")
-        best = max(map(float, cosines), default=0.0)
-        for of_passage, cosine in zip(measures, cosines, strict=True):
-            of_passage |= {"cosine": float(cosine), "behind cosine": float(cosine) - best}
-    leads = {f"lead {name}": _lead_over_others([each[name] for each in measures]) for name in compared}
+    leads = {
+        f"lead {name}": _lead_over_others([each[name] for each in measures]) for name in ("passage", "score")
+    }
     scores = [max(each["score"], 0.0) for each in measures]
     repeated = _lead_over_others(_repetition(scores, new_terms))
     crowd = sum(each["passage"] for each in measures) / max(len(measures), 1)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from support.by_task import by_task
 
 from rag_kit.concurrency.steps import arun, run
@@ -69,57 +68,6 @@ async def test_lexical_evidence_sees_words_and_time() -> None:
     assert "touch the time" in found[0].reason
 
 
-class Loud(Embeddings):
-    """Counts which of its forms is called."""
-
-    def __init__(self, fail: bool = False) -> None:
-        self.calls: list[str] = []
-        self.fail = fail
-
-    def _vector(self, text: str) -> list[float]:
-        if self.fail:
-            raise ConnectionError("vectors are away, key sk-12345678901234567890")
-        return [float("Smith" in text), float("yellow" in text), 0.1]
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        self.calls.append("documents")
-        return [self._vector(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        self.calls.append("query")
-        return self._vector(text)
-
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        self.calls.append("adocuments")
-        return [self._vector(text) for text in texts]
-
-    async def aembed_query(self, text: str) -> list[float]:
-        self.calls.append("aquery")
-        return self._vector(text)
-
-
-async def test_vectors_are_natively_asynchronous() -> None:
-    """Async embedding under ainvoke, sync under invoke; the cosine counts and is named."""
-    embeddings = Loud()
-    found = await both(LexicalEvaluator(embeddings=embeddings), QUESTION, PASSAGES)
-    assert sorted(embeddings.calls[:2]) == ["documents", "query"]
-    assert sorted(embeddings.calls[2:]) == ["adocuments", "aquery"]
-    assert "cosine 1.00" in found[0].reason
-    assert found[0].score > found[2].score
-    plain = await both(LexicalEvaluator(embeddings=DeterministicFakeEmbedding(size=8)), QUESTION, PASSAGES)
-    assert len(plain) == 3
-
-
-async def test_failing_vectors_leave_the_words() -> None:
-    """Without vectors the words decide, the reason says so, and no key is in it."""
-    found = await both(LexicalEvaluator(embeddings=Loud(fail=True)), QUESTION, PASSAGES)
-    words = run(LexicalEvaluator().grade(QUESTION, PASSAGES, "en"), {})
-    order = sorted(range(len(words)), key=lambda at: words[at].score)
-    assert sorted(range(len(found)), key=lambda at: found[at].score) == order
-    assert "without vectors: ModelUnreachable" in found[0].reason
-    assert "sk-1234" not in found[0].reason
-
-
 class Encoder(BaseCrossEncoder):
     """Gives what it was told to."""
 
@@ -133,16 +81,11 @@ class Encoder(BaseCrossEncoder):
 
 
 async def test_logits_become_confidences() -> None:
-    """tanh(x / 2) of a logit, 2 p - 1 of a probability; a column of one is read; NaN is not graded."""
+    """tanh(x / 2) of a score; a column of one is read; NaN is not graded."""
     found = await both(CrossEncoderEvaluator(Encoder([0.0, [2.0], math.nan])), QUESTION, PASSAGES)
     assert found[0].score == 0.0
     assert found[1].score == pytest.approx(0.7615941559557649)
     assert found[2].reason.startswith("not graded")
-    found = await both(
-        CrossEncoderEvaluator(Encoder([0.75, 1.5, 0.0]), scale="probability"), QUESTION, PASSAGES
-    )
-    assert (found[0].score, found[2].score) == (0.5, -1.0)
-    assert found[1].reason.startswith("not graded")
 
 
 @pytest.mark.parametrize("values", [[0.1], "text", None, OSError("gone")])
@@ -161,14 +104,11 @@ def test_what_can_be_an_evaluator() -> None:
     assert as_evaluator(mine) is mine
     assert isinstance(as_evaluator(chat_model("extractive")), LLMEvaluator)
     assert isinstance(as_evaluator(Encoder([])), CrossEncoderEvaluator)
-    assert as_evaluator(Loud()).name == "lexical+vectors"
     for wrong in (3, "lexical", LexicalEvaluator, [mine]):
         with pytest.raises(InvalidInputError, match="evaluator"):
             as_evaluator(wrong)
     for made in (
         lambda: CrossEncoderEvaluator("x"),
-        lambda: CrossEncoderEvaluator(Encoder([]), scale="x"),  # type: ignore[arg-type]
-        lambda: LexicalEvaluator(embeddings="x"),
         lambda: LLMEvaluator("x"),
         lambda: LLMEvaluator(chat_model("extractive"), batch_size=0),
     ):

@@ -46,17 +46,6 @@ def test_a_precision_out_of_reach_is_told() -> None:
     assert len(fitted.notes) == 2
 
 
-def test_recall_lowers_the_lower_threshold() -> None:
-    """No more relevant pairs than allowed lie below it."""
-    scores = [-0.9, -0.8, -0.7, -0.6, -0.5, 0.2, 0.5, 0.6, 0.7, 0.8]
-    labels = [0, 0, 1, 0, 0, 0, 1, 1, 1, 1]
-    free = fit_thresholds(scores, labels).thresholds
-    kept = fit_thresholds(scores, labels, recall=1.0).thresholds
-    assert kept.lower == -0.7 < free.lower
-    assert kept.upper >= kept.lower
-    assert fit_thresholds(scores, labels, recall=0.8).thresholds == free
-
-
 @given(st.lists(st.tuples(st.integers(-10, 10), st.booleans()), min_size=2, max_size=40))
 def test_auc_is_the_share_of_ordered_pairs(rows: list[tuple[int, bool]]) -> None:
     """The quick way equals counting; thresholds are always in order."""
@@ -88,7 +77,6 @@ def test_auc_is_the_share_of_ordered_pairs(rows: list[tuple[int, bool]]) -> None
         ([0.5, 0.1], [True, 2], {}, "its label 2"),
         ([0.5, 0.1], [True, False], {"precision": 0.5}, "precision"),
         ([0.5, 0.1], [True, False], {"precision": 1}, "precision"),
-        ([0.5, 0.1], [True, False], {"recall": 0}, "recall"),
     ],
 )
 def test_what_is_refused(scores: Any, labels: Any, settings: dict[str, Any], what: str) -> None:
