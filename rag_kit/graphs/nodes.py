@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -22,7 +23,6 @@ from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.evaluators.function import as_evaluator
 from rag_kit.graphs.guards import Guards, Refusal
-from rag_kit.graphs.pictures import check_folder, pictures_of
 from rag_kit.graphs.running import ask, call_within_deadline, compute, note_no_reply, report, write
 from rag_kit.graphs.state import (
     INCOMPLETE,
@@ -39,6 +39,7 @@ from rag_kit.graphs.state import (
     question_of,
 )
 from rag_kit.graphs.wiring import REFUSED, GraphOptions
+from rag_kit.indexing.document_index.folder import is_picture
 from rag_kit.models.chat import chat_model
 from rag_kit.models.model_call import is_extractive
 from rag_kit.models.replies import TextReply
@@ -55,6 +56,8 @@ from rag_kit.text.versions import VersionStatement, find_disagreements
 
 _MAX_NAMED_MODELS = 16  # that contexts of runs named, kept for later runs
 _named_model: Any = lru_cache(maxsize=_MAX_NAMED_MODELS)(chat_model)
+
+_MAX_PICTURES = 8  # in a prompt
 
 #: A state, or what is put into a prompt.
 Values = Mapping[str, Any]
@@ -145,12 +148,11 @@ class RagNodes:
         self, name: str, state: Values, context: RagContext, values: Values, documents: Sequence[Document]
     ) -> TextReply:
         """Ask the model for an answer, with the passages' pictures if the graph was built with a folder of them."""
-        if self._pictures is None or is_extractive(self.model(context)):
-            return await self.write(name, state, context, values)
-        prompt = self.prompt(name, state, context)
-        pictures = await compute(partial(pictures_of, self._pictures, documents))
-        shown = PicturePrompt(prompt, pictures) if pictures else prompt
-        return await write(self.model(context), shown, values)
+        prompt: Any = self.prompt(name, state, context)
+        folder = None if is_extractive(self.model(context)) else self._pictures
+        if folder and (pictures := await compute(partial(pictures_of, folder, documents))):
+            prompt = PicturePrompt(prompt, pictures)
+        return await write(self.model(context), prompt, values)
 
     async def first_update(self, state: Values, context: RagContext) -> Update:
         """Check the question, choose the language, ask the guards; a question that they refuse ends the run."""
@@ -250,7 +252,7 @@ class RagNodes:
         if left_out := len(documents) - len(fitting):
             limit = f"max_passage_chars={self.max_passage_chars}"
             notes.append(f"answer: {left_out} passages did not fit into {limit}")
-        notes += [*note_cut_off(written.cut_off), *await note_disagreements(question, fitting)]
+        notes += await note_disagreements(question, fitting)
         return {"answer": written.text.strip(), "cut_off": written.cut_off, "notes": notes}
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
@@ -272,7 +274,8 @@ class RagNodes:
         verdict = await self.guards.check_answer(answer)
         if isinstance(verdict, Refusal):
             return self.refusal_update(verdict, state)
-        notes = ["answer: changed by a guard"] if verdict != answer else []
+        notes = [f"answer: cut off, {state['cut_off']}"] if state.get("cut_off") else []
+        notes += ["answer: changed by a guard"] if verdict != answer else []
         answer = verdict
         model, documents = self.model(context), self.fitting_passages(state["documents"])
         if context.citation_check == "model" and not is_extractive(model):
@@ -331,11 +334,6 @@ def _named_grader(name: str, prompts: Path | None) -> Evaluator:
     return as_evaluator(None, _named_model(name), prompts)
 
 
-def note_cut_off(cut_off: str) -> list[str]:
-    """Note that an answer ended too early, if it did."""
-    return [f"answer: cut off, {cut_off}"] if cut_off else []
-
-
 def turns_with(state: Any, answer: str) -> list[Turn]:
     """Return the turns of a thread with this one, in the place of itself where an answer was edited after its end."""
     question, turns = state["asked"], list(state.get("history") or [])
@@ -360,6 +358,42 @@ def _check_retriever_and_model(retriever: Any, llm: Any) -> None:
     ):
         if not isinstance(part, Runnable) or isinstance(part, wrong_class):
             raise InvalidInputError(f"{name} is a {type(part).__name__}; give a LangChain {allowed}.")
+
+
+def check_folder(pictures: object) -> Path | None:
+    """Return the folder of an index as a path, or None; InvalidInputError for anything else."""
+    if pictures is None:
+        return None
+    if not isinstance(pictures, (str, os.PathLike)) or not Path(pictures).is_dir():
+        raise InvalidInputError(
+            f"pictures is {pictures!r:.80}; give the folder of the index whose passages name pictures, which "
+            "`rag-kit ingest --pictures` kept."
+        )
+    return Path(pictures)
+
+
+def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, Path]]:
+    """Return the picture files that passages name, each with a tag that holds the number of its passage.
+
+    Notes name the pictures that are left out: those that are not in the folder, and those beyond `_MAX_PICTURES`.
+    """
+    pictures: list[tuple[str, Path]] = []
+    missing: set[str] = set()
+    for number, document in enumerate(documents, 1):
+        name = document.metadata.get("picture")
+        if not is_picture(name):
+            continue
+        path = folder / str(name)
+        if path.is_file() and not path.is_symlink() and not path.parent.is_symlink():  # links may lead out
+            pictures.append((f'<picture passage="{number}"/>', path))
+        else:
+            missing.add(str(name))
+    if missing:
+        names = ", ".join(sorted(missing))
+        write_note(f"answer: without the pictures {names}, which are not in {folder.name}")
+    if (left_out := len(pictures) - _MAX_PICTURES) > 0:
+        write_note(f"answer: {left_out} of {len(pictures)} pictures were left out of the prompt")
+    return pictures[:_MAX_PICTURES]
 
 
 MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are checked by words

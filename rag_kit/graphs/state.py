@@ -91,18 +91,14 @@ def _validate(kind: Any, value: Any, key: str, expected: str) -> Any:
     try:
         return _adapter(kind).validate_python(value)
     except (ValidationError, TypeError):  # a Document that lacks its text raises the latter
-        raise InvalidInputError(f"the state is given {value!r:.80} as {key}; give {expected}.") from None
+        raise InvalidInputError(f"the state holds {value!r:.80} as {key}; give {expected}.") from None
 
 
 def check_types(kind: type[Any], state: Any) -> None:
     """Raise InvalidInputError, which names the key, if a value of the state has a wrong type, as after an edit."""
     for key, hint in get_type_hints(kind).items():
         value = field_of(state, key) or None  # empty: not written yet
-        expected = getattr(hint, "__name__", hint)
-        try:
-            _adapter(hint | None).validate_python(value)
-        except (ValidationError, TypeError):
-            raise InvalidInputError(f"the state holds {value!r:.80} as {key!r}; give a {expected}.") from None
+        _validate(hint | None, value, repr(key), f"a {getattr(hint, '__name__', hint)}")
 
 
 def _reducer(

@@ -313,6 +313,18 @@ def choice_of(name: str, default: str | Route = "") -> Route:
     return route
 
 
+def by_key(key: str, nodes: Mapping[str, str | Sequence[str]]) -> Route:
+    """Make the route to the node, or nodes, for the value of a key; another value is an error."""
+
+    def route(state: Mapping[str, Any]) -> str | Sequence[str]:
+        value = state.get(key)
+        if not isinstance(value, str) or value not in nodes:
+            raise InvalidInputError(f"the state has the {key} {value!r}; allowed: {', '.join(nodes)}.")
+        return nodes[value]
+
+    return route
+
+
 def _make_chooser(name: str, labels: Mapping[str, str], route: Route) -> Callable[[Any], list[str]]:
     """Make the function that chooses a node's edges by the state; ``labels``: node -> label of the edge to it."""
 

@@ -18,7 +18,16 @@ from rag_kit.graphs.context import both_filters, run_context
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.running import GraphNode, name_caps, remaining_caps, run_graph
 from rag_kit.graphs.state import Update, empty_state, question_of
-from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph, Route, uncompiled
+from rag_kit.graphs.wiring import (
+    READY,
+    REFUSED,
+    CompiledRag,
+    GraphOptions,
+    RagGraph,
+    Route,
+    by_key,
+    uncompiled,
+)
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
 STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
@@ -94,7 +103,7 @@ def build_adaptive_rag(
     ways = {"classify": READY, **refused}
     graph.add_step("begin", nodes.begin, ways, route="classify", first=True)
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
-    graph.add_step("classify", nodes.classify, ways, route=_first_node_of_route, gives=["route"])
+    graph.add_step("classify", nodes.classify, ways, route=by_key("route", FIRST_NODE), gives=["route"])
     ways = {"single": "cannot", "finish": "answered"}
     graph.add_step("direct", nodes.direct, ways, route=single_or("finish"), streams=nodes.streams)
     graph.add_step("single", single_node(crag.compile()), "finish", gives=["answer", "status"])
@@ -111,13 +120,6 @@ def build_adaptive_rag(
     graph.add_step("conclude", nodes.conclude, "finish", gives=["answer"], streams=nodes.streams)
     graph.add_step("finish", nodes.finish, END, gives=["status"])
     return graph.compile_with_options()
-
-
-def _first_node_of_route(state: Mapping[str, Any]) -> str:
-    route = str(state.get("route"))
-    if route not in FIRST_NODE:
-        raise InvalidInputError(f"the state has the route {route!r}; allowed: {', '.join(FIRST_NODE)}.")
-    return FIRST_NODE[route]
 
 
 def single_or(following: str) -> Route:

@@ -13,7 +13,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarification, Hop, Route
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, note_cut_off, render_turns, turns_with
+from rag_kit.graphs.nodes import RagNodes, render_turns, turns_with
 from rag_kit.graphs.running import call_user_function, can_wait, note_no_reply, report
 from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of, question_of
 from rag_kit.models.model_call import is_extractive
@@ -34,6 +34,9 @@ MAX_REPLY = 2_000  # characters of the user's reply to a question back
 _CALLS_OF_HOP = 3
 #: The first node of each route.
 FIRST_NODE = {"direct": "direct", "single": "single", "multi": "next_hop", "clarify": "ask_back"}
+#: The route of a question, by what it needs, and of anything else.
+_BY_COMPLEXITY = {"none": "direct", "single": "single", "multi": "multi"}
+_BY_INTENT = {"unclear": "clarify", "chat": "direct"}
 _GENERAL_QUESTION = {
     "en": "What exactly do you mean? Please name what your question is about.",
     "zh": "请问你具体指的是什么？请写出名称。",
@@ -72,7 +75,8 @@ class AdaptiveNodes(RagNodes):
             write_note(note_no_reply("classify", verdict, "looked up in one step"), unsearched=True)
             return _go_to("single", {})
         classified = {"intent": verdict.intent, "complexity": verdict.complexity, "reason": verdict.reason}
-        route = route_of(verdict)
+        is_question = verdict.intent == "question"
+        route: Any = _BY_COMPLEXITY.get(verdict.complexity) if is_question else _BY_INTENT.get(verdict.intent)
         if route is None:
             problem = f"{verdict.intent!r} / {verdict.complexity!r} is no known way; looked up in one step"
         elif route == "clarify" and len(state["clarifications"]) >= context.max_clarifications:
@@ -95,7 +99,7 @@ class AdaptiveNodes(RagNodes):
             return {"route": "single", "notes": [note]}
         # a number in brackets would read as a citation, and nothing stands behind it
         answer = renumber(text, {}).strip()
-        return {"answer": answer, "cut_off": cut_off, "notes": note_cut_off(cut_off)}
+        return {"answer": answer, "cut_off": cut_off}
 
     async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Ask the user a question back; if nobody can reply within this run, it is the answer.
@@ -234,15 +238,6 @@ async def call_classifier(classifier: Classifier, question: str, earlier: Sequen
         f"the classifier gave {type(verdict).__name__}; it must give a Classification, or one of "
         f"{', '.join(get_args(Route))}."
     )
-
-
-def route_of(classification: Classification) -> Route | None:
-    """Return the route of a classification; None if it names none that is known."""
-    by_intent: dict[str, Route] = {"unclear": "clarify", "chat": "direct"}
-    by_complexity: dict[str, Route] = {"none": "direct", "single": "single", "multi": "multi"}
-    if classification.intent == "question":
-        return by_complexity.get(classification.complexity)
-    return by_intent.get(classification.intent)
 
 
 def _go_to(route: Route, classified: Update, problem: str = "") -> Update:

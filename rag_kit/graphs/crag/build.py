@@ -14,8 +14,8 @@ from langgraph.graph import END
 from langgraph.types import Overwrite, interrupt
 
 from rag_kit.concurrency.notes import write_note
+from rag_kit.documents.display import cut
 from rag_kit.documents.provenance import peek_provenance
-from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading, Strip
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, REFINED, select_strips
 from rag_kit.graphs.crag.web import WebSearch, one_line, read_approval
@@ -24,9 +24,9 @@ from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import can_wait, note_no_reply, report
 from rag_kit.graphs.state import Update, digest_of, page_of, question_of
-from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, choice_of
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, by_key, choice_of
 
-_MAX_STRIP_CHARS = 80  # characters of a strip in the state; its passage holds the whole
+_MAX_STRIP_CHARS = 80  # columns of a strip in the state; its passage holds the whole
 # fixed words: a grader's reason may quote a passage, and notes outlive a refusal
 _REASONS = {
     "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
@@ -120,7 +120,9 @@ class CragNodes(RagNodes):
         if selection.left_out:
             note = f"{node}: {selection.left_out} strips beyond {MAX_JUDGED} were not judged"
             write_note(note, unsearched=True)
-        strips = [Strip({**strip, "text": _shorten(strip["text"])}) for strip in selection.strips]
+        strips = [
+            Strip({**strip, "text": cut(strip["text"], _MAX_STRIP_CHARS, "…")}) for strip in selection.strips
+        ]
         return {key: selection.documents, "strips": strips, "notes": notes}
 
     async def rewrite_query(self, state: CragState, context: CragContext) -> Update:
@@ -214,15 +216,12 @@ class CragNodes(RagNodes):
         return self._thresholds(context).lower
 
 
-def nodes_for_action(state: Mapping[str, Any]) -> list[str]:
-    """Return the nodes that follow the action: ``"ambiguous" -> ["refine", "rewrite_query"]``."""
-    action = state.get("action")
-    if not isinstance(action, str) or action not in _REASONS:
-        raise InvalidInputError(
-            f"the node 'grade' gave the action {action!r}; it must give 'correct', 'incorrect' or 'ambiguous'."
-        )
-    nodes = {"correct": ["refine"], "incorrect": ["rewrite_query"], "ambiguous": ["refine", "rewrite_query"]}
-    return nodes[action]
+#: The nodes that follow each action.
+_NODES_OF_ACTION = {
+    "correct": ["refine"],
+    "incorrect": ["rewrite_query"],
+    "ambiguous": ["refine", "rewrite_query"],
+}
 
 
 def to_the_web(following: str | Route) -> Route:
@@ -234,10 +233,6 @@ def to_the_web(following: str | Route) -> Route:
         return following if isinstance(following, str) else following(state)
 
     return route
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_STRIP_CHARS else f"{text[: _MAX_STRIP_CHARS - 1]}…"
 
 
 def _skip_search(why: str) -> Update:
@@ -299,7 +294,9 @@ def build_crag(
     graph.add_step("begin", nodes.begin, ways, route="retrieve", first=True)
     graph.add_step("retrieve", nodes.retrieve, "grade", gives=["documents"], fetches=True)
     by_action = {"refine": "correct, ambiguous", "rewrite_query": "incorrect, ambiguous"}
-    graph.add_step("grade", nodes.grade, by_action, route=nodes_for_action, gives=["action"])
+    graph.add_step(
+        "grade", nodes.grade, by_action, route=by_key("action", _NODES_OF_ACTION), gives=["action"]
+    )
     graph.add_step("refine", nodes.refine, "generate", gives=["documents"])
     ways = {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"}
     # a node that does not say so leads by way of the approval, which nobody is asked for unless the run wants it

@@ -77,9 +77,11 @@ def rank(
     judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
     competitors = _select_competitors(judged, beams, hard)
     # beams, and the candidate that each ends with; None for a beam as it stands
-    options: list[tuple[Beam, Continuation | None]] = [
-        (_extend(beams[candidate["beam"] - 1], candidate), candidate) for candidate in competitors
-    ]
+    options: list[tuple[Beam, Continuation | None]] = []
+    for one in competitors:
+        segment = AnswerSegment(text=one["text"], beam=one["beam"], passage=one["passage"], f=one["f"] or 0.0)
+        segments = [*beams[one["beam"] - 1]["segments"], segment]
+        options.append(({**first_beam(), "segments": segments, "score": one["score"] or 0.0}, one))
     continued = {candidate["beam"] for candidate in competitors}
     unscored = [candidate for candidate in judged if candidate["f"] is None]
     # beams that some candidate had nothing to add to
@@ -98,14 +100,6 @@ def rank(
         lost = "nothing to add" if candidate["f"] is None else f"its score is not among the best {width}"
         candidate["reason"] = candidate["reason"] or lost
     return best, judged
-
-
-def _extend(beam: Beam, candidate: Continuation) -> Beam:
-    """Return the beam with a scored candidate as one more segment."""
-    segment = AnswerSegment(
-        text=candidate["text"], beam=candidate["beam"], passage=candidate["passage"], f=candidate["f"] or 0.0
-    )
-    return {**first_beam(), "segments": [*beam["segments"], segment], "score": candidate["score"] or 0.0}
 
 
 def count_shared_segments(beams: Sequence[Beam]) -> int:

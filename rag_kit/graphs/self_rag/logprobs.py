@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
 from rag_kit.graphs.streaming import MessageCatcher
@@ -28,11 +27,6 @@ class AnswerToken(NamedTuple):
     text: str
     logprob: float
     top: tuple[tuple[str, float], ...] = ()
-
-
-def may_have_logprobs(llm: Any) -> bool:
-    """Tell whether a model's class has the settings ``logprobs`` and ``top_logprobs``."""
-    return isinstance(llm, BaseChatModel) and {"logprobs", "top_logprobs"} <= type(llm).model_fields.keys()
 
 
 def with_logprobs(llm: Any, catcher: MessageCatcher) -> Runnable[Any, Any]:

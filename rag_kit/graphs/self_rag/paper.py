@@ -14,9 +14,8 @@ from langgraph.types import Overwrite
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import ModelError, ModelOutputError, ModelUnauthorizedError, ModelUnreachableError
-from rag_kit.graphs.nodes import note_cut_off, note_disagreements
+from rag_kit.graphs.nodes import note_disagreements
 from rag_kit.graphs.running import branch, report, values_side_by_side
-from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
     answer_so_far,
     cite_segments,
@@ -90,7 +89,8 @@ class Paper(SegmentWriter):
 
         Return the reply of the call that showed it; none if no call was needed, or it gave no verdict.
         """
-        has_setting = self.scoring == "auto" and logprobs.may_have_logprobs(self.model(context))
+        settings = getattr(type(self.model(context)), "model_fields", {}).keys()
+        has_setting = self.scoring == "auto" and {"logprobs", "top_logprobs"} <= settings
         if self.scoring != "logprobs" and not has_setting:
             state["scoring"] = "labels"
             return []
@@ -160,8 +160,12 @@ class Paper(SegmentWriter):
             "cut_off": cut_off,
             "documents": [documents[index] for index in used],
             "trace": Overwrite(trace),
-            "unsupported": any(map(_lacks_support, winners)),
-            "notes": [*_note_critique(winners), *note_cut_off(cut_off), *disagreements],
+            "unsupported": any(
+                "critique" not in labels  # which a candidate without a verdict has
+                and (labels.get("support") == "none" or labels.get("relevance") == "irrelevant")
+                for labels in (entry["labels"] for entry in winners)
+            ),
+            "notes": [*_note_critique(winners), *disagreements],
         }
 
     def _send_decided(self, beams: Sequence[Beam], sent_count: int, decided_count: int) -> int:
@@ -183,13 +187,6 @@ def _mark_winners(trace: Sequence[Any], segments: Sequence[AnswerSegment]) -> li
     identity = itemgetter("segment", "beam", "text", "passage")
     of_answer = [identity({"segment": number, **part}) for number, part in enumerate(segments, start=1)]
     return [{**entry, "won": entry["kept"] and identity(entry) in of_answer} for entry in trace]
-
-
-def _lacks_support(candidate: Mapping[str, Any]) -> bool:
-    """Tell whether the critique found a part of the answer without support; False if it gave no verdict on it."""
-    labels = candidate["labels"]
-    unsupported = labels.get("support") == "none" or labels.get("relevance") == "irrelevant"
-    return unsupported and "critique" not in labels
 
 
 def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_kit.graphs.evaluators.base import judge_passages, note_ungraded
-from rag_kit.graphs.nodes import note_cut_off
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.shared import (
     Draft,
@@ -157,7 +156,6 @@ class Reflect(SelfRagNodes):
             notes = ["finish: the answer was not graded"]
         elif best["useful"] is False:
             notes = [f"finish: the best answer may not resolve the question: {best['reason']}"]
-        notes += note_cut_off(best.get("cut_off", ""))
         if not self.guards.answer:
             report("segment", text=best["answer"])
         return {

@@ -447,7 +447,7 @@ def test_an_edit_that_cannot_be_read_says_so() -> None:
         with pytest.raises(InvalidInputError, match="give Documents, or dicts with page_content"):
             graph.update_state(thread(), {"documents": documents}, as_node="retrieve")
     for action in (["correct"], {}, "right", None):
-        with pytest.raises(InvalidInputError, match="must give 'correct'"):
+        with pytest.raises(InvalidInputError, match=r"the action .*; allowed: correct, incorrect, ambiguous"):
             graph.update_state(thread(), {"action": action}, as_node="grade")
     adaptive = build_adaptive_rag(searching(), extractive(), checkpointer=InMemorySaver())
     adaptive.invoke(ASKED, thread())
