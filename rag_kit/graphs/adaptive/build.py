@@ -34,7 +34,6 @@ STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
 #: The keys that are taken over from the state of CRAG.
 _KEYS_FROM_CRAG = (
     "search_query", "documents", "answer", "cut_off", "citations", "uncited", "status", "unsearched", "usage",
-    "guarded",
 )  # fmt: skip
 
 
@@ -156,7 +155,8 @@ def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:
     """Make the update that takes over the result of CRAG; if it was refused, the rest of the state is emptied."""
     notes = list(result.get("notes") or [])
     taken = {key: result[key] for key in _KEYS_FROM_CRAG if key in result}
-    update: Update = {"notes": notes, "checked": result["answer"], **taken}
+    guarded = {key: mark for key, mark in (result.get("guarded") or {}).items() if key in taken}
+    update: Update = {"notes": notes, "checked": result["answer"], "guarded": guarded, **taken}
     if result.get("status") == "refused":  # nothing of the run so far may tell what was refused
         update |= {"asked": state["asked"], "notes": Overwrite(notes)}
         return {**empty_state(AdaptiveState), **update}

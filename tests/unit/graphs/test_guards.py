@@ -182,12 +182,25 @@ async def test_a_question_is_seen_together_with_the_reply(native: bool) -> None:
     assert found["clarifications"] == []
 
 
-def test_a_text_that_the_guards_have_seen_is_not_shown_to_them_again() -> None:
-    """A first question is checked once."""
-    seen: list[str] = []
-    made = graph(Guards(question=[lambda text, config: seen.append(text)]))
-    made.invoke({"question": "When does the pump start?"})
-    assert seen == ["When does the pump start?"]
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_text_that_the_guards_have_seen_is_not_shown_to_them_again(name: str) -> None:
+    """A first question is checked once, a follow-up twice; what the single step takes, there too; passages once."""
+    seen: list[Any] = []
+    guards = Guards(
+        question=[lambda text, config: seen.append(text)],
+        passages=[lambda documents, config: seen.append(len(documents)) or documents],
+    )
+    made = BUILDERS[name](
+        BM25Retriever.from_documents(DOCS),
+        chat_model("extractive"),
+        guards=guards,
+        checkpointer=InMemorySaver(),
+    )
+    more = int(name == "adaptive")
+    for question, count in (("When does the pump start?", 2), ("And in the morning?", 3)):
+        seen.clear()
+        made.invoke({"question": question}, thread())
+        assert len(seen) == count + more, seen
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
