@@ -248,10 +248,11 @@ class RagNodes:
         passages = render_passages(fitting, max_chars=self.max_passage_chars)
         values = {"question": question, "passages": passages, **more_values}
         written = await self.write_answer(name, state, context, values, fitting)
-        notes = []
+        notes, limit = [], f"max_passage_chars={self.max_passage_chars}"
         if left_out := len(documents) - len(fitting):
-            limit = f"max_passage_chars={self.max_passage_chars}"
             notes.append(f"answer: {left_out} passages did not fit into {limit}")
+        if len(fitting[0].page_content) > self.max_passage_chars:  # only the first can be too long
+            notes.append(f"answer: the first passage was read as far as {limit} allows")
         notes += await note_disagreements(question, fitting)
         return {"answer": written.text.strip(), "cut_off": written.cut_off, "notes": notes}
 

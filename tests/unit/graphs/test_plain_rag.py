@@ -154,6 +154,7 @@ def test_a_decline_beside_unread_passages_is_incomplete() -> None:
     )
     assert result["status"] == "incomplete"
     assert "Not all that was found could be read." in result["answer"]
+    assert "answer: the first passage was read as far as max_passage_chars=100 allows" in result["notes"]
 
 
 @pytest.mark.parametrize("name", ["plain", "conversational"])
