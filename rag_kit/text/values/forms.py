@@ -57,6 +57,7 @@ _DECIMAL_OF = (
 )
 _HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H[:-1]}]++{_DECIMAL_OF}))(?: ?{_N} ?分(?!之)|半|一刻)?"
 _HALF_OF_DAY = r"(?: ?[ap]\.?m\b\.?| in the (?:morning|afternoon|evening)| at night)?"
+_PART = "(?:third|fourth|fifth|sixth|eighth|tenth)"
 _MINUTES = {"half": 30, "quarter": 15, "a quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 _HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 # "ten to twelve" by itself is a range
@@ -69,6 +70,7 @@ _CLOCK = rf"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?![\d:])(?: Uhr|{_HALF_OF_DA
 
 _PATTERNS = {
     "date": (
+        r"(?:\d{4} ?年)?元旦|New Year['’]s Day\b(?:,? \d{4}\b)?",
         rf"(?<![\d.]){_Y}(?P<s>[-/.])(?:0?[1-9]|1[0-2])(?:(?P=s)(?:0?[1-9]|[12]\d|3[01]))?(?!\d|-(?!{_Y}))",
         rf"(?<![\d{_H}])(?:\d{{4}}|[一二][{_H}]{{3}}) ?年(?:度|(?! ?代)(?: ?{_N} ?月份?(?: ?{_N} ?[日号])?)?)?",
         rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?{_N} ?[日号])?",
@@ -78,7 +80,8 @@ _PATTERNS = {
         rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?!may\b(?! ?,? ?{_Y}))(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
         rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){_Y}(?!\d))?"
         rf"|(?:,? | of ){_Y}(?!\d))",
-        rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b",
+        rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b|(?:{_CAPITAL})\b(?=\.? ?(?:-|to|until) ?(?:{_CAPITAL})\b)"
+        rf"|(?<=[a-z]-)(?:{_CAPITAL})\b",
         r"(?:FY|[Ff]iscal(?: year)?)[ '-]?(?:\d{4}|\d\d)(?!\d)",
         rf"(?<![\d.])(?:(?<!\d,)|(?<=\d{{4}},)){_Y}"
         rf"(?![\d%‰]|\.\d|,\d(?!\d{{3}}(?!\d))|-?(?!Q[1-4])[A-Za-z]| (?!19|20)\d{{4}} \d{{4}})",
@@ -119,9 +122,11 @@ _PATTERNS = {
     ),
     "share": (
         rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
-        rf"[{_H}\d]成[半一二三四五六七八九]?(?=[以左的]|[^\u4e00-\u9fff]|$)",
-        r"(?i:an?|one|two|three|four|five|seven)[ -](?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?\b(?! quarter)"
-        r"(?! (?:hour|year|day|month|century))",
+        rf"[{_H}\d]成(?:[半一二三四五六七八九]|(?![不本为员人立功分果套双群倍材]))",
+        rf"(?i:a[ -]quarter|(?:one|two|three|four|five|seven)[ -](?:quarter|{_PART})s?"
+        # "a third of it", but "a third reminder"
+        rf"|a[ -]{_PART}(?=\W*$|[^\w\s-]| (?:of|off|less|more|to|from|in|by|and|or|than|as|are|is|w\w+|the|its)\b))"
+        r"\b(?! quarter)(?! (?:hour|year|day|month|century))",
         r"[Hh]alf(?= (?:of|the|its|their|all)\b|$)(?! the time)",
         r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
         rf"(?:[1-9]\d?(?:\.\d)?|[{_H}]{{1,2}}) ?折(?![叠断磨返腾合])",
@@ -142,12 +147,12 @@ NUMBER = re.compile(f"(?P<number>{'|'.join(_PATTERNS['number'])})")
 #: Where a value may begin: a figure, a sign of money, a Chinese numeral, or a word of TRIGGERS.
 STARTS = re.compile(
     r"[-+]?\d|(?<![背担胜抱肩承自])负(?=\d)|[$€£¥]|[〇零一二两三四五六七八九十百千万亿半第壹贰叁肆伍陆柒捌玖拾佰仟]|周(?=[一二三四五六日])|星(?=期)"
-    r"|礼(?=拜)|[上中下正](?=午)|上(?=世纪)|凌(?=晨)|傍(?=晚)|(?<!最)[早晚](?=上|[\d一二三四五六七八九十])|[A-Za-zäöü]+"
+    r"|礼(?=拜)|[上中下正](?=午)|上(?=世纪)|元(?=旦)|凌(?=晨)|傍(?=晚)|(?<!最)[早晚](?=上|[\d一二三四五六七八九十])|[A-Za-zäöü]+"
     rf"|{COINS_ZH}"
 )
-TRIGGERS = word_set("one half quarter hundred thousand million fiscal mittwoch noon midday midnight").union(
-    WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("", "day", "days", "tag", "tags"))
-)
+TRIGGERS = word_set(
+    "new one half quarter hundred thousand million fiscal mittwoch noon midday midnight"
+).union(WORDS, MONTHS, _ORDINALS, (day + end for day in _DAYS for end in ("", "day", "days", "tag", "tags")))
 #: Codes in capitals that a value may begin with, and what may follow "a" where that counts.
 CODES = word_set("EUR USD GBP CNY RMB CHF HKD TWD JPY ISO IEC DIN EN GB ASTM IEEE ANSI FY US HK NT")
 AFTER_A = re.compile(
@@ -171,6 +176,8 @@ def _read_date(text: str) -> Reading | None:
     is_open = False
     if lowered.startswith(("fy", "fis")):  # FY25, fiscal 2025
         year = numbers[0] if numbers[0] > 99 else 2000 + numbers[0]
+    elif "元旦" in text or lowered.startswith("new"):
+        year, month, day = numbers[0] if numbers else 0, 1, 1
     elif named:  # 3 March 2025
         month = named[0]
         year = next((number for number in numbers if number > 31), 0)

@@ -23,14 +23,18 @@ SCALES = _TIMES | {
     "千": 1e3, "万": 1e4, "十万": 1e5, "百万": 1e6, "千万": 1e7, "亿": 1e8, "十亿": 1e9, "百亿": 1e10, "千亿": 1e11,
     "万亿": 1e12,
 }  # fmt: skip
-_WORD = "|".join(sorted(WORDS.keys() | _TIMES.keys(), key=len, reverse=True))
+_UP_TO_99 = (
+    rf"(?:(?:{_TENS.replace(' ', '|')})(?:[ -](?:{'|'.join(_SMALL.split()[1:10])}))?"
+    rf"|{'|'.join(sorted(WORDS, key=len, reverse=True))})\b"
+)
+_HUNDREDS = rf"(?:{'|'.join(_TIMES)}|dozen)\b(?:(?: and |[ -]){_UP_TO_99})?"
 FIGURES = (
     r"\d{1,3}(?:[,'\u00a0\u202f\u2009]\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+(?!\d)"
     r"|(?<!,)\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?"
 )
 HAN = rf"(?:[{HAN_DIGITS}十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟]{{1,30}}(?:点[{HAN_DIGITS}]{{1,30}})?)"
-_AND = r"(?<=hundred) and |(?<=thousand) and |(?<=million) and |(?<=billion) and "  # and not in "between five and ten"
-NUMBER_WORDS = rf"(?:{_WORD})\b(?:(?:[ -]|{_AND})(?:{_WORD})\b)*"
+# "twenty-one thousand and five"; "eleven one-litre bottles" and "between five and ten" have two numbers
+NUMBER_WORDS = rf"(?:{_UP_TO_99}|{_HUNDREDS})(?:[ -]{_HUNDREDS})*"
 SCALE = (
     r"[ ]?(?:thousand|million|billion|trillion|mn|mio\b\.?|millionen|bn|mrd\b\.?|milliarden|tausend|k)(?![A-Za-z\d])"
     r"|万亿|[十百千]?[万亿]|千(?![克瓦米卡帕赫伏牛焦])"

@@ -52,8 +52,9 @@ _PROPORTION_WITHIN = 16  # characters before a proportion in which such a word i
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _ANY_UNIT = ("/", "·", "per", "每")  # after these, and not "a", "each" ..., other units than times count, too
 _LATE = "逾期|延误|延期|迟延|延迟|超期"
-_EACH = re.compile(rf"(?:每|(?<!第)(?=一[日天])|(?={_LATE}))(?P<late>{_LATE})?一?个?")
-_AFTER_EACH = re.compile(r"[\u4e00-\u9fff]{0,6}(?:为|是|约|：|:)?\s?")
+_EACH = re.compile(rf"(?:每|(?<![第月十])(?=一[日天])|(?={_LATE}))(?P<late>{_LATE})?一?个?")
+_POINTING = re.compile(rf"(?:[上下同这那]|每(?:{_LATE}))$")  # 上一年, 每逾期一日
+_AFTER_EACH = re.compile(r"[\u4e00-\u9fff]{0,12}(?:为|是|约|：|:)?\s?")
 _AFTER_LATE = re.compile(r"[^。；;\d]{0,14}")  # 每逾期一日，按合同总价的千分之五
 _MAX_COUNTING = 2  # units that a value is counted by
 # characters before a value in which words for "each", its bound and "about" are looked for
@@ -61,8 +62,11 @@ _EACH_WITHIN, _BOUND_WITHIN, _ABOUT_WITHIN = 22, 24, 16
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
 _SIGNED = re.compile(r"(?<=[\u4e00-\u9fff])[-+]\d[\d,.]*\s?(?:[%‰℃°度元万亿]|[A-Za-z]{1,3}\b)")  # 增长率-3.5%
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
-# between the word of a bound and its value, as in 最高可申请5万元
-_TO_VALUE = r"(?:[\u4e00-\u9fff]{1,10}的|(?P<verb>(?:只[可能]|[可能])[\u4e00-\u9fff]{0,8}))?[为是]?\s?$"
+# between the word of a bound and its value, as in 最高可申请5万元 and 至少提前4小时
+_TO_VALUE = (
+    r"(?:[\u4e00-\u9fff]{1,10}的"
+    r"|(?P<verb>(?:只?[可能]|(?<=[最至][多少]))[^\W\d_的一二两三四五六七八九十百千万]{0,8}))?[为是]?\s?$"
+)
 _LOWER = re.compile(
     r"(?:\b(?:at least|(?:a )?minimum(?: of)?|over|above"
     r"|(?:more|greater|older|higher|larger|longer|later|taller|heavier|wider|deeper|thicker|faster) than"
@@ -213,9 +217,11 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         amount += 0.5 if unit else 0.0
     is_in_unit = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 is no number of 瓦时
     counts_nothing = not coin and unit is None and _counts_nothing(text, numeral, end)
+    if counts_nothing and numeral == "一" and text.startswith("次", end):
+        counts_nothing = not _counting_units(text, start, end)[0]  # 每半年一次
     in_caption = _BEFORE_SCALE.search(text, max(0, start - 4), start) is not None
     is_bare_scale = numeral in _ONLY_SCALES or (in_caption and numeral.lower() in _SCALES_OF_CAPTIONS)
-    is_pointing = numeral == "一" and start > 0 and text[start - 1] in "上下同这那"  # 上一年
+    is_pointing = numeral == "一" and _POINTING.search(text, max(0, start - 4), start)
     if is_in_unit or counts_nothing or is_bare_scale or is_pointing:
         return None
     measured = coin.unit if coin else Unit("", "", 1.0)

@@ -184,7 +184,7 @@ def _same_date(stated: Value, said: Value) -> bool:
 # dimension of a difference, and its base unit in that of the two: seconds of minutes, months of years
 _DIFFERENCES = {"clock": ("time", 60.0), "date": ("months", 12.0)}
 _MAX_BETWEEN = 7  # characters between two values that make one, or a range
-_RANGE = re.compile(r"\s?(?:-|~|to|until|and|bis|und|至|到|和)\s?")  # between its ends
+_RANGE = re.compile(r"\s?(?:-|~~?|to|until|and|bis|und|至|到|和)\s?")  # between its ends
 _AND = re.compile(r"\s?(?:and|und|和)\s?")
 # what follows a day of a range, as in "July 13 to 31, 2026"; "5 May to 20 people" is none
 _AFTER_DAY = re.compile(
