@@ -23,7 +23,7 @@ from rag_kit.text.citations.tokens import (
 )
 from rag_kit.text.language import word_set
 from rag_kit.text.values.units import names_unit
-from rag_kit.text.values.value import Value, is_computed
+from rag_kit.text.values.value import Value, is_computed, same_value, uncounted
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
 _MAX_REWORDED = 0.6  # the same, where it has two values or names of the quote
@@ -31,6 +31,8 @@ _MAX_RUN = 3  # unknown words in a row, of such a statement: more are a thing of
 _FEW_WORDS = 4  # content words of a statement that says too little to be foreign to a passage
 _DENIED_WITHIN = 3  # tokens after a negation among which its denied words are
 _MAX_DENIED = 2
+_MAX_COUNTED = 12  # rows or columns up to which a number may be their count
+_MAX_OPERANDS = 25  # values of a passage, of more only those of named rows count
 _OFTEN_IN_WORDS = ("ordinal", "weekday")  # dimensions that a passage may say otherwise: "the next day"
 # words that deny something, as a negation does
 _DENYING = word_set(
@@ -129,7 +131,7 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
     counts_same_once = bool(_counted_once(pair.stated) & _counted_once(pair.quoted))
 
     def is_missing(token: Token) -> bool:
-        if token.value and token.key == "1" and counts_same_once:  # 1名 for 一名
+        if token.value and token.value.normal in ("1", "min 1") and counts_same_once:  # 1名 for 一名
             return False
         if token.key in keys or (pair.source.rows and _is_compound_of(token.key, keys, words)):
             return False
@@ -162,8 +164,14 @@ def _is_compound_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
     """Return why words that a quote lacks speak against a statement ("number", "name", "changed" ...), or ""."""
     source = pair.source
-    if reason := _reason_of_values([token.value for token in unknown if token.value], pair):
+    names_row = bool(pair.best.row) and content_keys(pair.best.cells[0].text) <= content_keys(pair.stated)
+    # the statement may compare its row with others
+    of_other_rows = {word.key for row in source.rows for word in row.cells[0].text} if names_row else set()
+    values = [token.value for token in unknown if token.value and token.key not in of_other_rows]
+    if reason := _reason_of_values(values, pair):
         return reason
+    if any(token.value and token.key in of_other_rows for token in unknown):
+        return "computed"
     if names := {token.key for token in unknown if token.name}:
         # the text around a table may be of the row
         in_prose = names <= source.all_keys - source.row_keys
@@ -195,16 +203,28 @@ def _may_be_computed(values: Sequence[Value], pair: Pair) -> bool:
     """
     rows = pair.source.rows
     most = max(len(rows), *(len(row.row) for row in rows)) if rows else 0  # "three plans", 两门课
+    most = min(most, _MAX_COUNTED)
     uncounted = [value for value in values if value.dimension or not 1 < value.amount <= most]
-    said = pair.source.values.values()
+    said = list(pair.source.values.values())
     said_kinds = {kind_of(one) for one in said}
     words = [token.key for token in pair.stated if token.content and not token.value]
     said_words = [token.key for token in (*pair.quoted, *pair.source.context_tokens) if not token.value]
     in_same_words = all(has_form_or_synonym(word, said_words) for word in words)
     if any(in_same_words and kind_of(value) in said_kinds for value in uncounted):
         return False
-    is_elsewhere = any(says(one, value) for one in said for value in uncounted)
+    is_elsewhere = any(says(one, value) or _is_changed(one, value) for one in said for value in uncounted)
+    if len(said) > _MAX_OPERANDS:  # nearly any number is the sum or difference of two of so many
+        keys = content_keys(pair.stated)
+        named = (row.tokens for row in rows if content_keys(row.cells[0].text) <= keys)
+        said = [token.value for token in chain(pair.quoted, *named) if token.value]
     return not is_elsewhere and all(is_computed(value, said) for value in uncounted)
+
+
+def _is_changed(said: Value, stated: Value) -> bool:
+    """Tell whether a value is another one with another period or the opposite bound: 5% a week, 5% a month."""
+    if {said.bound, stated.bound} == {"min", "max"}:
+        return same_value(stated._replace(bound=""), said._replace(bound=""))
+    return bool(said.per and stated.per and stated.unit) and same_value(uncounted(stated), uncounted(said))
 
 
 def _opposite_or_negation(pair: Pair) -> str:

@@ -378,6 +378,10 @@ def test_statements_are_checked_by_value_party_label_and_order(kind: str) -> Non
                 assert report.status == expected, (statement, report)
 
 
+LONG = "| Article | Price (EUR) |\n| --- | --- |\n" + "".join(
+    f"| A{n} | {n * 0.5 + 12.5} |\n" for n in range(10, 90)
+)
+PUMPS = "| Pump | Weight (kg) |\n| --- | --- |\n| P-75 | 7.5 |\n| P-120 | 9.1 |"
 PLANS = "| Plan | Fee (EUR) | Seats |\n| --- | --- | --- |\n| Basic | 20 | 5 |\n| Team | 65 | 30 |\n| Firm | 140 | 90 |"
 
 
@@ -395,6 +399,14 @@ PLANS = "| Plan | Fee (EUR) | Seats |\n| --- | --- | --- |\n| Basic | 20 | 5 |\n
         ("发车后全程用时1小时25分钟。", "列车9:40发车，11:05到达。", "undecided"),
         ("Of the three plans, Team costs 65 EUR.", PLANS, "undecided"),
         ("Of the nine plans, Team costs 65 EUR.", PLANS, "unsupported"),
+        ("A30 is €9 dearer than A12.", LONG, "undecided"),
+        ("For A12 you are charged €31.", LONG, "unsupported"),
+        ("At 9.1 kg, the P-120 is heavier than the P-75.", PUMPS, "undecided"),
+        (
+            "Late rent costs the tenant 5% per month.",
+            "Interest of 5% per week is due on late rent.",
+            "unsupported",
+        ),
     ],
 )
 def test_what_may_be_computed_is_undecided(statement: str, passage: str, status: str) -> None:
