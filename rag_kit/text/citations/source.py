@@ -45,8 +45,9 @@ ANSWERS |= dict.fromkeys(
 ANSWERS |= dict.fromkeys(["✗", "✘", "×", "☒", "-", "–", "—", "——"], False)
 _ENDS_SENTENCE = re.compile(r"[.!?。！？;；]\W*$")
 _NUMBER_SIGN = re.compile(r"\bno\.?$", re.IGNORECASE)  # the end of a header such as "Article no."
+_DIRECTED = re.compile(r"\w \b(?:to|by|from|of)$")  # the end of a header
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
-_STRUCK = re.compile(r"~~[^~\n]{1,500}~~")
+_STRUCK = re.compile(r"(?<!\d)~~[^~\n]{1,500}~~|~~(?!\d)[^~\n]{1,500}~~")  # but 10~~20元，30~~40元
 _MINUS = re.compile(r"(?<=.)(?<![\w)\-\n])(?<!\d )[-−](?=\d)")  # -5 is not 5
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
 # words that say by which time a value is counted, as in a "monthly rent of 900 EUR" -> name of the unit
@@ -209,6 +210,12 @@ class PassageSource:
             if span.row:
                 found.append(span.keys | content_keys(span.caption))
         return found
+
+    @cached_property
+    def directed(self) -> list[str]:
+        """The rows as sentences about a header such as "Reports to"."""
+        headed = ((row.row[0].text, cell) for row in self.rows for cell in row.row[1:])
+        return [f"{name} {cell.header} {cell.text}" for name, cell in headed if _DIRECTED.search(cell.header)]
 
     @cached_property
     def row_keys(self) -> frozenset[str]:

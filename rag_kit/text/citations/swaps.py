@@ -80,6 +80,8 @@ def find_exchange(statement: str, passage: PassageSource, quote: str = "") -> st
         return "number"
     if _is_mislabelled(statement, passage.labels):
         return "name"
+    if any(_are_roles_swapped(statement, line) for line in passage.directed):
+        return "order"
     if quote and (_are_sides_turned(statement, quote) or _are_roles_swapped(statement, quote)):
         return "order"
     return ""
