@@ -22,6 +22,9 @@ _CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\
 _IN_BRACKETS = re.compile(r"[(（\[]([^()（）\[\]]{1,24})[)）\]]")
 _NEGATIVE = re.compile(r"[(（][\d,.]+[)）]")  # as in accounts
 _AFTER_WORD = re.compile(r"(?:\bin|,|，|/)\s*([^\s,，/]{1,12}(?: \w+)?)\s*$")
+_NAMED = re.compile(
+    r"\b(days|weeks|months|hours|minutes)$|([天月]|小时|分钟)数$", re.IGNORECASE
+)  # Vacation days, 年假天数
 _SCALE = re.compile(
     r"(?:in )?(thousands?|millions?|billions?|mn|bn|mio\.?|k|m|千|十万|百万|千万|万|十亿|亿)\s?(?:of )?",
     re.IGNORECASE,
@@ -240,8 +243,9 @@ def _caption_measure(caption: str) -> Measure | None:
 
 def _header_measure(header: str) -> Measure | None:
     """Return the scale and unit in the brackets of a header, or at its end; None if there is none."""
-    for match in (*_IN_BRACKETS.finditer(header), *_AFTER_WORD.finditer(header)):
-        if measure := read_measure(_UNIT_FIRST.split(match[1])[0]):
+    found = (match for pattern in (_IN_BRACKETS, _AFTER_WORD, _NAMED) for match in pattern.finditer(header))
+    for match in found:
+        if measure := read_measure(_UNIT_FIRST.split(match[match.lastindex or 0])[0]):
             return measure
     return None
 

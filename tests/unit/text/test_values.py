@@ -98,6 +98,7 @@ def test_equal_across_units_of_a_dimension(one: str, other: str, same: bool) -> 
         ("| 型号 | 价格（元） |\n| --- | --- |\n| 水泵 | 900 |", 1, "900 CNY"),
         ("| Plan | Fee (k$) |\n|---|---|\n| A | 1.5 |", 1, "1500 USD"),
         ("| Item | Weight | Unit |\n|---|---|---|\n| A | 350 | g |", 1, "0.35 mass"),
+        ("| Role | Vacation days |\n|---|---|\n| Staff | 30 |", 1, "2592000 time"),
         ("|  | 2023 |\n|---|---|\n| Sales (m EUR) | 4 |", 1, "4000000 EUR"),
         ("表 单位：万元\n| 项目 | 2023年 |\n| --- | --- |\n| 净利润 | 4,056 |", 1, "40560000 CNY"),
         (
