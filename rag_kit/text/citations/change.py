@@ -16,21 +16,19 @@ _NEARLY_ALL = 0.8  # the same, from which the end of both texts is a place, too
 _MIN_CONTEXT = 3  # words beside a part at an end that must be the same for it to stand in the same place
 _MAX_THING = 2  # content words of a part that is one name or one thing
 _HEDGES = frozenset(["约", "大约", "大概", "近", "将近"])  # a value knows that it is near only
-_BE = frozenset(["is", "are", "was", "were", "be", "been", "being"])
 VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
-def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str], titles: Set[str]) -> str:
+def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str]) -> str:
     """Return the reason why a statement that has the words of a sentence still says something else, or "".
 
     The content words and negations of both are aligned. Between equal words, another number, name or thing, an
     opposite, or words from elsewhere in the passage give a reason. Words that the passage does not have may be another
     wording; if they are the only difference, the reason is "other".
 
-    `passage` has the content words of the whole passage, `titles` those of what it refers back to.
+    `passage` has the content words of the whole passage, without those of what the sentence refers back to.
     """
     voice, stated_voice = (VOICE.intersection(token.key for token in text) for text in (cited, stated))
-    passive_in_one = _verbs_behind_be(cited) ^ _verbs_behind_be(stated)
     cited, stated = (
         [token for token in text if (token.content and token.key not in _HEDGES) or is_negation(token.key)]
         for text in (cited, stated)
@@ -51,16 +49,7 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
             return reason
     is_shortened = not any(change.new for change in changes)  # all words are in their order
     may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
-    if may_be_turned and _have_changed_places(cited, stated, passive_in_one):
-        return "order"
-    known = passage | titles | {*cited_keys}
-    return "other" if any(change.adds_things(known) for change in compared) else ""
-
-
-def _verbs_behind_be(text: Sequence[Token]) -> set[str]:
-    """Return the words right behind a form of "be", as "reported" in "must be reported"."""
-    pairs = pairwise(text)
-    return {verb.key for before, verb in pairs if before.key in _BE and verb.content and not verb.value}
+    return "order" if may_be_turned and _have_changed_places(cited, stated) else ""
 
 
 class _Change(NamedTuple):
@@ -82,11 +71,6 @@ class _Change(NamedTuple):
         """Tell whether equal words, a `share` of all, show that old and new words are in the same place."""
         is_at_end = self.before > 0 and self.is_last and share >= _NEARLY_ALL
         return self.is_between or is_at_end or self.before + self.after >= _MIN_CONTEXT
-
-    def adds_things(self, known: Set[str]) -> bool:
-        """Tell whether a statement adds two or more things that are not `known`, and replaces nothing."""
-        things = [token.key for token in self.new if token.thing and not token.value]
-        return self.is_between and not self.old and sum(not has_alike(thing, known) for thing in things) > 1
 
 
 def _changes(cited: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Change]:
@@ -119,17 +103,17 @@ def _cut_alike(text: Sequence[Token], other: Sequence[Token]) -> list[Token]:
     return cut
 
 
-def _have_changed_places(cited: list[Token], stated: list[Token], passive_in_one: Set[str]) -> bool:
+def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
     """Tell whether two words a and b of a sentence changed places in a statement.
 
     In the statement a has the left or right neighbour that b has in the sentence, and b the left one of a, as in
-    "In May a beat b" and "In May b beat a". A verb that is passive in one of both has other words around it.
+    "In May a beat b" and "In May b beat a".
     """
     old, new = _neighbours(cited), _neighbours(stated)
     values = {token.key for token in stated if token.value}
     names = {token.key for token in stated if token.name}
     values_and_names = {word for word in new if word in values or names.intersection(word.split())}
-    for a, b in permutations(old.keys() & new.keys() - passive_in_one, 2):
+    for a, b in permutations(old.keys() & new.keys(), 2):
         if b in old[a] and a not in values_and_names:
             continue  # members of an enumeration, a word and its attribute
         if old[a] == new[a] or old[b] == new[b]:

@@ -10,7 +10,6 @@ from itertools import chain, dropwhile, groupby, islice, pairwise, product, take
 from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, Span
 from rag_kit.text.citations.tokens import (
-    JOINING,
     MODALS,
     Token,
     are_alike,
@@ -22,7 +21,6 @@ from rag_kit.text.citations.tokens import (
     is_negation,
 )
 from rag_kit.text.language import word_set
-from rag_kit.text.values.units import names_unit
 from rag_kit.text.values.value import Value, is_computed, same_value, uncounted
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
@@ -42,7 +40,6 @@ _DENYING = word_set(
 _ONE = ("one", "a", "an", "一", "1")
 _EXCEPTING = word_set("except unless 除 除了 除非 除外 例外")
 _AFTER_EXCEPTED = ("外", "以外", "之外")
-_BESIDES = word_set("还 也 另 另外 also 仍")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
 _OF_SOME = word_set("some certain 部分 个别 有些 少数 某些")
 _LIMITS = _OF_SOME | word_set(
@@ -79,17 +76,7 @@ def _key_in(source: PassageSource, token: Token) -> str:
     for key, value in source.values.items():
         if says(value, token.value):
             return key
-    return source.completed.get(token.key) or _key_of_bare(source, token.value) or token.key
-
-
-def _key_of_bare(source: PassageSource, value: Value) -> str:
-    """Return the key of a table's plain number that is a value without its unit, or ""."""
-    for place in source.places if source.rows else ():
-        is_bare = place.value.amount == value.amount and not place.value.dimension
-        # the column's header must name the unit, as 年假天数 (days of leave) names days
-        if is_bare and any(names_unit(word, value.dimension) for word in place.clause):
-            return place.value.normal
-    return ""
+    return source.completed.get(token.key) or token.key
 
 
 def compare_words(pair: Pair) -> tuple[str, float]:
@@ -234,9 +221,8 @@ def _opposite_or_negation(pair: Pair) -> str:
     if _widens(pair) or _includes_exception(pair):
         return "changed"
     cells = pair.best.said_by_cells()
-    duties = [duty for clause in pair.best.clauses for duty in _cut_at_modals(clause)]
     for part, clause in pair.clauses:
-        if _changes_duty(part, duties):
+        if _changes_duty(part, pair.best.clauses):
             return "opposite"
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
@@ -302,8 +288,8 @@ def _widens(pair: Pair) -> bool:
 
 def _includes_exception(pair: Pair) -> bool:
     """Tell whether a statement is about what its sentence excepts: 5号房有浴缸 beside 除5号房外，都有浴缸."""
-    stated, sentence = ({token.key for token in text} for text in (pair.stated, pair.best.tokens))
-    if stated & _EXCEPTING or sentence & _BESIDES or any(map(is_negation, stated)):
+    stated = {token.key for token in pair.stated}
+    if stated & _EXCEPTING or any(map(is_negation, stated)):
         return False
     before: set[str] = set()
     for clause in pair.best.clauses:
@@ -324,13 +310,6 @@ def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
     if any(is_negation(token.key) or (token.value and token.value.bound) for token in (*part, *clause)):
         return False  # "may be at most 5 m" is "must not exceed 5 m"
     return bool(stated and said) and all(are_opposites(*pair) for pair in product(stated, said))
-
-
-def _cut_at_modals(clause: Sequence[Token]) -> list[Sequence[Token]]:
-    """Cut a clause where "and" joins a further modal verb: "must be cooled | and may be stored"."""
-    pairs = enumerate(pairwise(clause))
-    cuts = [n for n, (token, following) in pairs if token.key in JOINING and following.key in MODALS]
-    return [clause[start:end] for start, end in pairwise([0, *cuts, len(clause)])]
 
 
 def _says_all_for_some(part: Sequence[Token], clause: Sequence[Token]) -> bool:

@@ -123,14 +123,4 @@ def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
             joined[-1] += [Token("and"), *part]
         elif part:
             joined.append(part)
-    if len(joined) > 1 and _is_time(joined[0]):  # "In 1993, the firm moved": the time of what follows
-        joined[:2] = [[*joined[0], *joined[1]]]
     return joined or [[]]
-
-
-def _is_time(clause: Clause) -> bool:
-    """Tell whether a clause is a date or a time of day alone."""
-    content = [token for token in clause if token.content]
-    return bool(content) and all(
-        token.value and token.value.dimension in ("date", "clock") for token in content
-    )

@@ -230,7 +230,7 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     sentence = pair.best.sentence
     referred, passage_words = _split_referred(pair)
     if reason == "covered":
-        reason = _reason_of_change(pair, placement, passage_words, referred) or "covered"
+        reason = _reason_of_change(pair, placement, passage_words) or "covered"
     # words that the sentence refers back to are no difference
     compared = [token for token in pair.stated if token.key not in referred - content_keys(sentence)]
     if reason == "number":
@@ -246,15 +246,15 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     is_close = changed_places <= _MOST_CHANGES and share >= _MIN_CLOSE_BY_REASON.get(reason, 0)
     if reason in _MIN_CLOSE_BY_REASON and not is_close:
         return "paraphrase"
-    return "moved" if reason == "moved value" else reason
+    return "paraphrase" if reason == "moved value" else reason
 
 
-def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str], referred: Set[str]) -> str:
+def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str]) -> str:
     """Return the change of a statement against its sentence, the best part of that, or its best clause, or ""."""
     # values that surely are in their places were not moved
     harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
     for text in (pair.best.sentence, pair.best.tokens, pair.clause or pair.best.tokens):
-        change = find_change(text, pair.stated, passage_words, referred)
+        change = find_change(text, pair.stated, passage_words)
         if change and change not in harmless:
             return change
     return ""

@@ -74,31 +74,21 @@ def _things_joined(text: Sequence[Token], count: int) -> list[str]:
 
 
 def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
-    """Yield the values of a row; beside each are its column's header and the cells that name the row.
-
-    Beside a value that itself names the row, such as a weekday in the first column, is the whole row.
-    """
+    """Yield the values of a row; beside each are its column's header and the cells that name the row."""
     keys_of_cells = [content_keys([*cell.header, *cell.text]) for cell in cells]
-    day_cell = cells[0] if cells and _is_day(cells[0].text) else None
     names: set[str] = set()  # words of cells that hold no measure, with their headers
     for cell, keys in zip(cells, keys_of_cells, strict=True):
-        if cell is day_cell or not any(map(_is_measure, cell.text)):
+        if not any(map(_is_measure, cell.text)):
             names |= keys
     for cell, keys in zip(cells, keys_of_cells, strict=True):
-        words = names.union(*keys_of_cells) if cell is day_cell else names | keys
         for token in cell.text:
             if token.value:
-                yield ValuePlace(token.value, frozenset(words - {token.key}))
+                yield ValuePlace(token.value, frozenset((names | keys) - {token.key}))
 
 
 def _is_measure(token: Token) -> bool:
     """Tell whether a token is a value that is measured or counted, not an identifier."""
     return token.value is not None and token.value.dimension != "id"
-
-
-def _is_day(cell: Sequence[Token]) -> bool:
-    """Tell whether all values of a cell are weekdays or quarters."""
-    return all(token.value is None or token.value.dimension in ("weekday", "quarter") for token in cell)
 
 
 def says(said: Value, stated: Value) -> bool:

@@ -95,18 +95,6 @@ def unit_at(text: str, position: int) -> FoundUnit | None:
     return FoundUnit(unit, start + len(first)) if unit else None
 
 
-def names_unit(word: str, dimension: str) -> bool:
-    """Tell whether a word of a header has the name of a unit in it.
-
-    Example:
-        >>> days = unit_named("d").dimension
-        >>> names_unit("天数", days), names_unit("人数", days)
-        (True, False)
-    """
-    units = (unit_at(word, position) for position in range(len(word)))
-    return any(found is not None and found.unit.dimension == dimension for found in units)
-
-
 def unit_named(name: str) -> Unit:
     """Return the unit of a name in the table."""
     return _units()[name]
