@@ -51,7 +51,7 @@ _CHANGES = re.compile(
     r"\b(?:chang|amend|rais|rose|ris|increas|reduc|extend|lower|revis|adjust|cut|mov|postpon|f[ae]ll|grew|grow|declin"
     r"|decreas|drop)\w*[^.;]{0,40} (?:(?P<by>by)|to) $"
     r"|(?:[增减降涨跌升提缩][\u4e00-\u9fff]?|修改|变更|调整|更改|修订|推迟|延期|延长|上调|下调|改)"
-    r"(?:(?P<by_han>了)|后?[至到为成的][^，。；]{0,10})约?$",
+    r"(?:(?P<by_han>了)|后?[至到为成的][^，。；,;]{0,10})约?$",
     re.IGNORECASE,
 )
 _FALLS = re.compile(
