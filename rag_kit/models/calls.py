@@ -5,11 +5,9 @@ Exceptions of the model come back as values: none that holds a request with its 
 
 from __future__ import annotations
 
-import asyncio
-import random
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import count
 from typing import Any, TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage
@@ -19,11 +17,11 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from rag_kit.concurrency.budget import charge_call, charge_tokens, remaining_seconds, return_call
 from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, call_in_time, ends_run, time_limit
-from rag_kit.errors import BudgetExceededError, ContextLengthError, ModelOutputError, ModelUnreachableError
+from rag_kit.errors import BudgetExceededError, ContextLengthError, ModelOutputError
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.rendering import Markup, first_passages
 
-from .failures import RETRYABLE, Failure, classify, refuses_bound, retry_after
+from .failures import Failure, classify, refuses_bound
 from .json_text import ends_in_loop
 from .model_call import CallLimits, Method, ModelCall
 from .replies import (
@@ -40,11 +38,10 @@ from .replies import (
     was_cached,
     written_text,
 )
+from .retries import seconds_before_retry, wait
 from .runnables import acall_runnable, ended_runs, has_handlers
 
 T = TypeVar("T")
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
 _GRACE = 0.05  # seconds of a deadline with which no retry begins
 _MARGIN = 1.1  # times the characters that are too many are left out: texts differ in characters a token
 
@@ -55,8 +52,7 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
     Returns the reply; or an exception, if the endpoint refuses this form of the request or the client cannot read the
     answer. Any other failure, and that of the last retry, is raised as a ``ModelError``.
     """
-    pause = FIRST_PAUSE
-    while True:
+    for attempt in count():
         charge_call()
         reply = await _ask_once(call, runnable, messages)
         if ends_run(reply):
@@ -73,34 +69,11 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
             return reply
         left = remaining_seconds()
         if left is not None and left <= _GRACE and kind is not Failure.RATE_LIMITED:
-            await _wait(left)
+            await wait(left)
             time_limit()  # no time is left now, so this raises BudgetExceededError
-        await _wait(_take_retry(call, reply, kind, pause))
-        pause *= 2
-
-
-def _take_retry(call: ModelCall, error: Exception, kind: Failure, pause: float) -> float:
-    """Use up one retry: return the seconds to wait before it, or raise the error if none is left or useful."""
-    mapped = call.failed(error)
-    if kind not in RETRYABLE or call.retries_left < 1 or call.watch.started:
-        raise mapped
-    seconds = retry_after(error) if kind in (Failure.RATE_LIMITED, Failure.SERVER) else None
-    if seconds is None:  # jitter, so that branches that failed together don't come back together
-        seconds = pause * random.uniform(0.75, 1.25)
-    left = remaining_seconds()
-    allowed = LONGEST_PAUSE if left is None else min(left, LONGEST_PAUSE)
-    if seconds > allowed:
-        if kind is not Failure.RATE_LIMITED:
-            raise mapped
-        raise ModelUnreachableError(
-            f"{mapped} The server asks to wait {seconds:.1f} s; {allowed:.1f} s are allowed."
-        )
-    call.retries_left -= 1
-    return seconds
-
-
-def _wait(seconds: float) -> Step[None]:
-    return Step("wait", lambda call: time.sleep(seconds), lambda call: asyncio.sleep(seconds))
+        may_retry = call.retries_left > 0 and not call.watch.started
+        await wait(seconds_before_retry(reply, call.failed(reply), attempt, may_retry=may_retry))
+        call.retries_left -= 1
 
 
 async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from typing import TYPE_CHECKING, Any, cast
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import BASE_URL, OPENAI, check_name, make, read_number, request_seconds, split_name, with_url
+from .providers import (
+    BASE_URL,
+    OPENAI,
+    TIMEOUT,
+    check_name,
+    make,
+    read_number,
+    request_seconds,
+    split_name,
+    with_url,
+)
 from .redact import host_of
 from .runnables import base_url, model_name
 from .wheels.files import EMBEDDINGS
@@ -22,6 +33,7 @@ BATCH = "RAG_KIT_EMBEDDING_BATCH"
 NONE = "none"
 BATCH_SIZE = 32  # texts in a request: few enough for a slow server to embed in time
 RETRIES = 2
+_ONE_TEXT = 30  # seconds for one text, which somebody waits for, unless a time-out is set
 
 
 def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | None:
@@ -34,8 +46,8 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
             ``RAG_KIT_EMBEDDING_MODEL``, else the first of e5, minilm and bge-small-en that is installed, else none.
         **settings: For the model's constructor: ``base_url`` (default: the variables
             ``RAG_KIT_EMBEDDING_BASE_URL``, ``RAG_KIT_BASE_URL``), ``api_key``, and of OpenAI-compatible endpoints
-            ``timeout``, the seconds of a request (default: the variable ``RAG_KIT_TIMEOUT``, else 60), and
-            ``chunk_size``, its most texts (default: the variable ``RAG_KIT_EMBEDDING_BATCH``, else 32).
+            ``timeout``, the seconds of a request (default: the variable ``RAG_KIT_TIMEOUT``, else 60,
+            and 30 for one text), and ``chunk_size``, its most texts (default: ``RAG_KIT_EMBEDDING_BATCH``, else 32).
 
     Returns:
         An ordinary LangChain ``Embeddings``; None means: search by keyword only, and say so once.
@@ -79,13 +91,16 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         from .http import AsyncEmbeddingClient, EmbeddingClient, with_http_clients
 
         # Counting tokens would download a table from the network, and compatible servers want strings.
-        defaults: dict[str, Any] = {"check_embedding_ctx_length": False, "max_retries": RETRIES}
+        defaults: dict[str, Any] = {"check_embedding_ctx_length": False}
         size = os.environ.get(BATCH) or BATCH_SIZE
         chunk_size = read_number(BATCH, size, r"\d{1,9}", "texts; set a whole number of 1 or more")
         defaults |= {"timeout": request_seconds(), "chunk_size": int(chunk_size)}
-        made: Any = init_embeddings(model, provider=provider, **with_http_clients({**defaults, **settings}))
-        made.client = made.client and EmbeddingClient(made.client, made)
-        made.async_client = AsyncEmbeddingClient(made.async_client, made)
+        arguments = with_http_clients({**defaults, **settings, "max_retries": 0})
+        made: Any = init_embeddings(model, provider=provider, **arguments)
+        one_text = math.inf if "timeout" in settings or os.environ.get(TIMEOUT) else _ONE_TEXT
+        made.max_retries = settings.get("max_retries", RETRIES)  # not by its own client
+        made.client = made.client and EmbeddingClient(made.client, made, one_text)
+        made.async_client = AsyncEmbeddingClient(made.async_client, made, one_text)
         return cast("Embeddings", made)
 
     return make(name, build)

@@ -301,6 +301,7 @@ def _message(error: BaseException) -> str:
     """Return the server's own message, else the note of the kit's client, else the exception's text."""
     messages = [_body(cause).get("message") for cause in chain(error)]
     messages += [note for cause in chain(error) for note in getattr(cause, "__notes__", ())]
+    messages += [f"it is no JSON ({each})" for each in chain(error) if isinstance(each, json.JSONDecodeError)]
     text = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
     return text.strip().rstrip(".") or type(error).__name__
 

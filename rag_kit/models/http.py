@@ -8,15 +8,20 @@ import re
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from functools import lru_cache, partial
+from itertools import count
 from typing import Any
 
 import httpx2
 import openai
 
 from rag_kit.concurrency.bridge import of_another_loop
+from rag_kit.concurrency.pool import check_abandoned
+from rag_kit.concurrency.steps import Step, acall_in_time, arun, call_in_time, run
+from rag_kit.errors import BudgetExceededError
 
 from .connection import PROXY, WEB_PAGE
-from .failures import UnusableReplyError, map_model_error
+from .failures import Failure, UnusableReplyError, classify, map_model_error
+from .retries import seconds_before_retry, wait
 
 _MAX_CLIENTS = 64
 # The end of a stream, such as data: [DONE] or "finish_reason": "stop"; within an answer such quotes are escaped.
@@ -25,6 +30,14 @@ _END_MARK = re.compile(
     rb'|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"'
 )
 _MAX_MARK = 64  # bytes of an end mark
+# By the end of a path: the part that each usable reply has. Without it (empty, null, an error with status 200) a client
+# fails somewhere in its own code.
+_PARTS = {
+    "/chat/completions": ("message", re.compile(rb'"(?:message|delta)"\s*:\s*\{')),
+    "/embeddings": ("list of vectors", re.compile(rb'"data"\s*:\s*\[\s*\{')),
+}
+_MAX_JUDGED = 2**16  # bytes of a reply that may be without its part
+_MAX_SHOWN = 150  # letters of such a reply
 _SENT = "rag_kit_sent"  # key of a request's extensions: when it was sent
 MAX_REPLY = 128 * 2**20  # bytes, unpacked
 _STREAM_TIMEOUTS = 10  # a streamed answer may take so many times the time-out of a request as a whole
@@ -53,8 +66,17 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
     }
 
 
+class _OtherReply(UnusableReplyError, openai.OpenAIError):
+    """A reply without the part that was asked for; the client does not try again after an error of its own."""
+
+    def __init__(self, text: str, request: httpx2.Request) -> None:
+        super().__init__(text)
+        self.request = request
+
+
 def _stamp(proxy: str | None, request: httpx2.Request) -> None:
     """Write into a request's extensions when it was sent, and the proxy that the settings name."""
+    check_abandoned()  # a retry of a call that nobody waits for any more
     request.extensions.update({_SENT: time.monotonic(), PROXY: proxy})
 
 
@@ -76,11 +98,11 @@ async def _acheck_reply(response: httpx2.Response) -> None:
 
 
 class _ReplyCheck:
-    """Checks the size, the time and the end mark of a reply as its pieces come."""
+    """Checks the size, the time, the end mark and the part asked for of a reply as its pieces come."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
-        self._size, self._tail = 0, b"\n"
+        self._size, self._tail, self._begin = 0, b"\n", bytearray()
         self._is_stream = response.is_success and "event-stream" in response.headers.get("content-type", "")
         extensions = response.request.extensions
         timeout = (extensions.get("timeout") or {}).get("read")
@@ -100,9 +122,18 @@ class _ReplyCheck:
             text_so_far = self._tail + piece
             mark = _END_MARK.search(text_so_far)
             self._tail = mark[0] if mark else text_so_far[-_MAX_MARK:]
+        elif self._size <= _MAX_JUDGED:
+            self._begin += piece
 
     def end(self) -> None:
-        """Raise an error of the connection where a stream of events ends without its mark."""
+        """Raise an error where a stream of events ends without its mark, or a reply has not what was asked for."""
+        is_judged = self._response.is_success and not self._is_stream and self._size <= _MAX_JUDGED
+        path = self._response.request.url.path
+        for name, part in (_PARTS[end] for end in _PARTS if is_judged and path.endswith(end)):
+            if not part.search(self._begin):
+                text = " ".join(self._begin.decode(errors="replace").split())
+                shown = f"there is no {name} in it: {text[:_MAX_SHOWN]}" if text else "it is empty"
+                raise _OtherReply(shown, self._response.request)
         if self._is_stream and not _END_MARK.search(self._tail):
             text = "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole"
             raise _problem(self._response, httpx2.RemoteProtocolError, text)
@@ -136,45 +167,67 @@ async def _aread_checked(response: httpx2.Response, read: Any, *args: Any) -> As
 class EmbeddingClient:
     """A stand-in for ``OpenAI(...).embeddings`` of a model: vectors in the order of their texts, the kit's errors.
 
-    A vector store asks the model by itself; only here its answers and failures are those of the kit's own calls.
+    A vector store asks the model by itself; only here its answers and failures are those of the kit's own calls. A
+    request may take the model's time-out, or ``one_text`` seconds for one text if that is less, and is not made again
+    after it; after other failures of the server it is, as often as the model's ``max_retries`` says.
     """
 
-    def __init__(self, client: Any, model: Any) -> None:
-        self._client, self._model = client, model
+    def __init__(self, client: Any, model: Any, one_text: float) -> None:
+        self._client, self._model, self._one_text = client, model, one_text
 
-    def create(self, *, input: Any, **arguments: Any) -> Any:
+    def create(self, **arguments: Any) -> Any:
         """Ask for the vectors of texts."""
-        try:
-            return _in_order(self._client.create(input=input, **arguments), input)
-        except Exception as error:  # noqa: BLE001 - raised below, outside of this block: it holds the request
-            failure = _readable(error)
-        raise map_model_error(failure, model=self._model)
+        return run(self._ask(**arguments))
+
+    async def _ask(self, *, input: Any, **arguments: Any) -> Any:
+        send = partial(self._client.create, input=input, **arguments)
+        seconds: Any = self._model.request_timeout
+        if not isinstance(seconds, int | float):  # none, or one for each part of a request
+            seconds = None
+        elif _is_single(input):
+            seconds = min(seconds, self._one_text)
+        for attempt in count():
+            try:
+                step = Step(
+                    "embeddings",
+                    lambda _: call_in_time(send, seconds, "The request"),
+                    lambda _: acall_in_time(send, seconds, "The request"),
+                )
+                return _in_order(await step, input)
+            except BudgetExceededError:
+                raise
+            except Exception as error:
+                # the caller may ask by the blocking client
+                if of_another_loop(error) and isinstance(self, AsyncEmbeddingClient):
+                    raise
+                failure = _readable(error)
+            mapped = map_model_error(failure, model=self._model)
+            may_retry = attempt < self._model.max_retries and classify(failure) is not Failure.TIMEOUT
+            await wait(seconds_before_retry(failure, mapped, attempt, may_retry=may_retry))
 
 
 class AsyncEmbeddingClient(EmbeddingClient):
     """A stand-in for ``AsyncOpenAI(...).embeddings`` of a model."""
 
-    async def create(self, *, input: Any, **arguments: Any) -> Any:
+    async def create(self, **arguments: Any) -> Any:
         """Ask for the vectors of texts."""
-        try:
-            return _in_order(await self._client.create(input=input, **arguments), input)
-        except Exception as error:
-            if of_another_loop(error):  # the caller may ask by the blocking client
-                raise
-            failure = _readable(error)
-        raise map_model_error(failure, model=self._model)
+        return await arun(self._ask(**arguments))
+
+
+def _is_single(texts: Any) -> bool:
+    """Tell whether the input of a request is one text, or one list of token numbers."""
+    return isinstance(texts, str) or len(texts) == 1 or isinstance(texts[0], int)
 
 
 def _in_order(response: Any, texts: Any) -> Any:
     """Sort the vectors of a reply by their texts' numbers, if it gives them; refuse a reply without one each."""
     numbers = [getattr(item, "index", None) for item in response.data]
-    is_single = isinstance(texts, str) or isinstance(texts[0], int)  # one text, or one list of token numbers
-    count = 1 if is_single else len(texts)
+    wanted = 1 if _is_single(texts) else len(texts)
     is_numbered = {*numbers} != {None}
     if not is_numbered:
         numbers = list(range(len(numbers)))
-    if len(numbers) != count or {*numbers} != {*range(count)}:
-        raise UnusableReplyError(f"it has vectors of the texts {numbers!s:.60}, where {count} were sent")
+    if len(numbers) != wanted or {*numbers} != {*range(wanted)}:
+        raise UnusableReplyError(f"it has vectors of the texts {numbers!s:.60}, where {wanted} were sent")
     for item in response.data:
         vector = item.embedding
         is_list = isinstance(vector, list) and vector and {*map(type, vector)} <= {float, int}

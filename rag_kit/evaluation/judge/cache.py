@@ -19,11 +19,11 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import time_limit
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
-from rag_kit.models.calls import FIRST_PAUSE, LONGEST_PAUSE
 from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name, sending_text
-from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
+from rag_kit.models.failures import map_model_error
 from rag_kit.models.json_cache import JsonCache, model_identity, plain_endpoint
+from rag_kit.models.retries import seconds_before_retry
 from rag_kit.models.runnables import base_url
 from rag_kit.retrieval.vectors import checked_vectors
 
@@ -172,13 +172,9 @@ class Vectors:
                         return await aembed_bare(cast(Embeddings, self._model), "documents", batch)
                 except Exception as error:  # noqa: BLE001 - raised below, or retried
                     failure = error
-            pause = retry_after(failure)  # as the server requests
-            if pause is None:
-                pause = FIRST_PAUSE * 2**attempt
-            may_retry = attempt < self._judge.max_retries and pause <= LONGEST_PAUSE
-            if not may_retry or classify(failure) not in RETRYABLE:
-                raise map_model_error(failure, model=self._model)
-            await asyncio.sleep(pause)
+            mapped = map_model_error(failure, model=self._model)
+            may_retry = attempt < self._judge.max_retries
+            await asyncio.sleep(seconds_before_retry(failure, mapped, attempt, may_retry=may_retry))
 
 
 def _is_vector(value: Any) -> bool:

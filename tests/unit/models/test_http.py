@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
-from support.openai_server import OpenAIServer, Recorded, Reply, error, redirect, short, text
+from support.openai_server import OpenAIServer, Recorded, Reply, error, hang, redirect, short, text
 
 from rag_kit.errors import ConfigurationError, ModelError, ModelOutputError, ModelUnreachableError
 from rag_kit.graphs import build_plain_rag
@@ -74,10 +74,63 @@ def test_a_reply_that_trickles_ends_with_the_time_out(
     assert model is not None
     began = time.monotonic()
     with pytest.raises(
-        ModelUnreachableError, match=r"whole reply took over 0\.5 s.*RAG_KIT_TIMEOUT"
+        ModelUnreachableError, match=r"took (over |longer than timeout=)0\.5 s.*RAG_KIT_TIMEOUT"
     ) as caught:
         embed_documents(model, ["a"]) if how == "sync" else asyncio.run(aembed_documents(model, ["a"]))
     assert time.monotonic() - began < 5 and "RAG_KIT_EMBEDDING_BATCH" in str(caught.value)
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize(("variable", "texts", "seconds"), [(None, 1, 0.3), ("0.6", 1, 0.6), ("0.6", 2, 0.6)])
+def test_an_endpoint_that_hangs_costs_its_time_out_once(
+    variable: str | None, texts: int, seconds: float, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One text has a shorter bound unless one is set; the error names it, and the variable; nothing is asked again."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setattr("rag_kit.models.embedding._ONE_TEXT", 0.3)
+    monkeypatch.delenv("RAG_KIT_TIMEOUT", raising=False)
+    if variable:
+        monkeypatch.setenv("RAG_KIT_TIMEOUT", variable)
+    with OpenAIServer(embeddings=[hang()]) as server:
+        model, given = embedding_model("openai:test", base_url=server.url), ["a"] * texts
+        assert model is not None
+        with pytest.raises(ModelUnreachableError, match=rf"timeout={seconds} s.*RAG_KIT_TIMEOUT"):
+            embed_documents(model, given) if how == "sync" else asyncio.run(aembed_documents(model, given))
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ({"error": {"message": "quota used up"}}, "quota used up"),
+        ({"choices": [], "data": []}, "no (message|list of vectors) in it"),
+        ({"choices": [{"message": None}], "data": None}, "no (message|list of vectors) in it"),
+        ("sorry", "no (message|list of vectors) in it: .sorry"),
+        ([], r"no (message|list of vectors) in it: \[\]"),
+        ("<html>Sign in</html>", "web page"),
+    ],
+)
+def test_a_reply_of_another_form_is_shown(
+    reply: Any, said: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error with status 200, an empty list, null: the error shows how the reply begins, and the address."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    odd = Reply(body=reply)
+    with OpenAIServer([odd], embeddings=[odd]) as server:
+        vectors, chat = embedding_model("openai:e", base_url=server.url), model(server)
+        assert vectors is not None
+        port = server.url.split(":")[2].removesuffix("/v1")
+        calls: list[Any] = [lambda: embed_documents(vectors, ["a"]), lambda: text_call(chat, PROMPT, DOUBT)]
+        if how == "async":
+            calls = [
+                lambda: asyncio.run(aembed_documents(vectors, ["a"])),
+                lambda: asyncio.run(atext_call(chat, PROMPT, DOUBT)),
+            ]
+        for call in calls:
+            with pytest.raises(ModelError, match=rf"{port}.*{said}"):
+                call()
+        assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
