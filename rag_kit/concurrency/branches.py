@@ -71,9 +71,11 @@ def describe_failure(name: str, error: BaseException | None) -> str:
     return f"{name} failed: {error_text(cast('BaseException', error), max_chars=300)}"
 
 
-def note_fallback(name: str, error: Exception, other: str = "a fallback", *, unsearched: bool = True) -> None:
-    """Write a note that a fallback was asked after a failure, and log it once a minute: LangChain does neither."""
-    text = f"degraded: {describe_failure(name, error)}; {other} was asked"
+def note_fallback(
+    name: str, error: Exception, then: str = "the search went on without it", *, unsearched: bool = True
+) -> None:
+    """Write a note of what was done after a failure, and log it once a minute: LangChain does neither."""
+    text = f"degraded: {describe_failure(name, error)}; {then}"
     outages.failed(logging.getLogger("rag_kit"), name, text)
     outages.worked(name)  # the fallback takes over: the next failure is logged as a new outage
     write_note(text, unsearched=unsearched)

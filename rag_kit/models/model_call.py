@@ -22,7 +22,17 @@ from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 
 from .failures import map_model_error, mask_error
 from .redact import host_of, secrets_of, short
-from .runnables import Route, bare_model, base_url, endpoint_of, has_listeners, model_name, routes_to, shield
+from .runnables import (
+    Route,
+    bare_model,
+    base_url,
+    drop_watches,
+    endpoint_of,
+    has_listeners,
+    model_name,
+    routes_to,
+    shield,
+)
 
 T = TypeVar("T")
 #: Makes what is called out of a model and the arguments bound to it; None where it cannot.
@@ -211,6 +221,7 @@ class ModelCall:
         callbacks: Any = merged["callbacks"]
         is_list = isinstance(callbacks, list)
         for handlers in [callbacks] if is_list else [callbacks.handlers, callbacks.inheritable_handlers]:
+            drop_watches(handlers)
             # False sorts first: the watch must mask errors before others see them
             handlers.sort(key=lambda handler: handler is not self.watch)
         return merged
@@ -232,7 +243,7 @@ def _note_stand_in(asked: Any, other: Any, error: Exception) -> None:
     """Note that a model is asked in the place of another."""
     name, other_name = (model_name(one) or type(one).__name__ for one in (asked, other))
     # the extractive model compares words: where it declines, no language model has read the passages
-    note_fallback(name, error, other_name, unsearched=is_extractive(other))
+    note_fallback(name, error, f"{other_name} was asked", unsearched=is_extractive(other))
     if is_extractive(other) and (stand_ins := _stand_ins.get()) is not None:
         stand_ins.append(name)
 

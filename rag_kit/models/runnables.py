@@ -5,7 +5,8 @@ hide a model's class, and so its methods. They are opened by their own types: th
 and retries, by itself; what was bound, and the config, are put around each model again.
 
 Inside a chain, fallbacks and retries handle every ``Exception`` and tell nobody. So the chain is copied with a shield
-around what they try: it raises what ends a run as a ``BaseException``, and `ended_runs` takes that off again.
+around what they try: it raises what ends a run as a ``BaseException``, and `ended_runs` takes that off again. What they
+handle, and what a user's function catches, a callback handler sees (`note_handled`).
 
 Listeners are callbacks, tracing, debug output and collectors; a collector with a true ``only_models`` is called for
 models alone, and they call it themselves. Setting up callbacks that nobody has is the largest part of what LangChain
@@ -15,16 +16,18 @@ adds to a short call. Where nothing listens, the kit leaves its own part of that
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from itertools import pairwise
-from typing import Any, TypeGuard, TypeVar
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, TypeGuard, TypeVar
+from uuid import UUID
 
 from langchain_core.callbacks import (
     AsyncCallbackManager,
     AsyncCallbackManagerForRetrieverRun,
+    BaseCallbackHandler,
     CallbackManager,
     CallbackManagerForRetrieverRun,
 )
@@ -172,13 +175,65 @@ class _Shielded(Runnable[Any, Any]):
             raise
 
 
-def _note_unsearched(asked: Any, other: Any, error: Exception) -> None:
-    """Note a failure of what searches: what a fallback does not find by its own means, this might have."""
-    note_fallback(asked.get_name(), error)
+class _Failure(NamedTuple):
+    """A run that failed; ``attempt`` is LangChain's tag of a retry, "" for the first attempt."""
+
+    name: str
+    error: Exception
+    attempt: str
 
 
-def shield(chain: Any, note: Callable[[Any, Any, Exception], None] = _note_unsearched) -> Any:
-    """Copy a chain so that fallbacks and retries in it let the end of a run pass, and fallbacks note what failed.
+class _FailureWatch(BaseCallbackHandler):
+    """Sees which runs failed, but not those around them: a fallback was asked, or a function did without."""
+
+    run_inline = True  # on the event loop itself, in the order of the events
+
+    def __init__(self) -> None:
+        self._names: dict[UUID, str] = {}
+        self.failed: dict[UUID | None, list[_Failure]] = {}  # by the run around
+
+    def _begin(self, serialized: Any, *args: Any, run_id: UUID, **about: Any) -> None:
+        self._names[run_id] = about.get("name") or "a part"
+
+    def _end(self, *args: Any, parent_run_id: UUID | None = None, **about: Any) -> None:
+        if attempt := _attempt(about.get("tags")):  # those before it are mended
+            earlier = self.failed.pop(parent_run_id, [])
+            self.failed[parent_run_id] = [failure for failure in earlier if failure.attempt == attempt]
+
+    def _fail(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
+        self.failed.pop(run_id, None)  # the run around failed, too
+        if isinstance(error, Exception) and not ends_run(error):
+            failure = _Failure(self._names.get(run_id, "a part"), error, _attempt(about.get("tags")))
+            self.failed.setdefault(about.get("parent_run_id"), []).append(failure)
+
+    on_chain_start = on_retriever_start = on_tool_start = on_llm_start = on_chat_model_start = _begin
+    on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _end
+    on_chain_error = on_retriever_error = on_tool_error = on_llm_error = _fail
+
+
+@contextmanager
+def note_handled(config: RunnableConfig | None) -> Iterator[RunnableConfig]:
+    """Give a config to call a foreign runnable with; note, once that went well, what failed inside it.
+
+    What a fallback does not find by its own means, the part that failed might have.
+    """
+    watch = _FailureWatch()
+    yield merge_configs(config or {}, {"callbacks": [watch]})
+    for failure in chain.from_iterable(watch.failed.values()):
+        note_fallback(failure.name, failure.error)
+
+
+def _attempt(tags: Iterable[str] | None) -> str:
+    return next((tag for tag in tags or () if tag.startswith("retry:attempt:")), "")
+
+
+def drop_watches(handlers: list[BaseCallbackHandler]) -> None:
+    """Take out of a list the handlers of `note_handled`: below, the kit itself notes what fails."""
+    handlers[:] = [handler for handler in handlers if not isinstance(handler, _FailureWatch)]
+
+
+def shield(chain: Any, note: Callable[[Any, Any, Exception], None] = lambda *_: None) -> Any:
+    """Copy a chain so that fallbacks and retries in it let the end of a run pass, before the next part is asked.
 
     ``note`` gets what failed, what is asked in its place, and the error. Looked into is what is made of LangChain's
     parts: sequences, ``RunnableParallel``, branches, routers, bindings, alternatives; no function or class of a user.
@@ -372,6 +427,8 @@ def callbacks_below(manager: AnyManager, tag: str | None) -> BaseCallbackManager
     if manager.handlers or inherited:
         child = manager.get_child(tag)
         child.add_tags([NOSTREAM])
+        drop_watches(child.handlers)
+        drop_watches(child.inheritable_handlers)
         return child
     is_async = isinstance(manager, AsyncCallbackManagerForRetrieverRun)
     manager_class = AsyncCallbackManager if is_async else CallbackManager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,7 +33,7 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.runnables import acall_runnable, ended_runs, is_kit_retriever, shield
+from rag_kit.models.runnables import acall_runnable, ended_runs, is_kit_retriever, note_handled, shield
 from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 
 AnyRetriever = Runnable[str, list[Document]]
@@ -56,8 +57,8 @@ def call_retriever(
     runnable = shield(retriever if plan.runnable is None else plan.runnable)
     documents: list[Document] = []
     for call_arguments in plan.attempts():
-        with ended_runs():
-            found = runnable.invoke(query, config, **call_arguments)
+        with ended_runs(), _noting(retriever, config) as watched:
+            found = runnable.invoke(query, watched, **call_arguments)
         documents = _check_documents(retriever, found)
         if plan.is_enough(documents, call_arguments):
             break
@@ -84,12 +85,20 @@ async def acall_retriever(
         call = partial(_call_on_thread, runnable)
     documents: list[Document] = []
     for call_arguments in plan.attempts():
-        with ended_runs():
-            found = await call(query, config, **call_arguments)
+        with ended_runs(), _noting(retriever, config) as watched:
+            found = await call(query, watched, **call_arguments)
         documents = _check_documents(retriever, found)
         if plan.is_enough(documents, call_arguments):
             break
     return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
+
+
+def _noting(
+    retriever: AnyRetriever, config: RunnableConfig | None
+) -> AbstractContextManager[RunnableConfig | None]:
+    """Note what fails inside a runnable; the kit's retrievers do so by themselves, and a store's has no part inside."""
+    has_no_part = is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever)
+    return nullcontext(config) if has_no_part else note_handled(config)
 
 
 async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: Any) -> Any:

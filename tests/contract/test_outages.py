@@ -6,13 +6,15 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RouterRunnable, RunnableBranch, RunnableLambda, RunnableParallel
 from support import tenants
 from support.outages import ANSWERED, OUTAGES, UNANSWERED, Down, ask, one_of_several, words
@@ -127,6 +129,8 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
     "parallel": lambda arm: RunnableParallel(found=arm).pick("found"),
     "router": lambda arm: RunnableLambda(lambda q: {"key": "a", "input": q}) | RouterRunnable({"a": arm}),
     "branch": lambda arm: RunnableBranch((bool, arm), words()),
+    "given back": lambda arm: RunnableLambda(lambda query: arm),
+    "called": lambda arm: RunnableLambda(lambda query: arm.invoke(query)),
     "bound": lambda arm: (arm | SAME).with_config(tags=["mine"]).with_retry(),
 }
 
@@ -138,7 +142,49 @@ def test_what_failed_was_not_searched_whatever_stood_by(chain: str, way: str) ->
     for down, handled, count in ((Down(), OSError, 1), (Down(), KeyError, 0), (words(), OSError, 0)):
         arm = CHAINS[chain](down.with_fallbacks([words()], exceptions_to_handle=(handled,)))
         _, notes = ask(EnsembleRetriever(retrievers=[words(), arm]), UNANSWERED[0], way)
-        assert len([note for note in notes.unsearched if "a fallback was asked" in note]) == count
+        assert len([note for note in notes.unsearched if "went on without it" in note]) == count
+
+
+class Careful(BaseRetriever):
+    """A retriever of a user's, which finds nothing where the one inside fails."""
+
+    inner: Any
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        with suppress(ConnectionError):
+            return self.inner.invoke(query, config={"callbacks": run_manager.get_child()})  # type: ignore[no-any-return]
+        return []
+
+
+class Flaky(BaseRetriever):
+    """A store that fails every other time."""
+
+    asked: list[str] = []
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        self.asked.append(query)
+        if len(self.asked) % 2:
+            raise ConnectionError("no route to host")
+        return []
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_failure_that_a_users_code_catches_is_noted(inside: bool, way: str) -> None:
+    """A part of the kit notes its own failures, once; a retry that works leaves nothing to note."""
+    down = EnsembleRetriever(retrievers=[words(), Down()]) if inside else Down()
+
+    def catches(query: str) -> list[Document]:
+        return Careful(inner=down).invoke(query)
+
+    retry = Flaky().with_retry(wait_exponential_jitter=False)
+    for part, count in ((Careful(inner=down), 1), (RunnableLambda(catches), 1), (retry | SAME, 0)):
+        _, notes = ask(EnsembleRetriever(retrievers=[words(), part]), UNANSWERED[0], way)
+        assert len(notes.unsearched) == count, notes.unsearched
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -26,7 +26,7 @@ from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.graphs.running import call_within_deadline
 from rag_kit.graphs.state import clean_texts
-from rag_kit.models.runnables import acall_runnable, bare_model, ended_runs, shield
+from rag_kit.models.runnables import acall_runnable, bare_model, ended_runs, note_handled, shield
 from rag_kit.text import fold
 
 logger = logging.getLogger("rag_kit.graphs.crag")
@@ -90,16 +90,18 @@ class WebSearch:
         return documents, None
 
     def _search(self, tool_input: Any, config: RunnableConfig) -> Any:
-        try:
-            return self.search.invoke(tool_input, config)
-        except NotImplementedError:  # a tool that is only asynchronous
-            return run_coroutine(self.search.ainvoke(tool_input, config))
+        with note_handled(config) as watched:
+            try:
+                return self.search.invoke(tool_input, watched)
+            except NotImplementedError:  # a tool that is only asynchronous
+                return run_coroutine(self.search.ainvoke(tool_input, watched))
 
     async def _asearch(self, tool_input: Any, config: RunnableConfig) -> Any:
         # a tool without asynchronous code of its own would queue in asyncio's small pool
-        if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
-            return await run_in_thread(self.search.invoke, tool_input, config)
-        return await acall_runnable(self.search, tool_input, config)
+        with note_handled(config) as watched:
+            if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
+                return await run_in_thread(self.search.invoke, tool_input, watched)
+            return await acall_runnable(self.search, tool_input, watched)
 
     def _tool_input(self, query: str) -> Any:
         """Return the input of the search: the query, or the arguments of a tool."""
