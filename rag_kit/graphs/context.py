@@ -7,6 +7,8 @@ that is resumed would show a tenant the passages of others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from langchain_core.messages import HumanMessage
@@ -215,6 +217,8 @@ _NO_CONTEXT = (
 _OTHER_FILTER = (
     "degraded: the filter in config['configurable'] is not the kit's: at most a field of that name takes it"
 )
+_LIKE_SETTING = "degraded: config['configurable'] has {!r}, which is no setting (did you mean {!r}?)"
+_ALIKE = 0.82  # as "fitler" is to "filter"; "file" is .8
 
 
 def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Update] = dict) -> None:
@@ -244,19 +248,30 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
 
 def _settings_of_call(schema: type[RagContext], config: RunnableConfig) -> Update:
     """Make the update with the settings of a call; a note tells that a parent graph lost those of an earlier one."""
-    notes: Update = {}
     configurable = config["configurable"]
+    notes = [
+        _LIKE_SETTING.format(*names) for names in map(partial(_like_setting, schema), configurable) if names
+    ]
     if configurable.get("__pregel_resuming") and _has_no_context(schema, config):
         if not _is_inside_another(config):
             raise InvalidInputError(
                 "this run goes on from before its first step, where its settings are not kept yet: give its "
                 'context again, or context={"filter": None} if it had none.'
             )
-        notes = {"notes": Overwrite([_NO_CONTEXT])}
+        notes.append(_NO_CONTEXT)
     settings = given_context(schema, config).named()
     if "filter" in configurable and "filter" not in settings:
-        notes = {"notes": Overwrite([_OTHER_FILTER])}
-    return {**notes, "turn_settings": {**settings, "question": _hash_question(config, fresh=True)}}
+        notes.append(_OTHER_FILTER)
+    kept = {"turn_settings": {**settings, "question": _hash_question(config, fresh=True)}}
+    return {"notes": Overwrite(notes), **kept} if notes else kept
+
+
+@lru_cache(maxsize=256)
+def _like_setting(schema: type[RagContext], key: str) -> tuple[str, str] | None:
+    """Return a key of ``config["configurable"]`` with the setting that it is nearly called; None if there is none."""
+    names = schema.model_fields.keys() - _OF_MODELS
+    near = [] if key in names or key.startswith("_") else get_close_matches(key.lower(), names, 1, _ALIKE)
+    return (key, near[0]) if near else None
 
 
 def run_context(schema: type[ContextT], config: RunnableConfig | None = None) -> ContextT:

@@ -599,8 +599,32 @@ async def test_fields_of_ones_own_in_configurable_stay_theirs(native: bool) -> N
     )
     result = await go(of_tenants(), native, ASKED, other)
     assert "bob 60" in seen(result) and any("is not the kit's" in note for note in result["notes"])
+    assert any(
+        "has 'filters', which is no setting (did you mean 'filter'?)" in note for note in result["notes"]
+    )
     field = ConfigurableField(id="filter")
     own: Any = BM25Retriever.from_documents(TENANTS).configurable_fields(filter=field)
     for each in (own, EnsembleRetriever(retrievers=[own])):
         graph = build_plain_rag(each, chat_model("extractive"))
         assert seen(await go(graph, native, ASKED, {"configurable": OF_BOB})) == ["bob 60"]
+
+
+@both
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("fitler", "filter"),
+        ("Filter", "filter"),
+        ("maxcalls", "max_calls"),
+        ("deadine", "deadline"),
+        ("K", "k"),
+    ]
+    + [(key, None) for key in ("file", "tenant", "ks", "user_id", "temperature", "search_kwargs", "model")],
+)
+async def test_a_misspelt_setting_in_configurable_gets_a_note(
+    key: str, near: str | None, native: bool
+) -> None:
+    """Only what is spelt nearly as a setting: other keys are for other runnables."""
+    result = await go(of_tenants(), native, ASKED, configured(**{key: 1}))
+    told = [note for note in result["notes"] if "which is no setting" in note]
+    assert len(told) == (near is not None) and all(f"{near!r}" in note for note in told)
