@@ -78,9 +78,9 @@ def no_outage() -> None:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries of model calls pause for hundredths of seconds, not for seconds."""
-    retries = sys.modules.get("rag_kit.models.retries")
-    if retries is not None:
-        monkeypatch.setattr(retries, "FIRST_PAUSE", 0.02)
+    calls = sys.modules.get("rag_kit.models.calls")
+    if calls is not None:
+        monkeypatch.setattr(calls, "FIRST_PAUSE", 0.02)
 
 
 @pytest.fixture

@@ -5,6 +5,9 @@ Exceptions of the model come back as values: none that holds a request with its 
 
 from __future__ import annotations
 
+import asyncio
+import random
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
@@ -17,11 +20,17 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from rag_kit.concurrency.budget import charge_call, charge_tokens, remaining_seconds, return_call
 from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, call_in_time, ends_run, time_limit
-from rag_kit.errors import BudgetExceededError, ContextLengthError, ModelOutputError
+from rag_kit.errors import (
+    BudgetExceededError,
+    ContextLengthError,
+    ModelError,
+    ModelOutputError,
+    ModelUnreachableError,
+)
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.rendering import Markup, first_passages
 
-from .failures import Failure, classify, refuses_bound
+from .failures import RETRYABLE, Failure, classify, refuses_bound, retry_after
 from .json_text import ends_in_loop
 from .model_call import CallLimits, Method, ModelCall
 from .replies import (
@@ -38,10 +47,11 @@ from .replies import (
     was_cached,
     written_text,
 )
-from .retries import seconds_before_retry, wait
 from .runnables import acall_runnable, ended_runs, has_handlers
 
 T = TypeVar("T")
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
 _GRACE = 0.05  # seconds of a deadline with which no retry begins
 _MARGIN = 1.1  # times the characters that are too many are left out: texts differ in characters a token
 
@@ -74,6 +84,30 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
         may_retry = call.retries_left > 0 and not call.watch.started
         await wait(seconds_before_retry(reply, call.failed(reply), attempt, may_retry=may_retry))
         call.retries_left -= 1
+
+
+def seconds_before_retry(error: Exception, mapped: ModelError, attempt: int, *, may_retry: bool) -> float:
+    """Return the seconds to wait after an attempt (the first is 0); raise the ``mapped`` error if that is of no use."""
+    kind = classify(error)
+    if kind not in RETRYABLE or not may_retry:
+        raise mapped
+    seconds = retry_after(error) if kind in (Failure.RATE_LIMITED, Failure.SERVER) else None
+    if seconds is None:  # jitter, so that branches that failed together don't come back together
+        seconds = FIRST_PAUSE * 2**attempt * random.uniform(0.75, 1.25)
+    left = remaining_seconds()
+    allowed = LONGEST_PAUSE if left is None else min(left, LONGEST_PAUSE)
+    if seconds > allowed:
+        if kind is not Failure.RATE_LIMITED:
+            raise mapped
+        raise ModelUnreachableError(
+            f"{mapped} The server asks to wait {seconds:.1f} s; {allowed:.1f} s are allowed."
+        )
+    return seconds
+
+
+def wait(seconds: float) -> Step[None]:
+    """Make a step that waits."""
+    return Step("wait", lambda _: time.sleep(seconds), lambda _: asyncio.sleep(seconds))
 
 
 async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:

@@ -7,6 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+from rag_kit.concurrency.steps import arun
 from rag_kit.errors import ConfigurationError
 
 from .providers import (
@@ -88,7 +89,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
 
         if provider not in OPENAI:
             return init_embeddings(model, provider=provider, **settings)
-        from .http import AsyncEmbeddingClient, EmbeddingClient, with_http_clients
+        from .http import EmbeddingClient, with_http_clients
 
         # Counting tokens would download a table from the network, and compatible servers want strings.
         defaults: dict[str, Any] = {"check_embedding_ctx_length": False}
@@ -100,7 +101,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         one_text = math.inf if "timeout" in settings or os.environ.get(TIMEOUT) else _ONE_TEXT
         made.max_retries = settings.get("max_retries", RETRIES)  # not by its own client
         made.client = made.client and EmbeddingClient(made.client, made, one_text)
-        made.async_client = AsyncEmbeddingClient(made.async_client, made, one_text)
+        made.async_client = EmbeddingClient(made.async_client, made, one_text, arun)
         return cast("Embeddings", made)
 
     return make(name, build)

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import count
 from typing import Any
@@ -19,9 +19,9 @@ from rag_kit.concurrency.pool import check_abandoned
 from rag_kit.concurrency.steps import Step, acall_in_time, arun, call_in_time, run
 from rag_kit.errors import BudgetExceededError
 
+from .calls import seconds_before_retry, wait
 from .connection import PROXY, WEB_PAGE
 from .failures import Failure, UnusableReplyError, classify, map_model_error
-from .retries import seconds_before_retry, wait
 
 _MAX_CLIENTS = 64
 # The end of a stream, such as data: [DONE] or "finish_reason": "stop"; within an answer such quotes are escaped.
@@ -167,17 +167,19 @@ async def _aread_checked(response: httpx2.Response, read: Any, *args: Any) -> As
 class EmbeddingClient:
     """A stand-in for ``OpenAI(...).embeddings`` of a model: vectors in the order of their texts, the kit's errors.
 
+    That of ``AsyncOpenAI`` has ``arun`` in the place of ``run``.
+
     A vector store asks the model by itself; only here its answers and failures are those of the kit's own calls. A
     request may take the model's time-out, or ``one_text`` seconds for one text if that is less, and is not made again
     after it; after other failures of the server it is, as often as the model's ``max_retries`` says.
     """
 
-    def __init__(self, client: Any, model: Any, one_text: float) -> None:
-        self._client, self._model, self._one_text = client, model, one_text
+    def __init__(self, client: Any, model: Any, one_text: float, run: Callable[[Any], Any] = run) -> None:
+        self._client, self._model, self._one_text, self._run = client, model, one_text, run
 
     def create(self, **arguments: Any) -> Any:
         """Ask for the vectors of texts."""
-        return run(self._ask(**arguments))
+        return self._run(self._ask(**arguments))
 
     async def _ask(self, *, input: Any, **arguments: Any) -> Any:
         send = partial(self._client.create, input=input, **arguments)
@@ -198,20 +200,12 @@ class EmbeddingClient:
                 raise
             except Exception as error:
                 # the caller may ask by the blocking client
-                if of_another_loop(error) and isinstance(self, AsyncEmbeddingClient):
+                if of_another_loop(error) and self._run is arun:
                     raise
                 failure = _readable(error)
             mapped = map_model_error(failure, model=self._model)
             may_retry = attempt < self._model.max_retries and classify(failure) is not Failure.TIMEOUT
             await wait(seconds_before_retry(failure, mapped, attempt, may_retry=may_retry))
-
-
-class AsyncEmbeddingClient(EmbeddingClient):
-    """A stand-in for ``AsyncOpenAI(...).embeddings`` of a model."""
-
-    async def create(self, **arguments: Any) -> Any:
-        """Ask for the vectors of texts."""
-        return await arun(self._ask(**arguments))
 
 
 def _is_single(texts: Any) -> bool:

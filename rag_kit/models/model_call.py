@@ -20,19 +20,10 @@ from rag_kit.concurrency.steps import Logic, arun, run
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS
 
+from . import runnables
 from .failures import map_model_error, mask_error
 from .redact import host_of, secrets_of, short
-from .runnables import (
-    Route,
-    bare_model,
-    base_url,
-    drop_watches,
-    endpoint_of,
-    has_listeners,
-    model_name,
-    routes_to,
-    shield,
-)
+from .runnables import Route, bare_model, base_url, endpoint_of, has_listeners, model_name, routes_to, shield
 
 T = TypeVar("T")
 #: Makes what is called out of a model and the arguments bound to it; None where it cannot.
@@ -221,7 +212,7 @@ class ModelCall:
         callbacks: Any = merged["callbacks"]
         is_list = isinstance(callbacks, list)
         for handlers in [callbacks] if is_list else [callbacks.handlers, callbacks.inheritable_handlers]:
-            drop_watches(handlers)
+            runnables.drop_watches(handlers)
             # False sorts first: the watch must mask errors before others see them
             handlers.sort(key=lambda handler: handler is not self.watch)
         return merged

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import chain, pairwise
-from typing import Any, NamedTuple, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import (
@@ -175,14 +175,6 @@ class _Shielded(Runnable[Any, Any]):
             raise
 
 
-class _Failure(NamedTuple):
-    """A run that failed; ``attempt`` is LangChain's tag of a retry, "" for the first attempt."""
-
-    name: str
-    error: Exception
-    attempt: str
-
-
 class _FailureWatch(BaseCallbackHandler):
     """Sees which runs failed, but not those around them: a fallback was asked, or a function did without."""
 
@@ -190,7 +182,8 @@ class _FailureWatch(BaseCallbackHandler):
 
     def __init__(self) -> None:
         self._names: dict[UUID, str] = {}
-        self.failed: dict[UUID | None, list[_Failure]] = {}  # by the run around
+        #: By the run around: name, error, and LangChain's tag of a retry, "" for a first attempt.
+        self.failed: dict[UUID | None, list[tuple[str, Exception, str]]] = {}
 
     def _begin(self, serialized: Any, *args: Any, run_id: UUID, **about: Any) -> None:
         self._names[run_id] = about.get("name") or "a part"
@@ -198,12 +191,12 @@ class _FailureWatch(BaseCallbackHandler):
     def _end(self, *args: Any, parent_run_id: UUID | None = None, **about: Any) -> None:
         if attempt := _attempt(about.get("tags")):  # those before it are mended
             earlier = self.failed.pop(parent_run_id, [])
-            self.failed[parent_run_id] = [failure for failure in earlier if failure.attempt == attempt]
+            self.failed[parent_run_id] = [failure for failure in earlier if failure[2] == attempt]
 
     def _fail(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
         self.failed.pop(run_id, None)  # the run around failed, too
         if isinstance(error, Exception) and not ends_run(error):
-            failure = _Failure(self._names.get(run_id, "a part"), error, _attempt(about.get("tags")))
+            failure = self._names.get(run_id, "a part"), error, _attempt(about.get("tags"))
             self.failed.setdefault(about.get("parent_run_id"), []).append(failure)
 
     on_chain_start = on_retriever_start = on_tool_start = on_llm_start = on_chat_model_start = _begin
@@ -219,8 +212,8 @@ def note_handled(config: RunnableConfig | None) -> Iterator[RunnableConfig]:
     """
     watch = _FailureWatch()
     yield merge_configs(config or {}, {"callbacks": [watch]})
-    for failure in chain.from_iterable(watch.failed.values()):
-        note_fallback(failure.name, failure.error)
+    for name, error, _ in chain.from_iterable(watch.failed.values()):
+        note_fallback(name, error)
 
 
 def _attempt(tags: Iterable[str] | None) -> str:

@@ -9,7 +9,7 @@ the results are filtered and cut afterwards.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +31,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import write_note
+from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import acall_runnable, ended_runs, is_kit_retriever, note_handled, shield
@@ -39,33 +40,21 @@ from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 AnyRetriever = Runnable[str, list[Document]]
 
 
-def call_retriever(
-    retriever: AnyRetriever,
-    query: str,
-    *,
-    config: RunnableConfig | None = None,
-    k: int | None = None,
-    filter: Filter | None = None,
-    **arguments: Any,
-) -> list[Document]:
+def call_retriever(retriever: AnyRetriever, query: str, **settings: Any) -> list[Document]:
     """Call a runnable from a string to documents, with the whole ``config``.
 
-    The documents come as it gave them (not copied): at most ``k``, those that pass the filter. ``arguments`` reach the
-    kit's own retrievers. What returns something else than documents raises ``InvalidInputError``.
+    The documents come as it gave them (not copied): at most ``k``, those that pass the ``filter``. Further arguments
+    reach the kit's own retrievers. What returns something else than documents raises ``InvalidInputError``.
     """
-    plan = _plan(retriever, config, k, filter, arguments)
-    runnable = shield(retriever if plan.runnable is None else plan.runnable)
-    documents: list[Document] = []
-    for call_arguments in plan.attempts():
-        with ended_runs(), _noting(retriever, config) as watched:
-            found = runnable.invoke(query, watched, **call_arguments)
-        documents = _check_documents(retriever, found)
-        if plan.is_enough(documents, call_arguments):
-            break
-    return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
+    return run(_find(retriever, query, **settings))
 
 
-async def acall_retriever(
+async def acall_retriever(retriever: AnyRetriever, query: str, **settings: Any) -> list[Document]:
+    """Call a retriever as ``call_retriever`` does, without blocking: on a thread if it has no coroutine of its own."""
+    return await arun(_find(retriever, query, **settings))
+
+
+async def _find(
     retriever: AnyRetriever,
     query: str,
     *,
@@ -74,19 +63,21 @@ async def acall_retriever(
     filter: Filter | None = None,
     **arguments: Any,
 ) -> list[Document]:
-    """Call a retriever as ``call_retriever`` does, without blocking: on a thread if it has no coroutine of its own."""
+    """Call a retriever, with more and more to fetch where a filter is applied afterwards."""
     plan = _plan(retriever, config, k, filter, arguments)
     runnable = shield(retriever if plan.runnable is None else plan.runnable)
-    if is_kit_retriever(retriever):
-        call: Callable[..., Awaitable[Any]] = retriever.ainvoke
-    elif _has_own_coroutine(retriever):
-        call = partial(acall_runnable, runnable)
-    else:
-        call = partial(_call_on_thread, runnable)
     documents: list[Document] = []
     for call_arguments in plan.attempts():
         with ended_runs(), _noting(retriever, config) as watched:
-            found = await call(query, watched, **call_arguments)
+            blocking = partial(runnable.invoke, query, watched, **call_arguments)
+            if is_kit_retriever(retriever):
+                native: Callable[[], Any] = partial(runnable.ainvoke, query, watched, **call_arguments)
+            elif _has_own_coroutine(retriever):
+                native = partial(acall_runnable, runnable, query, watched, **call_arguments)
+            else:
+                native = partial(run_in_thread, blocking)
+            # called at once, so with this turn's functions
+            found = await Step("search", lambda _: blocking(), lambda _: native())  # noqa: B023
         documents = _check_documents(retriever, found)
         if plan.is_enough(documents, call_arguments):
             break
@@ -99,10 +90,6 @@ def _noting(
     """Note what fails inside a runnable; the kit's retrievers do so by themselves, and a store's has no part inside."""
     has_no_part = is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever)
     return nullcontext(config) if has_no_part else note_handled(config)
-
-
-async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: Any) -> Any:
-    return await run_in_thread(partial(retriever.invoke, *arguments, **kwargs))
 
 
 @dataclass(frozen=True)

@@ -119,8 +119,8 @@ def filter_around(
         if strict:
             raise FilterError(
                 f"{retriever.get_name()} has a filter that cannot be read ({error}), so what is fetched past it "
-                "cannot be checked against it. Give the filter as a mapping such as {'tenant': 'a'}; a SelfQueryRetriever "
-                "can do with a schema= in place of the rows."
+                "cannot be checked against it. Give the filter as a mapping such as {'tenant': 'a'}; "
+                "a SelfQueryRetriever can do with a schema= in place of the rows."
             ) from None
         outer = None
     return outer, config

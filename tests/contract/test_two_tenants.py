@@ -168,7 +168,7 @@ def test_a_filter_that_nobody_can_read_lists_nothing(hidden, spare):
     """Rows behind the retriever and its fallback stay unread when it filters by a function or in its own words."""
     inner: Any = tenants.store().as_retriever(search_kwargs={"k": 6, **hidden})
     inner = inner if spare is None else inner.with_fallbacks([spare])
-    with pytest.raises(InvalidInputError, match="cannot be read.*schema="):
+    with pytest.raises(InvalidInputError, match=r"cannot be read.*schema="):
         SelfQueryRetriever.from_rules(inner)
     retriever = SelfQueryRetriever.from_rules(inner, schema=[{"name": "year", "type": "int"}], k=6)
     with use_notes() as notes:

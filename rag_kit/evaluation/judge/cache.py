@@ -19,11 +19,11 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import time_limit
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
+from rag_kit.models.calls import seconds_before_retry
 from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.failures import map_model_error
 from rag_kit.models.json_cache import JsonCache, model_identity, plain_endpoint
-from rag_kit.models.retries import seconds_before_retry
 from rag_kit.models.runnables import base_url
 from rag_kit.retrieval.vectors import checked_vectors
 

@@ -188,7 +188,7 @@ async def test_faults_are_survived_or_raised(fault: str) -> None:
 
 async def test_a_server_error_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A 500 is asked again; one that lasts leaves the order as it was."""
-    monkeypatch.setattr("rag_kit.models.retries.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("rag_kit.models.calls.FIRST_PAUSE", 0.001)
     replies: list[Any] = [(500, "out of memory")]
     with serving(lambda body: replies.pop() if replies else DIALECTS["cohere"](body)) as running:
         assert ids(made(running.url).invoke("loud")) == ["b", "c", "a", "d"] and len(running.requests) == 2
