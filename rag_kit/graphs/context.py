@@ -7,8 +7,6 @@ that is resumed would show a tenant the passages of others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
-from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from langchain_core.messages import HumanMessage
@@ -21,6 +19,7 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from rag_kit.concurrency.budget import MAX_SECONDS
+from rag_kit.documents.fields import did_you_mean
 from rag_kit.documents.filters import LISTS, MISSING, Filter, combine_filters, plain_scalar, validate_filter
 from rag_kit.documents.identity import content_hash, field_of
 from rag_kit.errors import ConfigurationError, InvalidInputError
@@ -217,8 +216,6 @@ _NO_CONTEXT = (
 _OTHER_FILTER = (
     "degraded: the filter in config['configurable'] is not the kit's: at most a field of that name takes it"
 )
-_LIKE_SETTING = "degraded: config['configurable'] has {!r}, which is no setting (did you mean {!r}?)"
-_ALIKE = 0.82  # as "fitler" is to "filter"; "file" is .8
 
 
 def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Update] = dict) -> None:
@@ -249,9 +246,13 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
 def _settings_of_call(schema: type[RagContext], config: RunnableConfig) -> Update:
     """Make the update with the settings of a call; a note tells that a parent graph lost those of an earlier one."""
     configurable = config["configurable"]
-    notes = [
-        _LIKE_SETTING.format(*names) for names in map(partial(_like_setting, schema), configurable) if names
-    ]
+    notes = []
+    for key in configurable.keys() - schema.model_fields.keys():
+        hint = (
+            "" if key.startswith("_") else did_you_mean(key.lower(), schema.model_fields.keys() - _OF_MODELS)
+        )
+        if hint:
+            notes.append(f"degraded: config['configurable'] has {key!r}, which is no setting{hint}")
     if configurable.get("__pregel_resuming") and _has_no_context(schema, config):
         if not _is_inside_another(config):
             raise InvalidInputError(
@@ -264,14 +265,6 @@ def _settings_of_call(schema: type[RagContext], config: RunnableConfig) -> Updat
         notes.append(_OTHER_FILTER)
     kept = {"turn_settings": {**settings, "question": _hash_question(config, fresh=True)}}
     return {"notes": Overwrite(notes), **kept} if notes else kept
-
-
-@lru_cache(maxsize=256)
-def _like_setting(schema: type[RagContext], key: str) -> tuple[str, str] | None:
-    """Return a key of ``config["configurable"]`` with the setting that it is nearly called; None if there is none."""
-    names = schema.model_fields.keys() - _OF_MODELS
-    near = [] if key in names or key.startswith("_") else get_close_matches(key.lower(), names, 1, _ALIKE)
-    return (key, near[0]) if near else None
 
 
 def run_context(schema: type[ContextT], config: RunnableConfig | None = None) -> ContextT:

@@ -19,7 +19,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency import afan_out, fan_out
 from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.bridge import call_client, run_in_thread
-from rag_kit.concurrency.steps import Step, arun, run
+from rag_kit.concurrency.steps import Step, both_forms, run
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError, RagKitError
 
 from .failures import map_model_error
@@ -101,16 +101,6 @@ def embed_query(embeddings: Embeddings, text: str) -> list[float]:
 def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """Embed texts by ``embeddings.embed_documents``; raise the kit's errors, whose messages hold no key."""
     return run(embed_logic(embeddings, "documents", texts))
-
-
-async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
-    """Embed a query without blocking: by the model's own ``aembed_query``, else on the kit's pool of threads."""
-    return await arun(embed_logic(embeddings, "query", text))
-
-
-async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """Embed texts without blocking: by the model's own ``aembed_documents``, else on the kit's pool of threads."""
-    return await arun(embed_logic(embeddings, "documents", texts))
 
 
 async def embed_logic(embeddings: Embeddings, kind: Literal["query", "documents"], texts: Any) -> Any:
@@ -243,12 +233,11 @@ async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vec
     elif is_alike is False:
         return None
     else:
-        tasks: list[Any] = [partial(embed_documents, model, queries)]
-        atasks: list[Any] = [partial(aembed_documents, model, queries)]
+        forms = [both_forms(embed_logic, model, "documents", queries)]
         if is_alike is None:
-            tasks.append(partial(embed_query, model, queries[0]))
-            atasks.append(partial(aembed_query, model, queries[0]))
-        step = Step[FanOut[Any]]("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
+            forms.append(both_forms(embed_logic, model, "query", queries[0]))
+        blocking, native = zip(*forms, strict=True)
+        step = Step[FanOut[Any]]("embeddings", lambda _: fan_out(blocking), lambda _: afan_out(native))
         vectors, *first_as_query = (await step).values
         if first_as_query and not _embeds_both_alike(model, vectors[0], first_as_query[0]):
             return None

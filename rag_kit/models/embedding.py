@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from typing import TYPE_CHECKING, Any, cast
@@ -10,17 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rag_kit.concurrency.steps import arun
 from rag_kit.errors import ConfigurationError
 
-from .providers import (
-    BASE_URL,
-    OPENAI,
-    TIMEOUT,
-    check_name,
-    make,
-    read_number,
-    request_seconds,
-    split_name,
-    with_url,
-)
+from .providers import BASE_URL, OPENAI, check_name, make, read_number, request_seconds, split_name, with_url
 from .redact import host_of
 from .runnables import base_url, model_name
 from .wheels.files import EMBEDDINGS
@@ -98,7 +87,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         defaults |= {"timeout": request_seconds(), "chunk_size": int(chunk_size)}
         arguments = with_http_clients({**defaults, **settings, "max_retries": 0})
         made: Any = init_embeddings(model, provider=provider, **arguments)
-        one_text = math.inf if "timeout" in settings or os.environ.get(TIMEOUT) else _ONE_TEXT
+        one_text = settings.get("timeout", request_seconds(_ONE_TEXT))
         made.max_retries = settings.get("max_retries", RETRIES)  # not by its own client
         made.client = made.client and EmbeddingClient(made.client, made, one_text)
         made.async_client = EmbeddingClient(made.async_client, made, one_text, arun)

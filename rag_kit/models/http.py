@@ -15,7 +15,6 @@ import httpx2
 import openai
 
 from rag_kit.concurrency.bridge import of_another_loop
-from rag_kit.concurrency.pool import check_abandoned
 from rag_kit.concurrency.steps import Step, acall_in_time, arun, call_in_time, run
 from rag_kit.errors import BudgetExceededError
 
@@ -30,11 +29,11 @@ _END_MARK = re.compile(
     rb'|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"'
 )
 _MAX_MARK = 64  # bytes of an end mark
-# By the end of a path: the part that each usable reply has. Without it (empty, null, an error with status 200) a client
+# By the last word of a path: a part of each usable reply. Without it (empty, null, an error with status 200) a client
 # fails somewhere in its own code.
 _PARTS = {
-    "/chat/completions": ("message", re.compile(rb'"(?:message|delta)"\s*:\s*\{')),
-    "/embeddings": ("list of vectors", re.compile(rb'"data"\s*:\s*\[\s*\{')),
+    "completions": re.compile(rb'"(?:message|delta)"\s*:\s*\{'),
+    "embeddings": re.compile(rb'"data"\s*:\s*\[\s*\{'),
 }
 _MAX_JUDGED = 2**16  # bytes of a reply that may be without its part
 _MAX_SHOWN = 150  # letters of such a reply
@@ -76,7 +75,6 @@ class _OtherReply(UnusableReplyError, openai.OpenAIError):
 
 def _stamp(proxy: str | None, request: httpx2.Request) -> None:
     """Write into a request's extensions when it was sent, and the proxy that the settings name."""
-    check_abandoned()  # a retry of a call that nobody waits for any more
     request.extensions.update({_SENT: time.monotonic(), PROXY: proxy})
 
 
@@ -127,13 +125,12 @@ class _ReplyCheck:
 
     def end(self) -> None:
         """Raise an error where a stream of events ends without its mark, or a reply has not what was asked for."""
+        part = _PARTS.get(self._response.request.url.path.rpartition("/")[2])
         is_judged = self._response.is_success and not self._is_stream and self._size <= _MAX_JUDGED
-        path = self._response.request.url.path
-        for name, part in (_PARTS[end] for end in _PARTS if is_judged and path.endswith(end)):
-            if not part.search(self._begin):
-                text = " ".join(self._begin.decode(errors="replace").split())
-                shown = f"there is no {name} in it: {text[:_MAX_SHOWN]}" if text else "it is empty"
-                raise _OtherReply(shown, self._response.request)
+        if part and is_judged and not part.search(self._begin):
+            text = " ".join(self._begin.decode(errors="replace").split())
+            shown = f"it is no such reply: {text[:_MAX_SHOWN]}" if text else "it is empty"
+            raise _OtherReply(shown, self._response.request)
         if self._is_stream and not _END_MARK.search(self._tail):
             text = "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole"
             raise _problem(self._response, httpx2.RemoteProtocolError, text)
@@ -202,7 +199,7 @@ class EmbeddingClient:
                 # the caller may ask by the blocking client
                 if of_another_loop(error) and self._run is arun:
                     raise
-                failure = _readable(error)
+                failure = error
             mapped = map_model_error(failure, model=self._model)
             may_retry = attempt < self._model.max_retries and classify(failure) is not Failure.TIMEOUT
             await wait(seconds_before_retry(failure, mapped, attempt, may_retry=may_retry))
@@ -230,9 +227,3 @@ def _in_order(response: Any, texts: Any) -> Any:
     if is_numbered:
         response.data.sort(key=lambda item: item.index)
     return response
-
-
-def _readable(error: Exception) -> Exception:
-    """Return an error; if the client could not read the reply's form, an ``UnusableReplyError`` in its place."""
-    is_unreadable = type(error) in (ValueError, AttributeError)
-    return UnusableReplyError(f"it is no list of vectors ({error})") if is_unreadable else error

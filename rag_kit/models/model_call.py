@@ -101,7 +101,7 @@ class ModelCall:
     ``config`` says which prompt ran. The rest is about the model that is asked now, of several that stand by for each
     other: ``retries_left``; ``sent_bound``, the bound on the reply in the last request, None where the model's class
     takes none; ``failure``, the error of the last request; ``repeats``: a reply repeated itself, so that the next
-    requests penalize repetition; ``is_ending``: the next ones are asked in a form that ends (`ending.ending_schema`).
+    requests penalize repetition; ``is_ending``: the next ones are asked in a form that ends (`ending_schema`).
     """
 
     sent_bound: int | None

@@ -92,9 +92,9 @@ def read_number(source: str, value: Any, form: str, wanted: str) -> float:
     return float(value)
 
 
-def request_seconds() -> float:
-    """Return the time limit of a request to an endpoint: ``RAG_KIT_TIMEOUT``, else 60 seconds."""
-    seconds = os.environ.get(TIMEOUT) or _SECONDS
+def request_seconds(default: int = _SECONDS) -> float:
+    """Return the time limit of a request to an endpoint: ``RAG_KIT_TIMEOUT``, else the default, 60 seconds."""
+    seconds = os.environ.get(TIMEOUT) or default
     return read_number(TIMEOUT, seconds, r"\d{1,6}(\.\d+)?", "seconds; set one above 0, such as 300")
 
 

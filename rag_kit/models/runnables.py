@@ -16,7 +16,7 @@ adds to a short call. Where nothing listens, the kit leaves its own part of that
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -181,22 +181,25 @@ class _FailureWatch(BaseCallbackHandler):
     run_inline = True  # on the event loop itself, in the order of the events
 
     def __init__(self) -> None:
-        self._names: dict[UUID, str] = {}
-        #: By the run around: name, error, and LangChain's tag of a retry, "" for a first attempt.
-        self.failed: dict[UUID | None, list[tuple[str, Exception, str]]] = {}
+        #: By run: its name, and LangChain's tag of a retry, "" for a first attempt.
+        self._runs: dict[UUID, tuple[str, str]] = {}
+        #: By the run around: error, name and tag.
+        self.failed: dict[UUID | None, list[tuple[Exception, str, str]]] = {}
 
-    def _begin(self, serialized: Any, *args: Any, run_id: UUID, **about: Any) -> None:
-        self._names[run_id] = about.get("name") or "a part"
+    def _begin(self, *args: Any, run_id: UUID, tags: Sequence[str] | None = None, **about: Any) -> None:
+        attempt = next((tag for tag in tags or () if tag.startswith("retry:attempt:")), "")
+        self._runs[run_id] = about.get("name") or "a part", attempt
 
-    def _end(self, *args: Any, parent_run_id: UUID | None = None, **about: Any) -> None:
-        if attempt := _attempt(about.get("tags")):  # those before it are mended
+    def _end(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **about: Any) -> None:
+        _, attempt = self._runs.get(run_id, ("", ""))
+        if attempt:  # those before it are mended
             earlier = self.failed.pop(parent_run_id, [])
             self.failed[parent_run_id] = [failure for failure in earlier if failure[2] == attempt]
 
     def _fail(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
         self.failed.pop(run_id, None)  # the run around failed, too
         if isinstance(error, Exception) and not ends_run(error):
-            failure = self._names.get(run_id, "a part"), error, _attempt(about.get("tags"))
+            failure = error, *self._runs.get(run_id, ("a part", ""))
             self.failed.setdefault(about.get("parent_run_id"), []).append(failure)
 
     on_chain_start = on_retriever_start = on_tool_start = on_llm_start = on_chat_model_start = _begin
@@ -212,12 +215,8 @@ def note_handled(config: RunnableConfig | None) -> Iterator[RunnableConfig]:
     """
     watch = _FailureWatch()
     yield merge_configs(config or {}, {"callbacks": [watch]})
-    for name, error, _ in chain.from_iterable(watch.failed.values()):
+    for error, name, _ in chain.from_iterable(watch.failed.values()):
         note_fallback(name, error)
-
-
-def _attempt(tags: Iterable[str] | None) -> str:
-    return next((tag for tag in tags or () if tag.startswith("retry:attempt:")), "")
 
 
 def drop_watches(handlers: list[BaseCallbackHandler]) -> None:

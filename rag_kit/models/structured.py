@@ -36,14 +36,13 @@ from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .calls import ask_fitted, ask_within
-from .ending import ending_schema
 from .failures import Failure, classify
 from .json_text import values_before_loop
 from .model_call import CallLimits, Method, ModelCall
 from .parsing import read_reply
 from .replies import text_of, written_text
 from .runnables import NOSTREAM
-from .schema import Target, UnreadableError, strict_schema, target_of
+from .schema import Target, UnreadableError, ending_schema, strict_schema, target_of
 
 logger = logging.getLogger(__name__)
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.hyde import HyDERetriever as HyDERetriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever as MultiQueryRetriever
     from rag_kit.retrieval.multi_query import StepBackRetriever as StepBackRetriever
-    from rag_kit.retrieval.over_index import index_retriever as index_retriever
     from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever as ParentDocumentRetriever
     from rag_kit.retrieval.parents.sentence_window import SentenceWindowRetriever as SentenceWindowRetriever
     from rag_kit.retrieval.query2doc import Query2DocRetriever as Query2DocRetriever
     from rag_kit.retrieval.raptor import RaptorRetriever as RaptorRetriever
     from rag_kit.retrieval.representations import MultiRepresentationRetriever as MultiRepresentationRetriever
+    from rag_kit.retrieval.representations import index_retriever as index_retriever
     from rag_kit.retrieval.rerank.endpoint import EndpointReranker as EndpointReranker
     from rag_kit.retrieval.rerank.model import ListwiseReranker as ListwiseReranker
     from rag_kit.retrieval.rerank.model import PointwiseReranker as PointwiseReranker

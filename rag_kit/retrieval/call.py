@@ -20,7 +20,7 @@ from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import outages, write_note
-from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, is_control_flow, run
+from rag_kit.concurrency.steps import Logic, Step, acall_in_time, both_forms, call_in_time, is_control_flow
 from rag_kit.documents import Filter, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
@@ -353,11 +353,7 @@ class Call:
         A failure is not raised: each search then meets it by itself. After a time-out the searches inside the same
         ``share_vectors`` block do not wait for the vectors again.
         """
-        jobs = []
-        for retriever, queries in groups:
-            logic = partial(retriever.prepare, queries)  # a new coroutine at each call
-            sync, native = (lambda logic=logic: run(logic())), (lambda logic=logic: arun(logic()))
-            jobs.append(Job("preparing the queries", sync, native))
+        jobs = [Job("preparing the queries", *both_forms(one.prepare, queries)) for one, queries in groups]
         outcomes = await self.side_by_side(jobs) if jobs else []
         for outcome, (_, queries) in zip(outcomes, groups, strict=True):
             give_up_vectors(queries, outcome.error)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import BaseModel, model_validator
 
+from rag_kit.concurrency.steps import both_forms
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.clients import aembed_documents, embed_documents
+from rag_kit.models.clients import embed_logic
 from rag_kit.prompts.schemas import Passages
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Rewrites
@@ -120,5 +120,5 @@ class HyDERetriever(RewritingRetriever):
     async def _embed(self, texts: list[str], call: Call) -> NDArray[np.float64]:
         """Embed texts: an array of shape (texts, dimensions)."""
         model: Any = self._embeddings()
-        both_forms = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
-        return checked_vectors(await call.do("embedding", *both_forms), len(texts), model)
+        work = both_forms(embed_logic, model, "documents", texts)
+        return checked_vectors(await call.do("embedding", *work), len(texts), model)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence, Sized
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import Field
 
+from rag_kit.concurrency.steps import both_forms
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import (
     QueryVectors,
-    aembed_documents,
-    aembed_query,
-    embed_documents,
     embed_logic,
-    embed_query,
     keeps_query_vectors,
     prepare_vectors,
     prepared_vector,
@@ -90,10 +86,9 @@ async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: Call, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Embed a query and texts at the same time; return float64 arrays of shapes (size,) and (texts, size)."""
-    of_query, of_texts = (embeddings, query), (embeddings, list(texts))  # arguments of the calls
     jobs = [
-        Job(f"{name}, query embedding", partial(embed_query, *of_query), partial(aembed_query, *of_query)),
-        Job(f"{name}, embeddings", partial(embed_documents, *of_texts), partial(aembed_documents, *of_texts)),
+        Job(f"{name}, query embedding", *both_forms(embed_logic, embeddings, "query", query)),
+        Job(f"{name}, embeddings", *both_forms(embed_logic, embeddings, "documents", list(texts))),
     ]
     query_answer, text_answers = map(value_or_raise, await call.side_by_side(jobs))
     vector = checked_vectors([query_answer], 1, embeddings)[0]

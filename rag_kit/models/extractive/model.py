@@ -19,6 +19,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.models.extractive.answering import extract_answer
 from rag_kit.models.extractive.blocks import Prompt, read_prompt
 from rag_kit.models.replies import estimate_tokens, text_of
+from rag_kit.models.schema import resolve
 from rag_kit.text.analysis import warm_up
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -170,10 +171,7 @@ def _guess_fields(prompt: Prompt) -> dict[str, Any]:
 
 def _placeholder(schema: Any, root: Mapping[str, Any]) -> Any:
     """Return a value that a schema allows and that says nothing; None if it names no type. ``root`` has references."""
-    if not isinstance(schema, Mapping):
-        return None
-    if isinstance(schema.get("$ref"), str):
-        schema = root.get("$defs", {}).get(schema["$ref"].rsplit("/", 1)[-1], {})
+    schema = resolve(schema, root.get("$defs", {}))
     if schema.get("enum"):
         return schema["enum"][0]
     by_type = {"string": "unknown", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import Runnable
 
+from rag_kit.concurrency.steps import both_forms
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.clients import aembed_query, check_embeddings, embed_documents, embed_query
+from rag_kit.models.clients import check_embeddings, embed_documents, embed_logic
 from rag_kit.models.model_call import is_extractive
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.schemas import routes_among
@@ -98,9 +99,8 @@ class SimilarityWay:
         """Compare the vector of the question with those of the sources' texts."""
         import numpy as np
 
-        arguments = self._embeddings, call.query
         jobs = [
-            Job("query embedding", partial(embed_query, *arguments), partial(aembed_query, *arguments)),
+            Job("query embedding", *both_forms(embed_logic, self._embeddings, "query", call.query)),
             Job("embeddings", self._vectors),
         ]
         with call.before_search():

@@ -619,7 +619,7 @@ async def test_fields_of_ones_own_in_configurable_stay_theirs(native: bool) -> N
         ("deadine", "deadline"),
         ("K", "k"),
     ]
-    + [(key, None) for key in ("file", "tenant", "ks", "user_id", "temperature", "search_kwargs", "model")],
+    + [(key, None) for key in ("files", "tenant", "ks", "user_id", "temperature", "search_kwargs", "model")],
 )
 async def test_a_misspelt_setting_in_configurable_gets_a_note(
     key: str, near: str | None, native: bool

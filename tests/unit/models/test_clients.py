@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency import fan_out
+from rag_kit.concurrency.steps import arun
 from rag_kit.errors import RagKitError
-from rag_kit.models.clients import aembed_query, embed_documents, embed_query, keep_query_vectors
+from rag_kit.models.clients import embed_documents, embed_logic, embed_query, keep_query_vectors
 
 
 class Counting(Embeddings):
@@ -30,12 +29,14 @@ class Counting(Embeddings):
         return [self.embed_query(text) for text in texts]
 
 
-def test_a_query_is_embedded_once_a_model_in_a_block() -> None:
+async def test_a_query_is_embedded_once_a_model_in_a_block() -> None:
     """Sync, async and on threads; another model and another block embed anew; documents are no queries."""
     one, two = Counting(), Counting(2.0)
     with keep_query_vectors() as kept:
         first = embed_query(one, "湖")
-        assert asyncio.run(aembed_query(one, "湖")) == first == [1.0] and embed_query(two, "湖") == [2.0]
+        assert await arun(embed_logic(one, "query", "湖")) == first == [1.0] and embed_query(two, "湖") == [
+            2.0
+        ]
         assert fan_out([lambda: embed_query(one, "湖")] * 3).values == [first] * 3
         first.append(9.0)  # what one caller does to its vector is not seen by the next
         assert embed_query(one, "湖") == [1.0] and kept.saved_seconds > 0
