@@ -5,28 +5,18 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
+from rag_kit.concurrency.bridge import linked_errors
+
 from .redact import origin_of
 
-_MAX_CAUSES = 12
 PROXY = "rag_kit_proxy"
 """Key of a request's extensions: the proxy that the settings of its client name; only the kit's own clients have it."""
 
 WEB_PAGE = "a web page (HTML)"
-
-
-def chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, its causes, and the exceptions being handled when these were raised."""
-    current: BaseException | None = error
-    for _ in range(_MAX_CAUSES):
-        if current is None:
-            return
-        yield current
-        current = current.__cause__ or current.__context__
 
 
 def is_tls_failure(error: BaseException) -> bool:
@@ -82,7 +72,7 @@ def proxy_of(request: Any) -> str:
 
 def _deepest(error: BaseException) -> BaseException | None:
     """Return the cause that says most: the deepest with an ``errno``, else the deepest with a message, else None."""
-    causes = list(chain(error))
+    causes = linked_errors(error)
     system_errors = [cause for cause in causes if isinstance(cause, OSError) and cause.errno is not None]
     with_words = [cause for cause in causes[1:] if str(cause).strip()]
     return (system_errors or with_words or [None])[-1]

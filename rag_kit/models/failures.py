@@ -26,7 +26,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 
-from .connection import WEB_PAGE, chain, connection_problem, is_tls_failure, proxy_of
+from .connection import WEB_PAGE, connection_problem, is_tls_failure, proxy_of
 from .redact import MIN_SECRET, origin_of, redact_inside, secrets_of, short
 from .runnables import base_url
 
@@ -49,7 +49,9 @@ class Failure(Enum):
 
 
 class UnusableReplyError(Exception):
-    """An endpoint's reply is JSON, but not what was asked for."""
+    """An endpoint's reply is not what was asked for."""
+
+    request: Any = None
 
 
 RETRYABLE = frozenset({Failure.RATE_LIMITED, Failure.SERVER, Failure.TIMEOUT, Failure.CONNECTION})
@@ -137,7 +139,7 @@ def classify(error: BaseException) -> Failure:
         return Failure.LOOP
     if _is_web_page(error):
         return Failure.WEB_PAGE
-    failure = next(filter(None, map(_failure_of_one, chain(error))), Failure.OTHER)
+    failure = next(filter(None, map(_failure_of_one, linked_errors(error))), Failure.OTHER)
     return Failure.TLS if failure is Failure.CONNECTION and is_tls_failure(error) else failure
 
 
@@ -145,7 +147,11 @@ def _is_web_page(error: BaseException) -> bool:
     """Tell whether an endpoint answered with a web page, other than the error page of a server that failed."""
     if _first_status(error) not in (None, 404, 405):
         return False
-    texts = (text for cause in chain(error) for text in (str(cause)[:2000], *getattr(cause, "__notes__", ())))
+    texts = (
+        text
+        for cause in linked_errors(error)
+        for text in (str(cause)[:2000], *getattr(cause, "__notes__", ()))
+    )
     return any(WEB_PAGE in text or _HTML.search(text) for text in texts)
 
 
@@ -169,7 +175,7 @@ def _failure_of_one(error: BaseException) -> Failure | None:
 
 def _first_status(error: BaseException) -> int | None:
     """Return the HTTP status of an exception, or of the first of its causes that carries one."""
-    return next(filter(None, map(_status_of, chain(error))), None)
+    return next(filter(None, map(_status_of, linked_errors(error))), None)
 
 
 def _status_of(error: BaseException) -> int | None:
@@ -184,7 +190,7 @@ def _status_of(error: BaseException) -> int | None:
 
 def _header(error: BaseException, name: str) -> str:
     """Return a header of the first failed response among an exception and its causes; "" if there is none."""
-    for cause in chain(error):
+    for cause in linked_errors(error):
         headers = getattr(getattr(cause, "response", None), "headers", None) or {}
         if value := headers.get(name):
             return str(value)
@@ -299,16 +305,18 @@ def _codes(error: BaseException) -> set[Any]:
 
 def _message(error: BaseException) -> str:
     """Return the server's own message, else the note of the kit's client, else the exception's text."""
-    messages = [_body(cause).get("message") for cause in chain(error)]
-    messages += [note for cause in chain(error) for note in getattr(cause, "__notes__", ())]
-    messages += [f"it is no JSON ({each})" for each in chain(error) if isinstance(each, json.JSONDecodeError)]
+    messages = [_body(cause).get("message") for cause in linked_errors(error)]
+    messages += [note for cause in linked_errors(error) for note in getattr(cause, "__notes__", ())]
+    messages += [
+        f"it is no JSON ({each})" for each in linked_errors(error) if isinstance(each, json.JSONDecodeError)
+    ]
     text = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
     return text.strip().rstrip(".") or type(error).__name__
 
 
 def _requests(error: BaseException) -> Iterator[Any]:
     """Yield the failed HTTP request of an exception and of each of its causes, or None in its place."""
-    for cause in chain(error):
+    for cause in linked_errors(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
         yield vars(cause).get("request") or vars(cause).get("_request")
 

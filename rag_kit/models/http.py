@@ -68,10 +68,6 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
 class _OtherReply(UnusableReplyError, openai.OpenAIError):
     """A reply without the part that was asked for; the client does not try again after an error of its own."""
 
-    def __init__(self, text: str, request: httpx2.Request) -> None:
-        super().__init__(text)
-        self.request = request
-
 
 def _stamp(proxy: str | None, request: httpx2.Request) -> None:
     """Write into a request's extensions when it was sent, and the proxy that the settings name."""
@@ -130,7 +126,9 @@ class _ReplyCheck:
         if part and is_judged and not part.search(self._begin):
             text = " ".join(self._begin.decode(errors="replace").split())
             shown = f"it is no such reply: {text[:_MAX_SHOWN]}" if text else "it is empty"
-            raise _OtherReply(shown, self._response.request)
+            error = _OtherReply(shown)
+            error.request = self._response.request
+            raise error
         if self._is_stream and not _END_MARK.search(self._tail):
             text = "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole"
             raise _problem(self._response, httpx2.RemoteProtocolError, text)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.graph import GraphRetriever as GraphRetriever
     from rag_kit.retrieval.hybrid import HybridRetriever as HybridRetriever
     from rag_kit.retrieval.hyde import HyDERetriever as HyDERetriever
+    from rag_kit.retrieval.hyde import Query2DocRetriever as Query2DocRetriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever as MultiQueryRetriever
     from rag_kit.retrieval.multi_query import StepBackRetriever as StepBackRetriever
     from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever as ParentDocumentRetriever
     from rag_kit.retrieval.parents.sentence_window import SentenceWindowRetriever as SentenceWindowRetriever
-    from rag_kit.retrieval.query2doc import Query2DocRetriever as Query2DocRetriever
     from rag_kit.retrieval.raptor import RaptorRetriever as RaptorRetriever
     from rag_kit.retrieval.representations import MultiRepresentationRetriever as MultiRepresentationRetriever
     from rag_kit.retrieval.representations import index_retriever as index_retriever

@@ -500,11 +500,10 @@ def _search_job(
 
     The kit's own retrievers take these as they are; for others `call_retriever` finds out which they take.
     """
-    if is_kit_retriever(retriever):
-        sync = partial(retriever.invoke, query, config, **settings)
-        return Job(name, sync, partial(retriever.ainvoke, query, config, **settings))
-    sync = partial(call_retriever, retriever, query, config=config, **settings)
-    return Job(name, sync, partial(acall_retriever, retriever, query, config=config, **settings))
+    forms: Any = (retriever.invoke, retriever.ainvoke)
+    if not is_kit_retriever(retriever):
+        forms = (partial(call_retriever, retriever), partial(acall_retriever, retriever))
+    return Job(name, *(partial(form, query, config=config, **settings) for form in forms))
 
 
 def plural(count: int, noun: str) -> str:

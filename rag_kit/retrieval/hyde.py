@@ -1,4 +1,4 @@
-"""Search with passages that a model imagines, in place of the question."""
+"""Search with passages that a model imagines, in place of the question or together with it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_PASSAGE_CHARS = 4_000
+_MAX_JOINED_CHARS = 2_000  # of a passage in one query with the question
 
 
-class HyDERetriever(RewritingRetriever):
+class _ImaginingRetriever(RewritingRetriever):
+    """A retriever that searches with what a model imagines; over vectors in a mode of its own by default."""
+
+    answer_form: ClassVar[type[BaseModel]] = Passages
+    vector_mode: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _set_mode(cls, values: Any) -> Any:
+        """Wrap a vector store into a retriever; over one, and for "dense" over its retrievers, set the mode."""
+        retriever = values.get("retriever") if isinstance(values, dict) else None
+        is_store = isinstance(retriever, VectorStore)
+        if is_store:
+            values = {**values, "retriever": VectorRetriever(vectorstore=retriever)}
+        by_vector = cls.vector_mode == "dense" and isinstance(
+            retriever, VectorRetriever | VectorStoreRetriever
+        )
+        return {"mode": cls.vector_mode, **values} if is_store or by_vector else values
+
+
+class HyDERetriever(_ImaginingRetriever):
     """Have a model write passages that might answer the question, and search with these.
 
     A made-up passage resembles the real ones more than a question does, even where its facts are wrong. The
@@ -56,18 +77,11 @@ class HyDERetriever(RewritingRetriever):
     """
 
     task: ClassVar[str] = "hyde"
-    answer_form: ClassVar[type[BaseModel]] = Passages
+    vector_mode: ClassVar[str] = "vector"
 
     n: Rewrites = 1
     mode: Literal["text", "vector"] = "text"
     embeddings: Embeddings | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _wrap_store(cls, values: Any) -> Any:
-        if isinstance(values, dict) and isinstance(store := values.get("retriever"), VectorStore):
-            values = {"mode": "vector", **values, "retriever": VectorRetriever(vectorstore=store)}
-        return values
 
     @model_validator(mode="after")
     def _check_vector_mode(self) -> Self:
@@ -122,3 +136,53 @@ class HyDERetriever(RewritingRetriever):
         model: Any = self._embeddings()
         work = both_forms(embed_logic, model, "documents", texts)
         return checked_vectors(await call.do("embedding", *work), len(texts), model)
+
+
+class Query2DocRetriever(_ImaginingRetriever):
+    """Have a model write a passage that answers the question, and make one query of the two.
+
+    For keyword search the question is repeated before the passage, whose many words would outweigh it; for dense
+    search the two are joined once. If no passage comes, the question alone is searched for, with a note.
+
+    Paper: Wang, Yang, Wei: Query2doc: Query Expansion with Large Language Models, arXiv 2303.07678.
+
+    Args:
+        mode: ``"sparse"``: the question ``repeat`` times, then the passage, with blanks between them.
+            ``"dense"``, the default over a vector store: the question, the separator, the passage.
+        repeat: How often the question stands in the sparse form, 1 to 32; 5 in the paper.
+        separator: Stands in the dense form between question and passage; ``"[SEP]"`` in the paper.
+        include_original: Search for the question alone too, and fuse the two lists. Off, as in the paper.
+
+    All other arguments are those of ``RewritingRetriever``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> words = BM25Retriever.from_texts(["Bees make honey.", "Insects pollinate flowers."])
+        >>> model = FakeListChatModel(responses=["Flowers are pollinated by insects such as bumblebees."])
+        >>> retriever = Query2DocRetriever.from_llm(model, words, k=1)
+        >>> [doc.page_content for doc in retriever.invoke("How do plants reproduce?")]
+        ['Insects pollinate flowers.']
+    """
+
+    task: ClassVar[str] = "query2doc"
+    vector_mode: ClassVar[str] = "dense"
+
+    mode: Literal["sparse", "dense"] = "sparse"
+    repeat: Rewrites = 5
+    separator: str = "[SEP]"
+    include_original: bool = False
+
+    async def _rewrite(self, question: str, call: Call) -> list[Search]:
+        """Make one search: the question with the imagined passage behind it."""
+        passages = await self._ask_for_texts(
+            [{"question": question}], "passages", call, max_chars=_MAX_JOINED_CHARS, cut=True
+        )
+        if not passages:
+            return []
+        call.extra["passage"] = passages[0]
+        if self.mode == "dense":
+            query = f"{question} {self.separator} {passages[0]}"
+        else:
+            query = f"{question} " * self.repeat + passages[0]
+        return [Search(query, "query2doc")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -67,8 +67,10 @@ async def _find(
     plan = _plan(retriever, config, k, filter, arguments)
     runnable = shield(retriever if plan.runnable is None else plan.runnable)
     documents: list[Document] = []
+    # the kit's retrievers note their failures by themselves, and that of a store has no part inside
+    is_watched = not is_kit_retriever(retriever) and not isinstance(retriever, VectorStoreRetriever)
     for call_arguments in plan.attempts():
-        with ended_runs(), _noting(retriever, config) as watched:
+        with ended_runs(), note_handled(config) if is_watched else nullcontext(config) as watched:
             blocking = partial(runnable.invoke, query, watched, **call_arguments)
             if is_kit_retriever(retriever):
                 native: Callable[[], Any] = partial(runnable.ainvoke, query, watched, **call_arguments)
@@ -82,14 +84,6 @@ async def _find(
         if plan.is_enough(documents, call_arguments):
             break
     return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
-
-
-def _noting(
-    retriever: AnyRetriever, config: RunnableConfig | None
-) -> AbstractContextManager[RunnableConfig | None]:
-    """Note what fails inside a runnable; the kit's retrievers do so by themselves, and a store's has no part inside."""
-    has_no_part = is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever)
-    return nullcontext(config) if has_no_part else note_handled(config)
 
 
 @dataclass(frozen=True)
