@@ -147,11 +147,8 @@ def _is_web_page(error: BaseException) -> bool:
     """Tell whether an endpoint answered with a web page, other than the error page of a server that failed."""
     if _first_status(error) not in (None, 404, 405):
         return False
-    texts = (
-        text
-        for cause in linked_errors(error)
-        for text in (str(cause)[:2000], *getattr(cause, "__notes__", ()))
-    )
+    causes = linked_errors(error)
+    texts = (text for cause in causes for text in (str(cause)[:2000], *getattr(cause, "__notes__", ())))
     return any(WEB_PAGE in text or _HTML.search(text) for text in texts)
 
 
@@ -305,11 +302,10 @@ def _codes(error: BaseException) -> set[Any]:
 
 def _message(error: BaseException) -> str:
     """Return the server's own message, else the note of the kit's client, else the exception's text."""
-    messages = [_body(cause).get("message") for cause in linked_errors(error)]
-    messages += [note for cause in linked_errors(error) for note in getattr(cause, "__notes__", ())]
-    messages += [
-        f"it is no JSON ({each})" for each in linked_errors(error) if isinstance(each, json.JSONDecodeError)
-    ]
+    causes = linked_errors(error)
+    messages = [_body(cause).get("message") for cause in causes]
+    messages += [note for cause in causes for note in getattr(cause, "__notes__", ())]
+    messages += [f"it is no JSON ({cause})" for cause in causes if isinstance(cause, json.JSONDecodeError)]
     text = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
     return text.strip().rstrip(".") or type(error).__name__
 

@@ -126,17 +126,16 @@ class _ReplyCheck:
         if part and is_judged and not part.search(self._begin):
             text = " ".join(self._begin.decode(errors="replace").split())
             shown = f"it is no such reply: {text[:_MAX_SHOWN]}" if text else "it is empty"
-            error = _OtherReply(shown)
-            error.request = self._response.request
-            raise error
+            raise _problem(self._response, _OtherReply, shown)
         if self._is_stream and not _END_MARK.search(self._tail):
             text = "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole"
             raise _problem(self._response, httpx2.RemoteProtocolError, text)
 
 
-def _problem(response: httpx2.Response, error_class: Any, text: str) -> httpx2.TransportError:
-    """Make a connection error with its text as a note too: clients that wrap it drop the text, but not the note."""
-    error: httpx2.TransportError = error_class(text, request=response.request)
+def _problem(response: httpx2.Response, error_class: Any, text: str) -> Exception:
+    """Make an error of the request with its text as a note too: clients that wrap it drop the text, not the note."""
+    error: Exception = error_class(text)
+    error.request = response.request  # type: ignore[attr-defined]
     error.add_note(text)
     return error
 

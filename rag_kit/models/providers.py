@@ -34,12 +34,7 @@ _INFERRED = (
 
 
 def split_name(name: str) -> tuple[str | None, str]:
-    """Split a name such as ``"openai:gpt-5.5"`` into provider and model; the provider is None if unknown.
-
-    Example:
-        >>> split_name("openai:org/model:free"), split_name("gpt-5.5"), split_name("my-model")
-        (('openai', 'org/model:free'), ('openai', 'gpt-5.5'), (None, 'my-model'))
-    """
+    """Split a name such as ``"openai:gpt-5.5"`` into provider and model; the provider is None if unknown."""
     head, colon, rest = name.partition(":")
     if colon and re.fullmatch(r"[a-z][a-z0-9_-]*", head.strip().lower()):
         return head.strip().lower().replace("-", "_"), rest.strip()

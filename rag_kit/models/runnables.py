@@ -80,15 +80,7 @@ class Route:
 
 
 def routes_to(runnable: Any, config: RunnableConfig | None = None) -> list[Route]:
-    """Return the models inside LangChain's wrappers, as the config chooses them, in the order in which they are asked.
-
-    Example:
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> first, other = FakeListChatModel(responses=["a"]), FakeListChatModel(responses=["b"])
-        >>> routes = routes_to(first.bind(stop=["."]).with_retry(stop_after_attempt=3).with_fallbacks([other]))
-        >>> [(route.model is first, route.arguments, route.retries) for route in routes]
-        [(True, {'stop': ['.']}, 2), (False, {}, 0)]
-    """
+    """Return the models inside LangChain's wrappers, as the config chooses them, in the order of asking."""
     return list(_open(Route(runnable), config))
 
 
@@ -291,15 +283,7 @@ def _attributes(cls: type, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def has_blocking_side(runnable: object) -> bool:
-    """Tell whether ``invoke`` works: no part of a Runnable or graph is only a coroutine function.
-
-    Example:
-        >>> from langchain_core.runnables import RunnableLambda
-        >>> async def shout(text):
-        ...     return text.upper()
-        >>> has_blocking_side(RunnableLambda(str.upper)), has_blocking_side(RunnableLambda(str.upper) | shout)
-        (True, False)
-    """
+    """Tell whether ``invoke`` works: no part of a Runnable or graph is only a coroutine function."""
     for part in parts_of(runnable):
         fields = vars(part)
         if fields.get("afunc") is not None and fields.get("func") is None:

@@ -247,10 +247,6 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Copy a schema for OpenAI's strict mode: every field required, no others allowed, no defaults.
 
     None where an object is open by design, which strict mode cannot express.
-
-    Example:
-        >>> strict_schema({"type": "object", "properties": {"a": {"type": "string", "default": ""}}})["required"]
-        ['a']
     """
     node = copy.deepcopy(dict(schema))
     return node if _make_strict(node) else None
@@ -279,12 +275,6 @@ def ending_schema(
 
     A number from 0 to 1 becomes one of the tenths, for grammars made of a schema know no largest number. The checks of
     a ``form``, which its schema does not name, are added: several providers refuse them, so first requests lack them.
-
-    Example:
-        >>> queries = {"type": "array", "items": {"type": "string"}}
-        >>> bounded = ending_schema({"type": "object", "properties": {"queries": queries}}, 512)
-        >>> bounded["properties"]["queries"]
-        {'type': 'array', 'items': {'type': 'string', 'maxLength': 170}, 'maxItems': 3}
     """
     copied = copy.deepcopy(dict(schema))
     for name, field in form.model_fields.items() if form else ():

@@ -18,6 +18,7 @@ from rag_kit.models import chat_model, embedding_model
 from rag_kit.models.chat import describe_model
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.model_call import is_extractive
+from rag_kit.models.providers import split_name
 from rag_kit.models.wheels import files
 from rag_kit.models.wheels.files import EMBEDDINGS, wheel_model
 
@@ -202,3 +203,13 @@ def test_names_of_embeddings_are_stable() -> None:
         DeterministicFakeEmbedding(size=9)
     )
     assert embedding_name(None) == "none"
+
+
+def test_a_name_is_split_at_its_first_colon() -> None:
+    """Into provider and model; some names tell their provider."""
+    names = ("openai:org/model:free", "gpt-5.5", "my-model")
+    assert [split_name(name) for name in names] == [
+        ("openai", "org/model:free"),
+        ("openai", "gpt-5.5"),
+        (None, "my-model"),
+    ]

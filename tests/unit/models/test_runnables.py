@@ -10,11 +10,12 @@ from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
 from langchain_core.documents import Document
 from langchain_core.globals import set_debug
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tracers.context import collect_runs
 from langsmith.run_helpers import tracing_context
 
-from rag_kit.models.runnables import has_listeners
+from rag_kit.models.runnables import has_blocking_side, has_listeners, routes_to
 from rag_kit.retrieval import BM25Retriever, HyDERetriever
 
 PASSAGE = '{"passages": ["Bees make honey from nectar."]}'
@@ -100,3 +101,19 @@ async def test_a_counter_of_requests_is_no_listener_and_counts_all_the_same() ->
         HyDERetriever.from_llm(model, words).invoke("honey?")
         await HyDERetriever.from_llm(model, words).ainvoke("honey?")
     assert recorder.calls == 2
+
+
+def test_wrappers_are_opened_and_asynchronous_parts_found() -> None:
+    """The models in the order of asking; a part that is only a coroutine function has no blocking side."""
+    first, other = FakeListChatModel(responses=["a"]), FakeListChatModel(responses=["b"])
+    routes = routes_to(first.bind(stop=["."]).with_retry(stop_after_attempt=3).with_fallbacks([other]))
+    assert [(route.model is first, route.arguments, route.retries) for route in routes] == [
+        (True, {"stop": ["."]}, 2),
+        (False, {}, 0),
+    ]
+
+    async def shout(text: str) -> str:
+        return text.upper()
+
+    chain = RunnableLambda(str.upper)
+    assert has_blocking_side(chain) and not has_blocking_side(chain | RunnableLambda(shout))

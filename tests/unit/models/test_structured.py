@@ -32,7 +32,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 from rag_kit.models import astructured_call, atext_call, runnables, structured_call, text_call
-from rag_kit.models.schema import target_of
+from rag_kit.models.schema import ending_schema, strict_schema, target_of
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.grading import Grade
 from rag_kit.prompts.schemas import Queries, Query
@@ -524,3 +524,14 @@ def test_a_reply_that_goes_on_repeating_itself_is_read_up_to_its_loop(
     assert result.value == Queries(queries=["a", "b"])
     assert result.calls == len(refuse) + 2 and not result.repaired
     assert notes.texts == ["Queries: the model repeated itself; what it wrote before is used"]
+
+
+def test_schemas_are_made_strict_and_bounded() -> None:
+    """Every field is required in strict mode; texts and lists have bounds in a schema that ends."""
+    a_text = {"type": "string", "default": ""}
+    strict = strict_schema({"type": "object", "properties": {"a": a_text}})
+    assert strict is not None and strict["required"] == ["a"]
+    queries = {"type": "array", "items": {"type": "string"}}
+    bounded = ending_schema({"type": "object", "properties": {"queries": queries}}, 512)
+    wanted = {"type": "array", "items": {"type": "string", "maxLength": 170}, "maxItems": 3}
+    assert bounded["properties"]["queries"] == wanted
