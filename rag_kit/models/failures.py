@@ -271,7 +271,8 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         "target": short(_header(error, "location").partition("?")[0]),
     }
     fields |= _EMBEDDING_WORDS if is_embedding else _CHAT_WORDS
-    may_be_other_service = failure is Failure.OTHER or is_embedding or isinstance(error, json.JSONDecodeError)
+    is_unreadable = isinstance(error, json.JSONDecodeError | UnusableReplyError)
+    may_be_other_service = failure is Failure.OTHER or is_embedding or is_unreadable
     fields["advice"] = _ADVICE.format(**fields) if may_be_other_service and fields["place"] else ""
     return _ERRORS.get(failure, ModelError)(message.format(**fields))
 

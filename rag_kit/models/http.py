@@ -125,7 +125,7 @@ class _ReplyCheck:
         is_judged = self._response.is_success and not self._is_stream and self._size <= _MAX_JUDGED
         if part and is_judged and not part.search(self._begin):
             text = " ".join(self._begin.decode(errors="replace").split())
-            shown = f"it is no such reply: {text[:_MAX_SHOWN]}" if text else "it is empty"
+            shown = f"it is not the JSON asked for: {text[:_MAX_SHOWN]}" if text else "it is empty"
             raise _problem(self._response, _OtherReply, shown)
         if self._is_stream and not _END_MARK.search(self._tail):
             text = "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole"

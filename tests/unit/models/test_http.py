@@ -105,10 +105,10 @@ def test_an_endpoint_that_hangs_costs_its_time_out_once(
     ("reply", "said"),
     [
         ({"error": {"message": "quota used up"}}, "quota used up"),
-        ({"choices": [], "data": []}, "no such reply"),
-        ({"choices": [{"message": None}], "data": None}, "no such reply"),
-        ("sorry", "no such reply: .sorry"),
-        ([], r"no such reply: \[\]"),
+        ({"choices": [], "data": []}, "not the JSON asked for"),
+        ({"choices": [{"message": None}], "data": None}, "not the JSON asked for"),
+        ("sorry", "not the JSON asked for: .sorry"),
+        ([], r"not the JSON asked for: \[\]"),
         ("<html>Sign in</html>", "web page"),
     ],
 )
