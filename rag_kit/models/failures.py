@@ -51,8 +51,6 @@ class Failure(Enum):
 class UnusableReplyError(Exception):
     """An endpoint's reply is not what was asked for."""
 
-    request: Any = None
-
 
 RETRYABLE = frozenset({Failure.RATE_LIMITED, Failure.SERVER, Failure.TIMEOUT, Failure.CONNECTION})
 _FINAL_CODES = {

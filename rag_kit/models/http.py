@@ -36,7 +36,6 @@ _PARTS = {
     "embeddings": re.compile(rb'"data"\s*:\s*\[\s*\{'),
 }
 _MAX_JUDGED = 2**16  # bytes of a reply that may be without its part
-_MAX_SHOWN = 150  # letters of such a reply
 _SENT = "rag_kit_sent"  # key of a request's extensions: when it was sent
 MAX_REPLY = 128 * 2**20  # bytes, unpacked
 _STREAM_TIMEOUTS = 10  # a streamed answer may take so many times the time-out of a request as a whole
@@ -125,7 +124,7 @@ class _ReplyCheck:
         is_judged = self._response.is_success and not self._is_stream and self._size <= _MAX_JUDGED
         if part and is_judged and not part.search(self._begin):
             text = " ".join(self._begin.decode(errors="replace").split())
-            shown = f"it is not the JSON asked for: {text[:_MAX_SHOWN]}" if text else "it is empty"
+            shown = f"it is not the JSON asked for: {text[:150]}" if text else "it is empty"
             raise _problem(self._response, _OtherReply, shown)
         if self._is_stream and not _END_MARK.search(self._tail):
             text = "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole"
@@ -182,19 +181,22 @@ class EmbeddingClient:
             seconds = None
         elif _is_single(input):
             seconds = min(seconds, self._one_text)
+        patient = partial(send, timeout=seconds + 1) if seconds else send  # the error below names the seconds
         for attempt in count():
             try:
                 step = Step(
                     "embeddings",
-                    lambda _: call_in_time(send, seconds, "The request"),
-                    lambda _: acall_in_time(send, seconds, "The request"),
+                    lambda _: call_in_time(patient, seconds, "The request"),
+                    lambda _: acall_in_time(patient, seconds, "The request"),
                 )
                 return _in_order(await step, input)
             except BudgetExceededError:
                 raise
             except Exception as error:
-                # the caller may ask by the blocking client
+                # a retry opens a new connection; at last the caller may ask by the blocking client
                 if of_another_loop(error) and self._run is arun:
+                    if attempt < self._model.max_retries:
+                        continue
                     raise
                 failure = error
             mapped = map_model_error(failure, model=self._model)

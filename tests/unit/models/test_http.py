@@ -350,3 +350,13 @@ async def test_a_failure_through_a_vector_store_is_one_of_the_kit() -> None:
             await store.asimilarity_search("pump")
         with pytest.raises(ModelError):
             store.add_documents([Document("pump")])
+
+
+def test_one_embedding_model_serves_one_loop_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection of a closed loop is opened anew."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with OpenAIServer() as server:
+        model = embedding_model("openai:e", base_url=server.url)
+        assert model is not None
+        for _ in range(3):
+            assert len(asyncio.run(model.aembed_query("fan"))) == 16
