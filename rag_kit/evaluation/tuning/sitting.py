@@ -293,8 +293,7 @@ def _explain_worse(best: Scores, scores: Scores, higher_is_better: bool) -> str:
     differences = [sign * (scores[key] - best[key]) for key in shared]
     if not differences or sum(differences) >= 0:
         return ""
-    (two_sided,) = sign_flip_tests(np.array(differences)[:, None])
-    p = two_sided / 2  # the test is symmetric
+    p = sign_flip_tests(np.array(differences)[:, None])[0] / 2  # the test is two-sided and symmetric
     if p > _PRUNING_LEVEL:
         return ""
     own_mean, best_mean = (statistics.fmean(values[key] for key in shared) for values in (scores, best))
