@@ -69,9 +69,7 @@ def report_payload(
         "passages": list(heads),
         "comparison": plain(_describe_comparison(comparison, gold_notes)) if comparison else None,
         "diagnosis": plain(diagnosed) or None,
-        "cases": plain(
-            {name: case_of(name).to_json() for each in diagnosis.values() for name in each.causes}
-        ),
+        "cases": {name: case_of(name).to_json() for each in diagnosis.values() for name in each.causes},
         "notes": [masked(note) for note in [*notes, *gold_notes]],
     }
     of_cases = dict(_find_sentences(data["cases"], is_spoken=True))  # whose texts are all the kit's
