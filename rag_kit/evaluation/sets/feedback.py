@@ -101,12 +101,12 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
             if is_liked is not None:
                 thumbs = case.liked if is_liked else case.rejected
                 thumbs[answer] += 1
-    rated = [case for case in cases.values() if case.liked or case.rejected or case.corrections]
-    if unrated := [case.question for case in cases.values() if case not in rated]:
+    rated = {key: case for key, case in cases.items() if case.liked or case.rejected or case.corrections}
+    if unrated := [case.question for key, case in cases.items() if key not in rated]:
         _log.warning("%s: questions whose answers nobody rated are left out: %s", source, first_few(unrated))
     if not rated:
         raise InvalidInputError(f"{source} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}")
-    return [case.example() for case in rated]
+    return [case.example() for case in rated.values()]
 
 
 def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
