@@ -153,7 +153,7 @@ class Example(Recorded):
     @property
     def turn(self) -> int:
         """The number of its turn in the conversation, from 1."""
-        return sum(bool(turn["question"]) for turn in self.history) + 1  # a greeting is none
+        return len(self.history) + 1
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Return the needed fields that are empty, and the needed keys (``metadata.key``) that are missing."""

@@ -54,9 +54,9 @@ _FALSE = word_set(
 _GAPS = word_set("nan n/a #n/a null <na> - – — /")  # what people write into a table where nothing is
 UserColumns = Mapping[str, Any]  # field -> name of a column, or names for tags; None: no column
 _ROLES = (
-    dict.fromkeys(("user", "human", "用户"), "question")
-    | dict.fromkeys(("assistant", "ai", "bot", "model", "助手"), "answer")
-    | dict.fromkeys(("system", "developer", "tool", "function"), "other")
+    dict.fromkeys(("user", "human", "customer", "用户", "客户"), "question")
+    | dict.fromkeys(("assistant", "ai", "bot", "chatbot", "model", "agent", "助手", "客服"), "answer")
+    | dict.fromkeys(("system", "developer", "tool", "function", "reasoning", "系统"), "other")
 )
 #: Signs between two ids of one cell: these always separate them, the next three only where every part looks like an id.
 _SEPARATORS = re.compile(r"[;；|｜\n\r\v\f\x85\u2028\u2029]+")
@@ -488,9 +488,9 @@ def read_turns(cell: Any, where: str) -> list[dict[str, str]]:
             raise InvalidInputError(
                 f"{where}: a turn is {turn!r:.80}; give question and answer, or role (user or assistant) and content"
             )
-        elif role == "question" or (role == "answer" and not turns):  # a greeting answers nothing
-            turns.append({"question": "", "answer": "", role: text})
-        elif role == "answer":
+        elif role == "question":
+            turns.append({"question": text, "answer": ""})
+        elif role == "answer" and turns:  # a greeting answers nothing, and models refuse an empty question
             turns[-1]["answer"] = f"{turns[-1]['answer']}\n{text}".strip()
     return turns
 
@@ -507,7 +507,7 @@ def read_message(item: Any) -> tuple[str | None, str]:
         content = "\n".join(str(part) for part in parts if part)
     if not isinstance(role, str) or not isinstance(content, str):
         return None, ""
-    return _ROLES.get(role.casefold()), content
+    return _ROLES.get(role.casefold().removesuffix("chunk").removesuffix("message")), content
 
 
 def id_of(*parts: str | None) -> str:

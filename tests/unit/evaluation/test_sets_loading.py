@@ -253,13 +253,11 @@ def test_in_json_a_text_is_a_text(tmp_path, text):
 
 
 def test_earlier_turns_are_read_from_messages(tmp_path):
-    """Roles of other programs and a greeting too; the role of nobody is refused, not left out."""
-    texts = {"assistant": "Hello.", "user": "Who?", "bot": "Ada.", "system": "Be kind."}
-    messages = [{"role": role, "content": text} for role, text in texts.items()]
+    """Roles of other programs too, but no greeting; the role of nobody is refused, not left out."""
+    texts = {"assistant": "Hello.", "HumanMessage": "Who?", "AIMessageChunk": "Ada.", "system": "Be kind."}
+    messages = [{"role": role, "content": text} for role, text in {**texts, "bot": "Lovelace."}.items()]
     (example,) = EvaluationSet.load(lines(tmp_path / "a.jsonl", {"question": "a", "history": messages}))
-    greeting, turn = example.history
-    assert greeting == {"question": "", "answer": "Hello."} and turn == {"question": "Who?", "answer": "Ada."}
-    assert example.turn == 2
+    assert example.history == ({"question": "Who?", "answer": "Ada.\nLovelace."},)
     path = lines(tmp_path / "b.jsonl", {"question": "a", "history": [{"role": "x", "content": "y"}]})
     assert "give question and answer, or role (user or assistant)" in refusal(EvaluationSet.load, path)
 
