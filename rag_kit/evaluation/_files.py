@@ -92,14 +92,15 @@ def read_jsonl(path: Path) -> Iterator[Record]:
 
 
 def _read_json(path: Path) -> Iterator[Record]:
-    """Yield the objects of a JSON list, or of JSON Lines."""
+    """Yield the objects of a JSON list, the only object, or those of JSON Lines."""
     text = _decode_file(path)
-    if not text.lstrip().startswith("["):
-        return read_jsonl(path)
     try:
-        items = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
+        if not text.lstrip().startswith("["):
+            return read_jsonl(path)
         raise InvalidInputError(f"{path.name}: not valid JSON ({error})") from error
+    items = content if isinstance(content, list) else [content]
     if not all(isinstance(item, dict) for item in items):
         raise InvalidInputError(
             f"{path.name}: a list of something else than objects; give one object a question"

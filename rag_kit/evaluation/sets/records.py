@@ -52,6 +52,7 @@ _FALSE = word_set(
     "false no n 0 0.0 否 无 没有 不 不是 不能 不可 不可以 不能回答 不可回答 不可答 无法回答 无答案 错 x × ✗"
 )
 _GAPS = word_set("nan n/a #n/a null <na> - – — /")  # what people write into a table where nothing is
+_PARSED = ("relevant", "spans", "reference_contexts", "history", "answerable")  # fields that no gap fits
 UserColumns = Mapping[str, Any]  # field -> name of a column, or names for tags; None: no column
 _ROLES = (
     dict.fromkeys(("user", "human", "customer", "用户", "客户"), "question")
@@ -131,16 +132,10 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     partly = [f"{name} ({where})" for name in extra if name in read for where in extra[name]]
     for message, found in (
         ("cells read as blank", blank),
-        ("records that say the same as another one count too", repeated),
-        (
-            "columns that are no field (name them with columns=, --column field=heading) stay in the metadata",
-            unknown,
-        ),
+        ("records with question and reference of another one count too", repeated),
+        ("columns that are no field (see columns=, --column field=heading) stay in the metadata", unknown),
         ("cells that do not fit their column stay in the metadata", partly),
-        (
-            "records without an answer (answerable is false) have gold, which counts for metrics of retrieval",
-            with_gold,
-        ),
+        ("records without an answer (answerable is false) have gold, which counts in retrieval", with_gold),
     ):
         if found:
             _log.warning("%s: %d %s: %s", source, len(found), message, first_few(found, 20))
@@ -279,7 +274,9 @@ def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: Us
         free = [name for name in usual if name not in user_columns.values()]
         if free and _holds_field(free[0], field, row):
             columns[field] = free[0]
-    return columns
+    # JSON has gaps as texts
+    gaps = {field for field in _PARSED if str(row.get(columns.get(field, ""))).strip().casefold() in _GAPS}
+    return {field: name for field, name in columns.items() if field not in gaps}
 
 
 def _add_answers(fields: dict[str, Any], columns: Mapping[str, str], user_columns: UserColumns) -> None:

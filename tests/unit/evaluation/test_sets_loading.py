@@ -246,6 +246,10 @@ def test_in_json_a_text_is_a_text(tmp_path, text):
         path.write_text(content, encoding="utf-8")
         (example,) = EvaluationSet.load(path)
         assert (example.reference, example.answers) == (text, (text,)) and example.metadata == {"team": text}
+    path.write_text(json.dumps({**row, "relevant": text, "history": text, "answerable": text}, indent=1))
+    (example,) = EvaluationSet.load(path)
+    assert example.missing({"relevant", "history", "answerable"}) == ["answerable", "history", "relevant"]
+    assert example.reference == example.metadata["relevant"] == text
     path.write_text('[{"question": "Which?"}, 3]', encoding="utf-8")
     assert "a.json: a list of something else than objects" in refusal(EvaluationSet.load, path)
     path.write_text("[{", encoding="utf-8")
@@ -262,12 +266,12 @@ def test_earlier_turns_are_read_from_messages(tmp_path):
     assert "give question and answer, or role (user or assistant)" in refusal(EvaluationSet.load, path)
 
 
-def test_rows_that_say_the_same_are_named(tmp_path, caplog):
+def test_rows_with_one_question_and_reference_are_named(tmp_path, caplog):
     """Both count, and the warning says which they are."""
     path = tmp_path / "a.csv"
     path.write_text("Question,Answer\na?,b\nc?,d\na?,b\n", encoding="utf-8")
     assert len(EvaluationSet.load(path)) == 3
-    assert "say the same as another one count too: 'a.csv:4 as a.csv:2'" in caplog.text
+    assert "question and reference of another one count too: 'a.csv:4 as a.csv:2'" in caplog.text
 
 
 def test_ids_that_come_twice_are_named_by_both_lines(tmp_path):
