@@ -200,7 +200,8 @@ def _check_folder(path: Path) -> None:
             try:
                 read_manifest(path)
             except InvalidInputError:  # damaged, or another program's: many have a file of that name
-                in_the_way |= set() if LOCK in names else {MANIFEST}
+                is_kept = LOCK in names or (not in_the_way and any(map(_read_row, read_log(path / ROWS))))
+                in_the_way |= set() if is_kept else {MANIFEST}
     if in_the_way:
         raise InvalidInputError(
             f"{str(path)!r} holds something else ({min(in_the_way)!r}); name a new folder, or one with results"

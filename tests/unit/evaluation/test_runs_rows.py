@@ -191,7 +191,8 @@ def test_a_damaged_manifest_is_refused_or_made_anew(change: Any, tmp_path: Path)
     manifest.write_text(changed)
     with pytest.raises(InvalidInputError, match="damaged"):
         Results.load(tmp_path / "r")
-    assert run(tmp_path / "r").complete
+    (tmp_path / "r" / ".lock").unlink()  # many programs copy no hidden files
+    assert run(tmp_path / "r").manifest["done"]["asked"] == 0
     assert Results.load(tmp_path / "r").complete
 
 
