@@ -294,8 +294,8 @@ class RagNodes:
             status = "incomplete"
         report("cited", status=status)
         notes += checked.pop("notes", [])
-        history = turns_with(state, answer)
-        return {**checked, "status": status, "answer": answer, "notes": notes, "history": history}
+        turn = {"history": new_turn(state, answer)}
+        return {**checked, "status": status, "answer": answer, "notes": notes, **turn}
 
     def judge_decline(self, state: Any, answer: str) -> tuple[AnswerStatus, str]:
         """Return status and text of an answer that declines; ``incomplete`` if not all was searched or read."""
@@ -325,7 +325,7 @@ class RagNodes:
             "answer": refusal.message,
             "status": "refused",
             "notes": Overwrite([f"refused by a guard: {refusal.reason or 'no reason given'}"]),
-            **({"history": turns_with(state, refusal.message)} if state else {}),
+            **({"history": new_turn(state, refusal.message)} if state else {}),
             **more,
         }
 
@@ -335,12 +335,13 @@ def _named_grader(name: str, prompts: Path | None) -> Evaluator:
     return as_evaluator(None, _named_model(name), prompts)
 
 
-def turns_with(state: Any, answer: str) -> list[Turn]:
-    """Return the turns of a thread with this one, in the place of itself where an answer was edited after its end."""
-    question, turns = state["asked"], list(state.get("history") or [])
-    if state.get("status") and turns and turns[-1]["question"] == question:
-        turns.pop()
-    return [*turns, Turn(question=question, answer=answer)]
+def new_turn(state: Any, answer: str) -> list[Turn] | Overwrite:
+    """Return the turn to append to those of a thread, or all with it where its answer was edited after its end."""
+    turns, turn = list(state.get("history") or []), Turn(question=state["asked"], answer=answer)
+    # an answer with a status that stands as it was checked comes from the single step, and the turn is not over
+    is_edited = state.get("status") and state.get("checked") != state["answer"]
+    is_last = bool(turns) and turns[-1]["question"] == turn["question"]
+    return Overwrite([*turns[:-1], turn]) if is_edited and is_last else [turn]
 
 
 def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:

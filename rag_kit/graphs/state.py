@@ -108,12 +108,12 @@ def _reducer(
     return lambda old, new: merge(old, _validate(kind, new, key, expected))
 
 
-#: Takes the turns of a thread, and forgets what is older than the last `MAX_TURNS`.
+#: Appends, and forgets what is older than the last `MAX_TURNS` turns.
 keep_last_turns = _reducer(
     list[Turn],
     "history",
     "turns, a list of dicts with question and answer (texts)",
-    lambda old, new: new[-MAX_TURNS:],
+    lambda old, new: [*old, *new][-MAX_TURNS:],
 )
 #: Appends items, also from nodes side by side; the first node of a run overwrites (`empty_state`).
 add_items = _reducer(list[Any], "trace or strips", "a list", lambda old, new: [*old, *new])

@@ -13,7 +13,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarification, Hop, Route
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, render_turns, turns_with
+from rag_kit.graphs.nodes import RagNodes, new_turn, render_turns
 from rag_kit.graphs.running import call_user_function, can_wait, note_no_reply, report
 from rag_kit.graphs.state import AnswerStatus, Turn, Update, digest_of, question_of
 from rag_kit.models.model_call import is_extractive
@@ -117,7 +117,8 @@ class AdaptiveNodes(RagNodes):
         if can_wait() and context.clarify:
             return {"question_back": verdict, "notes": notes}
         notes.append("clarify: the answer is a question back; ask again with what is missing")
-        return {"question_back": verdict, "answer": verdict, "status": "clarify", "notes": notes}
+        update: Update = dict.fromkeys(("question_back", "answer", "checked"), verdict)
+        return {**update, "status": "clarify", "notes": notes}
 
     async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Wait for the user's reply, and judge the question anew together with it."""
@@ -203,7 +204,7 @@ class AdaptiveNodes(RagNodes):
         status = state["status"]
         if status == "declined":  # something may have failed before the single step
             status, answer = self.judge_decline(state, answer)
-        turn = {"history": turns_with(state, answer)}
+        turn = {"history": new_turn(state, answer)}
         if status == "refused":
             return {"asked": "", "standalone": "", "search_query": "", **turn}
         report("cited", status=status)

@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.runtime import get_runtime
+from langgraph.types import Overwrite
 from pydantic import field_validator
 
 from rag_kit.errors import BudgetExceededError, ModelError
@@ -129,7 +130,7 @@ class ConversationalNodes(RagNodes):
         report("summarised", turns=len(older))
         return {
             "summary": written.text.strip()[:max_chars],
-            "history": newer,
+            "history": Overwrite(newer),
             "notes": [f"summarise: {len(older)} older turns were put into the summary"],
         }
 

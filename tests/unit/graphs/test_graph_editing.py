@@ -9,7 +9,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, Overwrite
 from support.by_task import by_task, labels
 from support.graphs import BUILDERS, fixed, go, thread
 
@@ -290,15 +290,30 @@ def test_an_edited_answer_is_what_is_checked(name: str, route: Any) -> None:
     assert graph.get_state(thread()).values["history"] == [{**ASKED, **edit}]
 
 
-def test_edited_turns_are_what_later_ones_are_told() -> None:
-    """An edit of ``history`` replaces it, as where somebody takes a name out."""
+@pytest.mark.parametrize(
+    "replace", [Overwrite, lambda turns: {"__overwrite__": turns}], ids=["python", "http"]
+)
+def test_edited_turns_are_what_later_ones_are_told(replace: Any) -> None:
+    """Somebody takes a name out of ``history``; a list alone, as of an earlier script, is one turn more."""
     graph = BUILDERS["plain"](fixed(FAN), extractive(), checkpointer=InMemorySaver())
     graph.invoke({"question": "I am Ann. When does the fan start?"}, thread())
     turns = [{"question": "When does the fan start?", "answer": f"{FAN}[1]"}]
-    graph.update_state(thread(), {"history": turns})
+    graph.update_state(thread(), {"history": replace(turns)})
+    graph.update_state(thread(), {"history": [{"question": "What is tea?", "answer": "A drink."}]})
     graph.invoke({"question": "Is tea hot?"}, thread())
     history = graph.get_state(thread()).values["history"]
-    assert history[:1] == turns and len(history) == 2 and "Ann" not in str(history)
+    assert history[:1] == turns and len(history) == 3 and "Ann" not in str(history)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_question_that_is_asked_twice_is_two_turns(name: str) -> None:
+    """In the history each stays, also where the single step gave the answer."""
+    graph = BUILDERS[name](fixed(FAN), extractive(), checkpointer=InMemorySaver())
+    for _ in range(2):
+        graph.invoke(ASKED, thread())
+    assert [turn["question"] for turn in graph.get_state(thread()).values["history"]] == [
+        ASKED["question"]
+    ] * 2
 
 
 @pytest.mark.parametrize("name", BUILDERS)

@@ -171,6 +171,21 @@ def test_a_node_may_wait_for_a_person_and_keep_keys_of_its_own() -> None:
     assert result["status"] == "grounded" and result["approved"] is True
 
 
+def test_a_node_adds_turns_to_those_of_the_thread() -> None:
+    """It gives the new ones alone, as a command too; earlier ones stay."""
+
+    def cite(state: Any) -> Any:
+        return {"history": [{"question": state["question"], "answer": "mine"}], "status": "grounded"}
+
+    for action in (cite, lambda state: Command(update=cite(state))):
+        graph = uncompiled(crag(output="full"))
+        graph.replace_node("cite", action)
+        made = graph.compile(InMemorySaver())
+        for question in ("When does the fan start?", "Is tea hot?"):
+            result = made.invoke({"question": question}, thread())
+        assert len(result["history"]) == 2
+
+
 def test_mistakes_are_named() -> None:
     """No such node, a taken name, a node that leads nowhere, a graph of another kind, an action that is none."""
     graph = uncompiled(crag())
