@@ -145,7 +145,7 @@ class Node(Runnable[Any, Any]):
     async def _run_body(self, state: Any, context: RagContext) -> Any:
         """Run the body within the caps; add what it used and noted to the update."""
         budget, start = Budget(), time.perf_counter()
-        guarded: Update = {}
+        guarded, given = dict[str, Any](), state
         with use_notes() as notes:
             try:
                 if self.capped:
@@ -174,7 +174,8 @@ class Node(Runnable[Any, Any]):
             own: Update = {**written} if isinstance(written, Mapping) else {}
             # passages of a user's node may come from anywhere, so guards see them next
             more |= self.guards.seen({**guarded, **own}, passages=self.check is None)
-            more |= {key: value for key, value in guarded.items() if key not in own}
+            changed = {key: value for key, value in guarded.items() if value != given[key] and key not in own}
+            more |= changed if self.sees_passages else {}  # the node beside it writes the same
         return _complete_update(update, more, notes)
 
 

@@ -300,7 +300,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
     async def _run_inner_graph(self, state: Any, graph: Any) -> Update:
         """Run a graph of the kit that is a node, with the settings of the turn, which stay those of this graph."""
         result = await run_graph(graph, state, run_context(self._settings))
-        return {key: value for key, value in result.items() if key not in ("turn_settings", "history")}
+        return {key: result[key] for key in result.keys() - {"turn_settings", "history", "guarded"}}
 
 
 def choice_of(name: str, default: str | Route = "") -> Route:

@@ -16,6 +16,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import (
     Guards,
     build_adaptive_rag,
+    build_crag,
     build_plain_rag,
     uncompiled,
 )
@@ -243,6 +244,38 @@ async def test_the_guards_see_what_somebody_edits(name: str, native: bool) -> No
     made.update_state(thread(), {"documents": put})
     result = await go(made, native, None, thread())
     assert "99" not in str(result["documents"]) + result["answer"]
+
+
+@pytest.mark.parametrize("key", ["search_query", "standalone"])
+@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+async def test_the_guards_see_an_edit_before_two_nodes_at_once(native: bool, key: str) -> None:
+    """CRAG's two branches see the query as they left it, and so does the state."""
+    guards = Guards(question=[lambda text, config: text.replace("Smith", "[name]")])
+    made = build_crag(
+        BM25Retriever.from_documents(DOCS),
+        chat_model("extractive"),
+        evaluator=lambda question, passage: 0.0,
+        guards=guards,
+        output="full",
+        checkpointer=InMemorySaver(),
+    )
+    made.invoke({"question": "When does the pump start?"}, thread(), interrupt_after=["grade"])
+    made.update_state(thread(), {key: "When does the pump of Smith start?"})
+    result = await go(made, native, None, thread())
+    assert result["action"] == "ambiguous" and result[key] == "When does the pump of [name] start?"
+
+
+def test_a_graph_with_other_guards_is_not_trusted() -> None:
+    """The guards of the outer graph see the passages of one that is a node, though its own saw them."""
+    inner = graph(Guards(passages=[lambda documents, config: documents]))
+    outer = uncompiled(
+        graph(
+            Guards(passages=[lambda found, config: [doc for doc in found if doc.metadata["tenant"] == "a"]])
+        )
+    )
+    outer.insert_node("inner", inner, after="retrieve")
+    result = outer.compile().invoke({"question": "When does the pump start?"})
+    assert {item.metadata["tenant"] for item in result["documents"]} == {"a"}
 
 
 def test_the_guards_see_the_passages_of_a_node_of_the_users_own() -> None:
