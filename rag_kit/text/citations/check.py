@@ -30,6 +30,7 @@ _MAX_RANGE = 20  # numbers of a mark such as [1-20]; in a longer one only the tw
 _NUMBERS = r"\d{1,6}(?:\s{0,4}(?:[,，、;；–—~-]|and|和)\s{0,4}\d{1,6}){0,40}"
 _OPEN = r"[\[［【]\s{0,4}(?:(?i:passage|source|段落|来源|文档|资料)\s?)?"
 _MARK = re.compile(rf"{_OPEN}(?P<numbers>{_NUMBERS})\s{{0,4}}[\]］】]")
+_FIRST_MARKS = re.compile(rf"(?:{_OPEN}{_NUMBERS}\s{{0,4}}[\]］】]\s?)+")
 _BLANK_AND_MARK = re.compile(rf"(?P<blank>\s?){_MARK.pattern}")
 _PLAIN = re.compile(r"\[(\d{1,6})\]")
 # begins where a run of blanks begins, so that a long run is looked at once and not from each of its blanks
@@ -69,11 +70,18 @@ _LIST_NUMBER = re.compile(
     rf"|[.)）]\s+(?!{AFTER_DAY.pattern})(?=[\w*“\"《(]))"
 )
 # "Step 2:" or 第二步：, which a model writes before what a passage says; things that are numbered have other names
-_STEP_NUMBER = r"[ \t]?(?:\d{1,2}|one|two|three|four|five|[一二三四五六七八九十]{1,2})"
+_STEP_NUMBER = r"[ \t\xa0]?(?:\d{1,2}|one|two|three|four|five|[一二三四五六七八九十]{1,2})"
+_STEP_WORD = "step|point|reason|tip|example|answer|schritt|punkt|grund|步骤|要点|方法|原因|建议|示例"
 _STEP = re.compile(
     r"(?im)(?P<before>^[ \t>]*+(?:[-*•·][ \t])?|(?<=[.!?;。！？；\]】])[ \t]*+)(?P<bold>\*\*)?"
-    rf"(?:(?P<word>step|point|reason|tip|example|answer|schritt|punkt|grund|步骤|要点|方法|原因|建议|示例){_STEP_NUMBER}"
-    rf"|第{_STEP_NUMBER}(?P<unit>[步点]))(?:[:：.)、，](?!\d)|[ \t][–—-](?=\s))(?P<end>\*\*)?[ \t]*+(?=\S)"
+    rf"(?:(?:{_STEP_WORD}){_STEP_NUMBER}"
+    rf"|第{_STEP_NUMBER}[步点])(?:[:：.)、，](?!\d)|[ \t][–—-](?=\s))(?P<end>\*\*)?[ \t]*+(?=\S)"
+)
+# a passage that numbers what it says, in whatever way: there a number may be the wrong one
+_NUMBERED = re.compile(
+    rf"(?im)(?:{_STEP_WORD})[se]?{_STEP_NUMBER}|第{_STEP_NUMBER}[步点，、]|首先|其次"
+    rf"|\b(?:first|second)(?:ly)?(?:,|\s(?:{_STEP_WORD}))"
+    r"|(?:^|[.;:。；：(（|])[ \t>*]*(?:\d{1,2}|[一二三四五六七八九十]{1,2})[ \t]*[.)）、．|]"
 )
 
 
@@ -216,7 +224,7 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
     Marks may be ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``【1】``, ``［1］`` or ``[source 1]``, before or after the
     full stop, or on the next line. A sentence with several marks is cut at them where each part says something.
     Headings, also of a table, lines that only introduce a list, and a bare yes or no are not statements; the number of
-    an item is no part of one, nor is "Step 2:" where no passage numbers its steps. A mark that a passage has after the
+    an item is no part of one, nor is "Step 2:" where its passage numbers nothing. A mark that a passage has after the
     same word is text ("a[3]"), if its sentence has another mark.
 
     Example:
@@ -249,19 +257,17 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
 
 
 def _without_steps(answer: str, passages: Sequence[str]) -> str:
-    """Remove the labels of steps from an answer, where the passages do not number theirs in the same way."""
+    """Remove the labels of steps from an answer, but for those before a citation of a passage that numbers things."""
+    numbered = {number for number, text in enumerate(passages, 1) if _NUMBERED.search(text)}
 
     def remove(step: re.Match[str]) -> str:
-        if kept[step["word"], step["unit"]]:
+        marks = _FIRST_MARKS.search(answer, step.end(), step.end() + 1_000)
+        if numbered and (marks is None or numbered & {*_cited_numbers(_MARK.sub(_plain_mark, marks[0]))}):
             return step[0]
         mark = "" if step["end"] else step["bold"] or ""
         begins_line = not step["before"] and (not step.start() or answer[step.start() - 1] == "\n")
         return step["before"] + (mark or ("- " if begins_line else ""))
 
-    kept = {}
-    for word, unit in {(step["word"], step["unit"]) for step in _STEP.finditer(answer)}:
-        label = re.compile(f"{word or '第'}{_STEP_NUMBER}{unit or ''}", re.IGNORECASE)
-        kept[word, unit] = any(label.search(text) for text in passages)
     return _STEP.sub(remove, answer)
 
 

@@ -440,3 +440,24 @@ def test_the_label_of_a_step_is_no_part_of_what_it_says(answer: str, status: str
     for wrong in ("Step 2: Open the valve.[1]", "第二步：打开阀门。[2]"):
         assert check_citations(wrong, numbered).status in ("flagged", "undecided")
     assert check_citations("Step 2: Start the pump.[1]", numbered).status == "grounded"
+
+
+@pytest.mark.parametrize(
+    ("passage", "wrong"),
+    [
+        ("1. Open the valve.\n2. Start the pump.", "Step 2: Open the valve.[1]"),
+        ("Do this: (1) Open the valve. (2) Start the pump.", "Step 2: Open the valve.[1]"),
+        ("First, open the valve. Second, start the pump.", "Step 2: open the valve.[1]"),
+        ("| Step | Action |\n|---|---|\n| 1 | Open the valve |\n| 2 | Start |", "Step 2: Open the valve.[1]"),
+        ("Steps 1 and 2: Open the valve.", "Step 3: Open the valve.[1]"),
+        ("1、打开阀门。\n2、启动水泵。", "第二步：打开阀门。[1]"),
+        ("（一）打开阀门；（二）启动水泵。", "第二步：打开阀门。[1]"),
+        ("步骤 1 打开阀门。步骤 2 启动水泵。", "第二步：打开阀门。[1]"),
+        ("首先打开阀门，然后启动水泵。", "第二步：打开阀门。[1]"),
+    ],
+)
+def test_a_label_with_another_number_than_its_passage_does_not_pass(passage: str, wrong: str) -> None:
+    """In whatever way the passage numbers; what another passage numbers does not count."""
+    assert check_citations(wrong, [passage]).status in ("flagged", "undecided")
+    other = "打开阀门。" if "阀" in wrong else "Open the valve."
+    assert check_citations(wrong.replace("[1]", "[2]"), [passage, other]).status == "grounded"
