@@ -209,8 +209,9 @@ def _failure_in(value: Mapping[Any, Any]) -> Any:
     status = next((value[key] for key in ("status", "statusCode", "status_code") if value.get(key)), "")
     if value.get("success") is False or _FAILED_STATUS.fullmatch(str(status)):
         return words or dict(value)
-    has_result = _first_text(value, _TEXT_KEYS) or any(name in value for name in _LIST_KEYS)
-    return words if value.get("error") or value.get("errors") or not has_result else None
+    if _first_text(value, _TEXT_KEYS):  # a result all the same, as where one of several engines failed
+        return None
+    return words if value.get("error") or value.get("errors") or not value.keys() & {*_LIST_KEYS} else None
 
 
 def _parse_json(text: str) -> list[Any] | dict[str, Any] | None:

@@ -144,6 +144,8 @@ async def test_every_kind_of_search_gives_marked_documents(kind: str) -> None:
         ({"error": "no key"}, []),
         ([{"title": "no text"}, 3, None, b"x", {"content": 7}], []),
         ({"content": "one"}, ["one"]),
+        ({"answer": "one", "errors": ["one of two engines failed"]}, ["one"]),
+        ([{"error": "E4", "text": "Clean the filter."}], ["Clean the filter."]),
         (
             [{"type": "text", "text": '{"results": [{"content": "a"}]}'}, {"type": "text", "text": "b"}],
             ["a", "b"],
