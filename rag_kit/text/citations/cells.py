@@ -202,15 +202,12 @@ class _Part:
         if not holders:
             is_of_other_row = claim.value and any(self._table.has_elsewhere(cell, claim) for cell in rivals)
             return "number" if is_of_other_row else ""
-        if rival_named <= named or any(map(self._says, rivals)):
+        words_of_rivals = ([word for word in tokens(rival.text) if word.content] for rival in rivals)
+        if rival_named <= named or any(_has_all(self._words, words) for words in words_of_rivals):
             return ""
         # of "from 5 to 7" the other value may be in the cell
         is_only_value = sum(bool(word.value) for word in self.claims) == 1
         return "moved" if not claim.value else "number" if is_only_value else ""
-
-    def _says(self, cell: TableCell) -> bool:
-        """Tell whether the part has the content words of a cell."""
-        return _has_all(self._words, [word for word in tokens(cell.text) if word.content])
 
 
 def _count_named(header: str, words: Sequence[Token]) -> int:
