@@ -204,7 +204,7 @@ def test_interrupt_and_resume(client: Any) -> None:
 
 @pytest.mark.parametrize("graph", [graph for graph in GRAPHS if graph != "adaptive_rag"])
 def test_an_edit_at_a_pause_is_followed(client: Any, graph: str) -> None:
-    """``update_state`` over HTTP, without and with the node's name: the run goes on, with the edit."""
+    """``update_state`` over HTTP: the run goes on with the edit, of which nothing is left in a new turn."""
     thread = client.threads.create()["thread_id"]
     client.runs.wait(
         thread, graph, input={"question": "What is a writer lock?"}, interrupt_before=["retrieve"]
@@ -212,10 +212,15 @@ def test_an_edit_at_a_pause_is_followed(client: Any, graph: str) -> None:
     assert not client.threads.get_state(thread)["values"]["status"]
     with pytest.raises(Exception, match=r"no key 'serch_query' .did you mean 'search_query'"):
         client.threads.update_state(thread, {"serch_query": QUESTION})
-    client.threads.update_state(thread, {"search_query": QUESTION, "asked": QUESTION})
+    client.threads.update_state(thread, {"search_query": QUESTION, "standalone": QUESTION})
     assert client.threads.get_state(thread)["next"] == ["retrieve"]
     result = client.runs.wait(thread, graph, input=None)
     assert result["status"] == "grounded" and "fusion" in result["answer"].lower()
+    client.threads.update_state(thread, {"history": {"__overwrite__": []}})
+    first = "condense" if graph == "plain_rag" else "begin"
+    client.runs.wait(thread, graph, input={"question": "And BM25?"}, interrupt_before=[first])
+    values = client.threads.get_state(thread)["values"]
+    assert not (values["history"] or values["standalone"] or values["search_query"] or values["guarded"])
 
 
 @pytest.mark.parametrize(
