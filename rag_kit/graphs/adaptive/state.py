@@ -38,7 +38,7 @@ class AdaptiveState(RagState, total=False):
 
     ``asked`` is the question as the guards left it, with the replies to questions back in brackets; ``route`` the
     way it was answered, and ``reason`` why; ``hops`` the steps of a question that needs several facts, whose passages
-    are all in ``documents``. ``checked`` is the answer whose citations the single step checked.
+    are all in ``documents``. ``checked`` is the answer of the single step, or the question back, as it was checked.
     """
 
     route: Route
