@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any, Literal, NamedTuple
@@ -112,11 +112,6 @@ def source_of(value: Any, config: RunnableConfig | None = None) -> FieldSource |
 
     They are under the filters of that part and of all around it; of an ensemble, the rows of each part are. ``None``
     where the rows cannot be listed; ``FilterError`` where one of these filters cannot be read.
-
-    Example:
-        >>> source = source_of([Document("a", metadata={"year": 1}), Document("b", metadata={"year": 2})])
-        >>> [doc.page_content for doc in source.under({"year": 2}).documents(10)]
-        ['b']
     """
     if isinstance(value, FieldSource):
         return value
@@ -217,18 +212,11 @@ def _make_document(key: Any, text: str | None, metadata: Any) -> Document:
     return Document(text or "", id=str(key), metadata=dict(metadata or {}))
 
 
-def discover_schema(
-    source: Any, config: Any = None, *, filter: Filter | None = None, exclude: Collection[str] = ()
-) -> Schema:
+def discover_schema(source: Any, config: Any = None, *, filter: Filter | None = None) -> Schema:
     """Read the metadata of a collection as fields to filter by: at most 64, the most frequent first.
 
     The source is one that `source_of` lists; 20,000 rows are read. Only those that pass the filter, and those of the
     source, are looked at, so that no value of another tenant is offered.
-
-    Example:
-        >>> docs = [Document("a", metadata={"year": 2010, "tags": ["x"]}), Document("b", metadata={"year": 2012})]
-        >>> [(field.name, field.type, field.many, field.values) for field in discover_schema(docs)]
-        [('year', 'int', False, (2010, 2012)), ('tags', 'str', True, ('x',))]
     """
     if (field_source := source_of(source, config)) is None:
         raise InvalidInputError(
@@ -237,7 +225,7 @@ def discover_schema(
         )
     rows = field_source.under(filter).documents(_MAX_ROWS + 1)
     columns: dict[str, list[Any]] = {}
-    excluded = {PROVENANCE_KEY, SITUATION, "", *exclude}
+    excluded = {PROVENANCE_KEY, SITUATION, ""}
     for doc in rows[:_MAX_ROWS]:
         for name, value in doc.metadata.items():
             if name not in excluded and not name.startswith(("$", "#", "chroma:")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, Self, Unpack, cast
 
@@ -48,7 +48,6 @@ class SelfQueryRetriever(AskingRetriever):
         retriever: A LangChain retriever (the class methods also take a vector store, an index or documents).
         llm: A chat model; ``None``, or the extractive model, for rules.
         schema_: A ``Schema``, or a list of dicts or ``AttributeInfo``; ``None``: read from rows that the filter passes.
-        exclude: Names of fields that are never found out.
         documents: Where rows are read from; by default the store, index or documents behind the retriever.
         prompt: A prompt from ``load_prompt``, or one a language, with the variables ``question`` and ``fields``.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the question.
@@ -95,7 +94,6 @@ class SelfQueryRetriever(AskingRetriever):
     retriever: Annotated[Runnable[str, list[Document]], BeforeValidator(as_retriever)]
     llm: Annotated[Runnable[Any, Any] | None, BeforeValidator(lambda llm: llm and check_model(llm))] = None
     schema_: Any = None
-    exclude: Collection[str] = ()
     documents: Any = None
     prompt: Any = None
     language: Literal["auto", "en", "zh"] = "auto"
@@ -188,7 +186,7 @@ class SelfQueryRetriever(AskingRetriever):
             # other threads may use the same dictionary: a copy with the last ones is put in its place
             schemas = dict(list(schemas.items())[-_MAX_SCHEMAS:])
             # the rows are kept, too, so that no others get their id, which is in the key
-            schemas[key] = rows, discover_schema(rows, exclude=self.exclude)
+            schemas[key] = rows, discover_schema(rows)
             self._schemas = schemas
         return schemas[key][1]
 

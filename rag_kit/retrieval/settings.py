@@ -5,7 +5,7 @@ The fields are those of the classes, which say what they mean and refuse what is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from os import PathLike
 from typing import Any, Literal, TypedDict
@@ -120,7 +120,6 @@ class SelfQuerySettings(CallSettings, total=False):
     """The arguments of ``SelfQueryRetriever``."""
 
     schema_: Any
-    exclude: Collection[str]
     documents: Any
     language: Literal["auto", "en", "zh"]
     today: date | None

@@ -218,12 +218,7 @@ _TOKEN = re.compile(
 
 
 def rewrite_statement(statement: str) -> str:
-    """Quote the names of a statement, if it is one query that only reads; else raise `StatementError`.
-
-    Example:
-        >>> rewrite_statement("match (a:Person) where a.name = 'Ada' return a.born AS order;")
-        "MATCH (`a`:`Person`) WHERE `a`.`name` = 'Ada' RETURN `a`.`born` AS `order`"
-    """
+    """Quote the names of a statement, if it is one query that only reads; else raise `StatementError`."""
     with say_refusal(statement, _ADVICE):
         return _write_anew(statement)
 

@@ -32,18 +32,8 @@ MAX_COLUMNS = 100
 MAX_STATEMENT = 20_000
 _TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 # keys of the metadata by which citations and prompts say where a passage is from: a row is from its database
-_TAKEN_KEYS = (
-    PROVENANCE_KEY,
-    "source",
-    "file",
-    "title",
-    "heading",
-    "page",
-    "slide",
-    "sheet",
-    "url",
-    "picture",
-)
+_PLACES = "source file title heading page slide sheet url picture"
+_TAKEN_KEYS = (PROVENANCE_KEY, *_PLACES.split())
 
 
 class RefusalError(Exception):
