@@ -12,6 +12,7 @@ from rag_kit.documents.filters import ORDER
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import clauses
 from rag_kit.query_construction.clauses import Clause, ConstructedQuery, Sort
+from rag_kit.query_construction.comparing import can_exclude, comparison_clause
 from rag_kit.query_construction.cues import sorted_words
 from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
@@ -51,17 +52,6 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
     Only fields of the schema get through, under operators and with values of their type. All else is dropped, so that
     the filter gets wider, never narrower; an "or" with an unusable condition is dropped whole. ``repairs`` has every
     change; relative dates count from `today`.
-
-    Example:
-        >>> schema = Schema.of([{"name": "year", "type": "int"}])
-        >>> answer = SelfQuery(query="sleep", filter={"Year": {"$gte": "2010"}, "owner": "me"})
-        >>> made = check_answer(answer, "sleep since 2010", schema, date(2026, 1, 1))
-        >>> made.filter
-        {'year': {'$gte': 2010}}
-        >>> print(*made.repairs, sep="\\n")
-        field 'Year' was read as year
-        year: '2010' was read as 2010
-        dropped: owner eq 'me': there is no such field; allowed: year
     """
     checker = _Checker(schema, today)
     clause = read_filter(answer.filter, checker.make_clause, checker.repair)
@@ -98,7 +88,7 @@ class _Checker:
             return None
 
     def _find_field(self, name: str) -> MetadataField | None:
-        """Return the field of a name or alias; record a repair if it is not its exact name."""
+        """Return the field of a name; record a repair if it is not its exact name."""
         field = self.schema.find(name)
         if field is not None and field.name != name:
             self.repair(f"field {name[:60]!r} was read as {field.name}")
@@ -130,10 +120,18 @@ class _Checker:
         items = value if isinstance(value, list) else [value]
         if not items:
             raise UnfitError("the list is empty")
+        if operator == "$between":
+            if len(items) != 2:
+                raise UnfitError("it needs a list of two values, the least and the greatest")
+            ends = zip(("gte", "lte"), items, strict=True)
+            return clauses.all_of([self._make_comparison(name, *end, negated) or {} for end in ends])
         if operator in ORDER:
-            if not field.ordered or len(items) > 1:
-                raise UnfitError("a list has no order" if field.ordered else "its values have no order")
-            return clauses.comparison_clause(field, operator, self._fit(field, items[0]))
+            is_ordered = field.ordered or field.temporal
+            if not is_ordered or len(items) > 1:
+                raise UnfitError("a list has no order" if is_ordered else "its values have no order")
+            fitted = self._fit(field, items[0])
+            _check_grain(field, [fitted] if negated else [])
+            return comparison_clause(field, operator, fitted)
         excludes = operator in _NEGATED
         # Values are alternatives if they are joined by "or" once a "not" around them is carried inwards: the negation
         # of "A and B" is "not A or not B", so each negation turns it around.
@@ -144,10 +142,11 @@ class _Checker:
         if operator in ("$contains", "$without"):
             items = self._find_containing(field, items)
         values = self._fit_all(field, items, are_alternatives=excludes == negated)
+        _check_grain(field, values if excludes != negated else [])
         if excludes:
-            clause = clauses.all_of([clauses.comparison_clause(field, "$ne", item) for item in values])
+            clause = clauses.all_of([comparison_clause(field, "$ne", item) for item in values])
         else:
-            clause = clauses.any_of([clauses.comparison_clause(field, "$eq", item) for item in values])
+            clause = clauses.any_of([comparison_clause(field, "$eq", item) for item in values])
         return clause and clauses.shorten_clause(clause)
 
     def _make_list_clause(self, field: MetadataField, operator: str, values: list[Any]) -> Clause | None:
@@ -192,8 +191,8 @@ class _Checker:
 
     def _fit(self, field: MetadataField, value: Any) -> Any:
         """Convert a value to the field's form, a date or year maybe to a `Period`; else raise `UnfitError`."""
-        if field.type == "date" or field.is_year:
-            fitted = self._read_time(field, value)
+        if field.temporal or field.type == "date":
+            fitted = value if value in field.values and field.type == "str" else self._read_time(field, value)
         elif field.type == "bool":
             fitted = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
         elif field.type == "str":
@@ -204,6 +203,8 @@ class _Checker:
             raise UnfitError(f"{cut_repr(value)} is {_MISFITS[field.type]}")
         if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
             self.repair(f"{field.name}: {cut_repr(value)} was read as {cut_repr(fitted)}")
+        if isinstance(fitted, Period) and fitted.is_open:
+            self.repair(f"{field.name}: {cut_repr(value)} was read as {fitted.start}, with the day first")
         if isinstance(fitted, Period) and field.many:
             if fitted.grain != "day":
                 raise UnfitError("a list of dates can be searched for single days alone")
@@ -221,6 +222,12 @@ class _Checker:
         text = str(value if number is None else number)
         period = None if isinstance(value, bool) else parse_period(text, self.today)
         return number if period is None and field.date_format == "timestamp" else period
+
+
+def _check_grain(field: MetadataField, excluded: list[Any]) -> None:
+    """Raise `UnfitError` where the field cannot leave out a period: one of years cannot leave out one June."""
+    if any(isinstance(one, Period) and not can_exclude(field, one) for one in excluded):
+        raise UnfitError("the field is too coarse to leave it out")
 
 
 def _read_number(text: str) -> int | float | None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from typing import Any
 
 from langchain_core.structured_query import StructuredQuery
 
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import FilterError
-from rag_kit.query_construction.dates import Period, day_in_format
-from rag_kit.query_construction.fields import MetadataField
 from rag_kit.retrieval.stores import to_directive
 
 Clause = dict[str, Any]
@@ -112,13 +109,7 @@ def split_clause(part: Clause | None) -> tuple[str, str, Any]:
 
 
 def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
-    """Drop repeats, and all after 50 conditions, from a filter; also say in words what was dropped.
-
-    Example:
-        >>> year = {"year": {"$gt": 2010}}
-        >>> bound_filter({"$and": [year] * 2000})
-        ({'year': {'$gt': 2010}}, None)
-    """
+    """Drop repeats, and all after 50 conditions, from a filter; also say in words what was dropped."""
     try:
         validate_filter(where)
         return where, None
@@ -139,11 +130,6 @@ def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
     """Yield weaker and weaker filters, at most eight, each with what was dropped in words.
 
     Conditions that are ANDed at the top are dropped one by one, the last one first, never parts of them.
-
-    Example:
-        >>> both = {"$and": [{"a": {"$eq": 1}}, {"b": {"$eq": 2}}]}
-        >>> [text for _, text in relax_filter(both)]
-        ['{"b": {"$eq": 2}}', '{"b": {"$eq": 2}} and {"a": {"$eq": 1}}']
     """
     parts = top_clauses(where)
     for step in range(1, min(len(parts), _MAX_STEPS) + 1):
@@ -155,56 +141,3 @@ def show_filter(where: Filter) -> str:
     """Write a filter as one short line."""
     text = json.dumps(where, ensure_ascii=False)
     return text if len(text) <= 300 else text[:299] + "…"
-
-
-def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any = None) -> Clause:
-    """Make the clause that compares a field with a value, a `Period`, or the range from `value` to `high`.
-
-    Example:
-        >>> from datetime import date
-        >>> from rag_kit.query_construction.dates import parse_period
-        >>> may = parse_period("May 2020", date(2026, 1, 1))
-        >>> comparison_clause(MetadataField("day", "date"), "$eq", may)
-        {'$and': [{'day': {'$gte': '2020-05-01'}}, {'day': {'$lt': '2020-06-01'}}]}
-        >>> comparison_clause(MetadataField("year", "int"), "$gt", may)
-        {'year': {'$gte': 2020}}
-    """
-    if isinstance(value, Period):
-        period = value if high is None else value.through(high)
-        operator = period.operator_with_edge(operator)
-        if field.is_year:
-            return _year_clause(field, operator, period)
-        # "in early 2015" of a field that knows years alone: all of 2015
-        has_edge = value.edge or (high is not None and high.edge)
-        period = period.whole_grains(field.grain, operator) if has_edge else period
-        start = day_in_format(period.start, field.date_format)
-        end = period.end and day_in_format(period.end, field.date_format)
-        return _range_clause(field.name, operator, start, end, includes_end=False)
-    if high is None:
-        return {field.name: {operator: value}}
-    return _range_clause(field.name, operator, min(value, high), max(value, high))
-
-
-def _year_clause(field: MetadataField, operator: str, period: Period) -> Clause:
-    """Make the clause that compares a field of years with a period."""
-    first, last = period.start.year, None
-    if period.end is not None:  # the first day after it
-        last = (period.end - timedelta(days=1)).year
-        bound = {"$gt": period.end, "$lt": period.start}.get(operator)
-        if bound is not None and (bound.month, bound.day) != (1, 1):
-            # $gt to $gte, $lt to $lte: "after May 2020" may mean documents of June, so the year 2020 stays in
-            operator += "e"
-    if first == last:
-        return {field.name: {operator: first}}
-    return _range_clause(field.name, operator, first, last)
-
-
-def _range_clause(name: str, operator: str, start: Any, end: Any, *, includes_end: bool = True) -> Clause:
-    """Make the clause that compares a field with the range from `start` to `end`, or from `start` on without an end."""
-    low, below = {name: {"$gte": start}}, {name: {"$lt": start}}
-    if end is None:
-        return low if operator in ("$eq", "$gt", "$gte") else below
-    high = {name: {"$lte" if includes_end else "$lt": end}}
-    above = {name: {"$gt" if includes_end else "$gte": end}}
-    clauses: dict[str, Clause] = {"$gt": above, "$gte": low, "$lt": below, "$lte": high}
-    return {**clauses, "$eq": {"$and": [low, high]}, "$ne": {"$or": [below, above]}}[operator]

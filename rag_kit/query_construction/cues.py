@@ -18,14 +18,7 @@ _IRREGULAR = {
 
 
 def singular(word: str) -> str:
-    """Reduce a word to a crude singular, for comparing words that both went through this.
-
-    Example:
-        >>> [singular(word) == singular(plural) for word, plural in
-        ...  [("report", "reports"), ("movie", "movies"), ("battery", "batteries"), ("virus", "viruses"),
-        ...   ("box", "boxes"), ("hero", "heroes"), ("case", "cases")]]
-        [True, True, True, True, True, True, True]
-    """
+    """Reduce a word to a crude singular, for comparing words that both went through this."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
@@ -181,7 +174,7 @@ FROM = re.compile(r"(?:\bfrom\s+(?:the\s+)?(?:years?\s+)?|从|自)$", _I)
 BETWEEN = re.compile(r"(?:\bbetween\s+(?:the\s+)?(?:years?\s+)?|介于|在)$", _I)
 RANGE_TO = re.compile(
     r"(?i)\s*(?:-|–|—|~|～|\.\.\.?|\b(?:to|through(?:\s+to)?|thru|(?:up\s+)?until|till)\b|\b(?:right\s+)?up\s+to(?:\s+and\s+including)?\b"
-    r"|到|至)\s*(?:the\s+)?(?:years?\s+)?$",
+    r"|[到至](?:[次翌]年|第二年)?)\s*(?:the\s+)?(?:years?\s+)?$",
 )
 RANGE_AND = re.compile(r"\s*(?:\band\b|&|和|与|、)\s*(?:the\s+)?$", _I)
 NOT_YEARS = re.compile(
@@ -214,13 +207,7 @@ def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int
 
 
 def remainder(text: str, spans: Sequence[QuestionSpan]) -> str:
-    """Cut spans out of a text, and with them stray commas and the words before them that mean nothing alone.
-
-    Example:
-        >>> left = remainder("Papers on sleep after 2010 tagged Aged", [QuestionSpan(16, 26), QuestionSpan(34, 38)])
-        >>> left, without_frame(left)
-        ('Papers on sleep', 'sleep')
-    """
+    """Cut spans out of a text, and with them stray commas and the words before them that mean nothing alone."""
     kept, position = [], 0
     for span in sorted(spans, key=lambda span: (span.begin, span.end)):
         if span.begin >= position:  # else it overlaps the span before it

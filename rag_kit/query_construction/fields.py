@@ -11,6 +11,7 @@ from dataclasses import fields as dataclass_fields
 from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.query_construction.dates import read_periods
 
 FieldType = Literal["str", "int", "float", "bool", "date"]
 DateFormat = Literal["iso", "yyyymmdd", "timestamp"]
@@ -25,6 +26,7 @@ _TYPE_BY_NAME: dict[str, FieldType] = {
     **dict.fromkeys(("bool", "boolean"), "bool"),
     **dict.fromkeys(("date", "datetime", "timestamp", "time"), "date"),
 }
+_YEAR_NAME = re.compile(r"(?:^|_)(?:year|yr)s?(?:$|_)|年(?:份|度|代)?(?:$|_)")
 _LIST_TYPE = re.compile(r"\b(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
 
 
@@ -41,7 +43,6 @@ class MetadataField:
         complete: ``values`` holds all that occur (or may): others are corrected or refused.
         minimum: Least value that occurs (numbers; dates as stored).
         maximum: Greatest value.
-        aliases: Other names that people use for it.
         date_format: How dates are stored: ISO text, a number such as 20260131, or seconds since 1970 (UTC).
         grain: ``"year"`` or ``"month"`` if all its dates are the first day of one, as where no more is known.
         unique: Nearly every document has a value of its own, as with titles: the rules never filter by one.
@@ -62,7 +63,6 @@ class MetadataField:
     complete: bool = False
     minimum: Any = None
     maximum: Any = None
-    aliases: tuple[str, ...] = ()
     date_format: DateFormat = "iso"
     grain: Literal["day", "month", "year"] = "day"
     unique: bool = False
@@ -76,13 +76,7 @@ class MetadataField:
             raise InvalidInputError(
                 f"Field {self.name!r} has type {self.type!r}; allowed: {', '.join(_TYPES)}."
             )
-        for name in ("values", "aliases"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-
-    @property
-    def all_names(self) -> tuple[str, ...]:
-        """The field's name and its aliases."""
-        return (self.name, *self.aliases)
+        object.__setattr__(self, "values", tuple(self.values))
 
     @property
     def ordered(self) -> bool:
@@ -94,7 +88,7 @@ class MetadataField:
         """Whether it holds years: by its name, or because all its numbers are years."""
         if self.type != "int" or self.many:
             return False
-        if re.search(r"(?:^|_)(?:year|yr)s?(?:$|_)|年(?:份|度|代)?(?:$|_)", self.name.lower()):
+        if _YEAR_NAME.search(self.name.lower()):
             return True
         has_range = isinstance(self.minimum, int) and isinstance(self.maximum, int)
         return has_range and self.minimum >= 1500 and self.maximum <= 2100 and self.minimum < self.maximum
@@ -102,18 +96,20 @@ class MetadataField:
     @property
     def temporal(self) -> bool:
         """Whether the field is compared with dates."""
+        if self.type == "str":  # all its texts are such as "2024Q2", or "2024" where its name says so
+            is_told = not all(map(str.isdecimal, read_periods(self.values))) or _YEAR_NAME.search(
+                self.name.lower()
+            )
+            periods = (
+                read_periods(self.values).values() if self.complete and not self.many and is_told else ()
+            )
+            return bool(periods) and all(period.has_year for period in periods)
         return self.ordered and (self.type == "date" or self.is_year)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The fields that a filter may use, at most 64; a question reaches no others.
-
-    Example:
-        >>> schema = Schema.of([{"name": "year", "type": "integer"}, {"name": "tags", "type": "list[string]"}])
-        >>> [(field.name, field.type, field.many) for field in schema]
-        [('year', 'int', False), ('tags', 'str', True)]
-    """
+    """The fields that a filter may use, at most 64; a question reaches no others."""
 
     fields: tuple[MetadataField, ...] = ()
 
@@ -145,10 +141,10 @@ class Schema:
         return len(self.fields)
 
     def find(self, name: str) -> MetadataField | None:
-        """Return the field of a name or alias, ignoring case, blanks and dashes; None if there is none, or several."""
+        """Return the field of a name, ignoring case, blanks and dashes; None if there is none, or several."""
         normalized = _normalize(name)
         named = [field for field in self.fields if field.name == name]
-        named = named or [field for field in self.fields if normalized in map(_normalize, field.all_names)]
+        named = named or [field for field in self.fields if _normalize(field.name) == normalized]
         return named[0] if len(named) == 1 else None
 
     @property
@@ -195,13 +191,6 @@ def describe_fields(schema: Schema, named: Mapping[str, Sequence[Any]], language
     """Write the fields for a prompt, a line each: type, meaning, range, values.
 
     At most 40 values of a field are listed: first those that the question names (`named`), then the most frequent.
-
-    Example:
-        >>> schema = Schema.of([{"name": "year", "type": "int", "minimum": 1990, "maximum": 2020}])
-        >>> print(describe_fields(schema, {}))
-        year (int); from 1990 to 2020
-        >>> print(describe_fields(schema, {}, "zh"))
-        year（int）；从 1990 到 2020
     """
     words = _WORDINGS.get(language, _WORDINGS["en"])
     return "\n".join(_describe_field(field, named.get(field.name, []), words) for field in schema)

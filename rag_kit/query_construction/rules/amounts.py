@@ -10,11 +10,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rag_kit.query_construction import cues
-from rag_kit.query_construction.clauses import Clause
+from rag_kit.query_construction.comparing import MonthsField, months_fields
 from rag_kit.query_construction.cues import QuestionSpan, singular
 from rag_kit.query_construction.dates import NamedPeriod
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.rules.conditions import quarter_of
 from rag_kit.text.values.forms import NUMBER
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.units import is_money
@@ -56,7 +55,7 @@ class Amount(QuestionSpan):
     value: Any
     field: MetadataField
     name_begin: int  # where the field's name before it begins; its own begin without a name
-    quarter: Clause | None = None  # for a quarter of a year: the condition on the field of quarters
+    parts: tuple[MonthsField, ...] = ()  # of a date: the fields of quarters and months
 
 
 def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: Spans) -> list[Amount]:
@@ -68,7 +67,7 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: S
         is_range = cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(between)
         if is_range and first.field is not last.field:  # from 2023 to June 2024: both are of the dates' field
             field = max(first.field, last.field, key=lambda field: field.type == "date")
-            dates[index : index + 2] = (replace(one, field=field, quarter=None) for one in (first, last))
+            dates[index : index + 2] = (replace(one, field=field) for one in (first, last))
     bare_years, other_dates = ([period for period in free if period.bare is bare] for bare in (True, False))
     numbers = _find_numbers(text, schema, [*taken, *other_dates], bare_years)
     # "a price over 1000": after the name of a numeric field it is no year
@@ -76,19 +75,22 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: S
     return sorted([*dates, *numbers], key=lambda amount: amount.begin)
 
 
-def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
-    """Match a date with its field: the last one named before it, else one of dates or of years, as its grain is."""
-    before = text[max(0, date.begin - _NAME_REACH) : date.begin].lower()
-    quarter = quarter_of(date.period, schema)
-    is_part = date.period.end is not None and not date.period.start.month == date.period.end.month == 1
-    needs_date = quarter is None and (is_part or date.period.grain not in ("year", "years"))
+def _date_amount(text: str, schema: Schema, named: NamedPeriod) -> Amount:
+    """Match a date with its field: the last one named before it, else the one that tells it best."""
+    before = text[max(0, named.begin - _NAME_REACH) : named.begin].lower()
+    parts, period = months_fields(schema), named.period
+    is_told = any(period.consists_of(unit) for unit in (12, *(part.months for part in parts)))
+    needs_date = period.grain != "years" if period.end is None else not is_told
 
-    def rank(field: MetadataField) -> tuple[int, bool]:
-        named_at = max(before.rfind(name.lower().replace("_", " ")) for name in field.all_names)
-        return named_at, (field.type == "date") == needs_date
+    def rank(field: MetadataField) -> tuple[int, bool, bool]:
+        named_at = before.rfind(field.name.lower().replace("_", " "))
+        return named_at, (field.type == "date") == needs_date, needs_date and field.type == "str"
 
-    field = max((field for field in schema if field.temporal), key=rank)
-    return Amount(date.begin, date.end, date.period, field, date.begin, quarter if field.is_year else None)
+    times = [field for field in schema if field.temporal]
+    if parts and not (times and period.has_year):  # June, of whatever year
+        period = replace(period, has_year=False)
+        return Amount(named.begin, named.end, period, parts[-1].field, named.begin, parts)
+    return Amount(named.begin, named.end, period, max(times, key=rank), named.begin, parts)
 
 
 def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list[Amount]:
@@ -174,11 +176,10 @@ class _FieldPatterns(NamedTuple):
 def _patterns_of(field: MetadataField) -> _FieldPatterns:
     """Make the patterns by which numbers belong to a field: "20 words" to word_count, "rated 4" to a rating."""
     kinds = [kind for kind in _KINDS if _is_kind(field, kind)]
-    names = "|".join(map(_name_pattern, field.all_names))
-    before = "|".join([rf"(?<![a-z0-9])(?:{names})", *(kind.before for kind in kinds)])
+    before = "|".join([rf"(?<![a-z0-9]){_name_pattern(field.name)}", *(kind.before for kind in kinds)])
     measures = [kind.after for kind in kinds]
     words = "|".join(map(_name_pattern, _name_words(field)))
-    initials = [re.escape(name[0]) for name in field.all_names if name[:1] > "\u3400"]  # "20页" for 页数
+    initials = [re.escape(field.name[0])] if field.name > "\u3400" else []  # "20页" for 页数
     return _FieldPatterns(
         re.compile(rf"(?:{before}){_LINK}", re.IGNORECASE),
         re.compile("|".join([*measures, rf"(?:{words})\b", *initials]), re.IGNORECASE),
@@ -187,7 +188,7 @@ def _patterns_of(field: MetadataField) -> _FieldPatterns:
 
 
 def _is_kind(field: MetadataField, kind: AmountKind) -> bool:
-    """Tell by its names whether a field is of a kind."""
+    """Tell by its name whether a field is of a kind."""
     words = _name_words(field)
     joined = "".join(words)
     return any(name in words or (not name.isascii() and name in joined) for name in kind.names.split())
@@ -200,8 +201,8 @@ def _without_cue(left: str) -> str:
 
 
 def _name_words(field: MetadataField) -> set[str]:
-    """Return the words of a field's names, in the singular."""
-    return {singular(word) for name in field.all_names for word in re.split(r"[\W_]+", name.lower()) if word}
+    """Return the words of a field's name, in the singular."""
+    return {singular(word) for word in re.split(r"[\W_]+", field.name.lower()) if word}
 
 
 def _name_pattern(name: str) -> str:

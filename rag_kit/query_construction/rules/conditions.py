@@ -11,8 +11,9 @@ from typing import Any
 
 from rag_kit.query_construction import clauses, cues
 from rag_kit.query_construction.clauses import Clause
+from rag_kit.query_construction.comparing import MonthsField, can_exclude, comparison_clause
 from rag_kit.query_construction.cues import QuestionSpan
-from rag_kit.query_construction.dates import QUARTERS, Period
+from rag_kit.query_construction.dates import Period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.text.values.reading import level
 
@@ -28,7 +29,7 @@ class Condition(QuestionSpan):
     value: Any  # of the field, a number or a Period
     high: Any = None  # upper end of a range that begins with the value
     negated: bool = False
-    quarter: Clause | None = None  # must hold too, where a quarter of a year was named
+    parts: tuple[MonthsField, ...] = ()  # fields of quarters and months, which tell parts of a year
 
     @property
     def measured(self) -> bool:
@@ -44,9 +45,26 @@ class Condition(QuestionSpan):
         """Tell whether another exclusive one has no value in common: the 1990s have some with 1995."""
         if not isinstance(self.value, Period) or not isinstance(other.value, Period):
             return True
-        spans = (one.value.through(one.high or one.value) for one in (self, other))
+        spans = (one.value.through(one.high) for one in (self, other))
         first, last = sorted(spans, key=lambda span: span.start)
         return first.end is not None and first.end <= last.start
+
+    @property
+    def untold(self) -> str:
+        """Why the fields cannot tell what it asks for; "" if they can."""
+        if not isinstance(self.value, Period):
+            return ""
+        # "since June" is of the last one, "in June" of any
+        is_since = self.operator in ("$gt", "$gte") and not self.negated
+        if not (self.value.has_year or self.parts or is_since):
+            return "it names no year, and no field holds months alone"
+        if (
+            self.negated
+            and self.operator == "$eq"
+            and not can_exclude(self.field, self.value.through(self.high), self.parts)
+        ):
+            return f"{self.field.name} is too coarse to leave it out"
+        return ""
 
     @property
     def where(self) -> Clause:
@@ -54,12 +72,9 @@ class Condition(QuestionSpan):
         if self.field.type == "bool" and self.operator == "$eq":
             return {self.field.name: {"$eq": self.value != self.negated}}
         opposite = _OPPOSITE.get(self.operator) if self.negated else None
-        clause = clauses.comparison_clause(self.field, opposite or self.operator, self.value, self.high)
-        if self.negated:
-            return clause if opposite else clauses.none_of(clause)
-        if self.quarter and self.operator == "$eq" and self.high is None:
-            return clauses.all_of([clause, self.quarter]) or clause
-        return clause
+        operator = opposite or self.operator
+        clause = comparison_clause(self.field, operator, self.value, self.high, self.parts)
+        return clauses.none_of(clause) if self.negated and not opposite else clause
 
 
 # what may follow, so that "without a rating above 4" and "with no author Smith" are not meant
@@ -80,7 +95,7 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
 @lru_cache(maxsize=256)
 def _missing_pattern(field: MetadataField, is_time: bool) -> re.Pattern[str]:
     """Make the pattern of questions for documents without a field: "without an author", "unassigned", "undated"."""
-    names, patterns = list(field.all_names), []
+    names, patterns = [field.name], []
     if is_time:
         names += ["year", "date", "publication year", "publication date", "年份", "日期"]
         patterns.append(r"\bundated\b")
@@ -96,32 +111,6 @@ def _missing_pattern(field: MetadataField, is_time: bool) -> re.Pattern[str]:
         if len(stem) >= 3 and stem.isalpha():
             patterns.append(rf"\bun{stem}e?d\b")
     return re.compile("|".join(patterns), re.IGNORECASE)
-
-
-_QUARTER = re.compile(
-    r"(?P<code>Q[1-4]|[1-4]Q)|第?(?P<han>[1-4一二三四])季度?|(?P<word>\w+)\s+quarter", re.IGNORECASE
-)
-_QUARTER_NAME = re.compile(r"quarter|季度|^qtr$", re.IGNORECASE)
-
-
-def quarter_of(period: Any, schema: Schema) -> Clause | None:
-    """Make the condition on the field of quarters for a quarter of a year; ``None`` if there is no such field."""
-    if not isinstance(period, Period) or period.grain != "quarter":
-        return None
-    number = (period.start.month + 2) // 3
-    for field in [field for field in schema if not field.many]:
-        if field.type == "int" and _QUARTER_NAME.search(field.name):
-            return {field.name: {"$eq": number}}
-        values = {_read_quarter(value): value for value in field.values}
-        if field.type == "str" and number in values and None not in values:  # all values are quarters
-            return {field.name: {"$eq": values[number]}}
-    return None
-
-
-def _read_quarter(value: Any) -> int | None:
-    """Return the number of a quarter such as "Q1", 第一季度, "first quarter"; ``None`` for another value."""
-    match = _QUARTER.fullmatch(str(value).strip())
-    return QUARTERS.get((match["code"] or match["han"] or match["word"]).lower()) if match else None
 
 
 _LIST_OPENING = re.compile(r"\beither\b|\bone\s+of\b|\(", re.IGNORECASE)

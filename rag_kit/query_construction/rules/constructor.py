@@ -12,13 +12,14 @@ from typing import Any
 
 from rag_kit.query_construction import cues
 from rag_kit.query_construction.clauses import ConstructedQuery, Sort, bound_filter
+from rag_kit.query_construction.comparing import months_fields
 from rag_kit.query_construction.cues import QuestionSpan, longest_spans
-from rag_kit.query_construction.dates import NamedPeriod, find_periods
+from rag_kit.query_construction.dates import NamedPeriod, Period, find_periods
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
 from rag_kit.query_construction.rules.conditions import Condition, find_missing, find_unknown, join_conditions
 from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions
-from rag_kit.query_construction.rules.values import NamedValue, ValueIndex
+from rag_kit.query_construction.rules.values import NamedValue, ValueIndex, is_common
 from rag_kit.text import content_words
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import level
@@ -50,17 +51,6 @@ class RuleConstructor:
     "not", "without", "except", "or", "either", 不, 除了, 或 are understood; "the three latest" gives order and limit.
     Where one thing of an or-list is no known value ("Stroke or insomnia"), the known ones make no condition: it would
     hide what was asked for. ``repairs`` names it. Relative dates count from `today`, by default the day of the call.
-
-    Example:
-        >>> schema = Schema.of([
-        ...     {"name": "year", "type": "int"},
-        ...     {"name": "mesh", "type": "list[str]", "allowed": ["Stroke", "Obesity", "Humans"]},
-        ... ])
-        >>> rules = RuleConstructor()
-        >>> rules.construct("Studies after 2010, but not in humans", schema).filter
-        {'$and': [{'year': {'$gt': 2010}}, {'$not': {'mesh': {'$contains': 'Humans'}}}]}
-        >>> rules.construct("2010年以后关于Stroke的研究", schema).filter
-        {'$and': [{'year': {'$gt': 2010}}, {'mesh': {'$contains': 'Stroke'}}]}
     """
 
     def __init__(self, *, today: date | None = None) -> None:
@@ -82,7 +72,8 @@ class RuleConstructor:
         folded = level(text)
         conditions, order, used = _read(folded, schema, self._today or date.today())
         unknown = find_unknown(folded, conditions)
-        conditions = [condition for condition in conditions if condition not in unknown]
+        untold = [condition for condition in conditions if condition.untold]
+        conditions = [one for one in conditions if one not in unknown and one not in untold]
         # what is left of the question without its conditions; the folded form tells whether it has content
         query, content = (cues.remainder(form, [*used, *conditions]) for form in (text, folded))
         where, repair = bound_filter(join_conditions(folded, conditions))
@@ -90,6 +81,12 @@ class RuleConstructor:
             f"dropped: {value.field.name} {text[value.begin : value.end][:60]!r}: the question also asks for "
             f"{word[:60]!r}, which is no known value, and the filter would hide it"
             for value, word in unknown.items()
+        ]
+        repairs += [f"dropped: {text[one.begin : one.end][:60]!r}: {one.untold}" for one in untold]
+        repairs += [
+            f"{one.field.name}: {text[one.begin : one.end][:60]!r} was read as {one.value.start}, with the day first"
+            for one in conditions
+            if isinstance(one.value, Period) and one.value.is_open
         ]
         if repair:
             repairs.append(repair)
@@ -132,15 +129,21 @@ def _values_and_amounts(
     values = [
         value for value in values if not text[value.begin : value.end].isdecimal() or is_explicit(text, value)
     ]
-    periods = []
-    for period in find_periods(text, today) if any(field.temporal for field in schema) else ():
+    has_times, parts = any(field.temporal for field in schema), months_fields(schema)
+    periods: list[NamedPeriod] = []
+    without_year: list[NamedPeriod] = []
+    for period in find_periods(text, today) if has_times or parts else ():
         # "in 1500 participants" has no year
         is_count = period.bare and cues.NOT_YEARS.match(text, period.end)
         is_reference = period.period.grain == "year" and cues.is_reference(text, period)
-        if not (is_count or is_reference or period.overlaps(used)):
-            periods.append(period)
+        is_untold = not has_times and period.period.consists_of(12)
+        is_word = not period.period.has_year and is_common(
+            text, period, text[period.begin : period.end]
+        )  # may
+        if not (is_count or is_reference or is_untold or is_word or period.overlaps(used)):
+            (periods if period.period.has_year or parts else without_year).append(period)
     # the Q2 of "Q2 2023" is read with its year, the 2010 of a value with that
-    named = longest_spans([*values, *periods])
+    named = longest_spans([*periods, *values, *without_year])
     values = [span for span in named if isinstance(span, NamedValue)]
     periods = [span for span in named if isinstance(span, NamedPeriod)]
     return values, find_amounts(text, schema, periods, [*values, *used])

@@ -39,15 +39,10 @@ def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, me
     "documents": it asks for documents of a kind ("papers on stroke", "red phones"), so that every value is a condition.
     "topic": it asks for an answer and names little else, or a time ("what is known about stroke since 2010?"), so that
     a value of a list field is a condition only if the text is plainly about it. "answer": any other text.
-
-    Example:
-        >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale")
-        >>> [purpose_of(text, [QuestionSpan(0, 5)], Schema(), False) for text in texts]
-        ['documents', 'documents', 'answer']
     """
     if _DOCUMENTS.search(text) or _ORDER.search(text):
         return "documents"
-    names = "|".join(re.escape(name) for field in schema for name in field.all_names)
+    names = "|".join(re.escape(name) for name in schema.names)
     matches = re.finditer(names, text, re.IGNORECASE) if names else ()
     field_names = [QuestionSpan(*match.span()) for match in matches]
     content = cues.without_frame(cues.remainder(text, [*understood, *field_names]))
@@ -71,7 +66,7 @@ def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
         floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)  # cue words begin here
         if isinstance(item, NamedValue):
             left, many = text[floor : item.begin], item.field.many and not isinstance(item.value, bool)
-            name, begin = name_before(left, item.field.all_names), item.begin
+            name, begin = name_before(left, item.field.name), item.begin
             # "no author Smith" begins at the field's name
             if name and cues.NEGATED.search(left[: name.start()]):
                 begin = floor + name.start()
@@ -126,7 +121,7 @@ def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, afte
         start = min(start, opening.start())
     begin = max(floor, min(floor + start, amount.name_begin))
     value, upper = amount.value, high and high.value
-    return Condition(begin, end, amount.field, operator, value, upper, quarter=amount.quarter)
+    return Condition(begin, end, amount.field, operator, value, upper, parts=amount.parts)
 
 
 def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) -> Iterator[Condition]:
@@ -153,16 +148,12 @@ def is_explicit(text: str, value: NamedValue) -> bool:
     """Tell whether a value is in quotes, or after the name of its field."""
     left = text[max(0, value.begin - cues.REACH) : value.begin]
     is_quoted = left.endswith(tuple(cues.OPENING)) and text[value.end : value.end + 1] in cues.CLOSING
-    return is_quoted or name_before(left, value.field.all_names) is not None
+    return is_quoted or name_before(left, value.field.name) is not None
 
 
-def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:
+def name_before(left: str, name: str) -> re.Match[str] | None:
     """Find a field's name at the end of a text, in the form of `level`, with at most words such as "is" after it."""
     # possessive (*+): a run of such words is never taken apart again, so that no text makes the search slow
     link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
-    for name in names:
-        # no \b before the name: between two Chinese characters there is none
-        pattern = rf"(?<![A-Za-z0-9_]){re.escape(level(name))}{link}$"
-        if match := re.search(pattern, left, re.IGNORECASE):
-            return match
-    return None
+    # no \b before the name: between two Chinese characters there is none
+    return re.search(rf"(?<![A-Za-z0-9_]){re.escape(level(name))}{link}$", left, re.IGNORECASE)

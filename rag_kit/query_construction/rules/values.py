@@ -56,8 +56,7 @@ class ValueIndex:
         self._chinese: list[tuple[str, MetadataField, Any]] = []
         for field in schema:
             if field.type == "bool":
-                for name in field.all_names:
-                    self._add_flag(field, name)
+                self._add_flag(field, field.name)
             elif field.type == "str" and not field.unique:
                 for value in map(str, field.values):
                     self._add_value(field, value)
@@ -66,7 +65,8 @@ class ValueIndex:
         """Index a flag by its field's name, or by how people say that it is off: "unpublished", "out of stock"."""
         if HAN.search(name):
             folded = level(name.casefold())
-            self._chinese += [(form, field, True) for form in {folded, folded.removeprefix("是否")} if form]
+            forms = {folded, folded.removeprefix("是否"), folded.removeprefix("已")}  # 未归档 is of 已归档
+            self._chinese += [(form, field, True) for form in forms if form]
         elif on := _words(re.sub(r"^(?:is|has)_", "", name)):
             self._add_words(on, field, True)
             if len(on) == 1:
@@ -83,7 +83,8 @@ class ValueIndex:
         # people say "X-Ray Computed Tomography" for "Tomography, X-Ray Computed"
         first, *others = bare.split(",")
         for words in map(_words, dict.fromkeys([value, bare, " ".join([*reversed(others), first])])):
-            if len(words) <= _MAX_WORDS and any(len(word) > 1 for word in words):
+            is_number = len(words) > 1 and value.replace(".", "").isdecimal()  # version 2.0
+            if len(words) <= _MAX_WORDS and (is_number or any(len(word) > 1 for word in words)):
                 self._add_words(words, field, value)
 
     def _add_words(self, words: tuple[str, ...], field: MetadataField, value: Any) -> None:
@@ -106,6 +107,12 @@ class ValueIndex:
                 neighbours = pairwise(matches[start:stop])
                 if all(_JOINED.fullmatch(text, left.end(), right.start()) for left, right in neighbours):
                     span = QuestionSpan(matches[start].start(), matches[stop - 1].end())
+                    if (
+                        value_words[-1].isdecimal()
+                        and "." in str(value)
+                        and text[span.begin : span.end] != value
+                    ):
+                        continue  # "2, 10" is no version 2.10
                     yield _latin_value(text, span, field, value, value_words)
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
@@ -130,7 +137,7 @@ def _latin_value(
     if isinstance(value, bool):
         return NamedValue(begin, end, field, value, exact=False, sure=not is_frame, name=False)
     written = text[begin:end]
-    if is_single and _is_common(text, span, written):
+    if is_single and is_common(text, span, written):
         return NamedValue(begin, end, field, value, exact=False, sure=False, name=False)
     is_first = not text[:begin].strip(" \"'“(")
     is_same = written in (value, value + "s")
@@ -146,7 +153,7 @@ def _latin_value(
     return NamedValue(begin, end, field, value, exact, sure, _is_name(written, value))
 
 
-def _is_common(text: str, span: QuestionSpan, written: str) -> bool:
+def is_common(text: str, span: QuestionSpan, written: str) -> bool:
     """Tell whether a word such as "may" is an ordinary one in a text: no capital inside a sentence, no "in" before."""
     word = written.lower()
     if word not in _COMMON and content_words(word):
