@@ -21,7 +21,7 @@ _JOIN_OF_WORD = {word: join for join, words in _JOIN_WORDS.items() for word in w
 #: Names that models give to the keys that join or negate conditions.
 LOGIC = ("join", "logic", "logical_operator", "combinator", "connector", "conjunction")
 NOT = ("not", "$not", "negate", "negated", "exclude")
-_FILTER_KEYS = ("filter", "filters", "where", "conditions")
+_FILTER_KEYS = ("filter", "filters", "where", "conditions", "metadata_filter")
 
 Scalar = str | int | float | bool
 Value = Union[str, int, float, bool, list[Scalar], None]  # noqa: UP007 - read at run time

@@ -16,7 +16,7 @@ from rag_kit.query_construction.clauses import Clause
 # names that models give to the keys of conditions and groups
 _FIELD = ("field", "attribute", "field_name", "column", "key")
 _OPERATOR = ("operator", "comparator", "op", "comparison", "cmp")
-_VALUE = ("value", "values", "operand")
+_VALUE = ("value", "values", "val", "operand")
 _PARTS = ("conditions", "arguments", "filters", "clauses", "operands")
 _MAX_DEPTH = 8
 
@@ -30,14 +30,6 @@ def read_filter(value: Any, check: Check, repair: Callable[[str], None]) -> Clau
 
     It may have the names of the kit's own form or LangChain's (``comparator``, ``attribute``, ``arguments``), be a
     list, or a mapping as in MongoDB, such as ``{"year": {"$gte": 2010}}``.
-
-    Example:
-        >>> def check(field, operator, value, negated):
-        ...     return {field: {"$" + operator: value}}
-        >>> read_filter([{"attribute": "year", "comparator": "gt", "value": 2010}], check, print)
-        {'year': {'$gt': 2010}}
-        >>> read_filter("year > 2010", check, print)
-        dropped: 'year > 2010': it is no form of a filter
     """
     return next(iter(_Reader(check, repair).read_joined("and", [value], False, 0)), None)
 
