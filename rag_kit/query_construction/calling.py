@@ -140,9 +140,8 @@ class SelfQueryCall:
             return None
         reading = self.call.do("rows", partial(rows_that_pass.documents, limit))
         rows = await self.call.attempt("rows", reading, "they are not listed")
-        self._listed.update(
-            map(id, rows or ())
-        )  # the provenance tells listed rows from those that were found
+        # the provenance tells listed rows from those that were found
+        self._listed.update(map(id, rows or ()))
         return rows
 
     def _add_stage(self, documents: Sequence[Document], constructed: ConstructedQuery) -> list[Document]:

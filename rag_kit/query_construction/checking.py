@@ -12,7 +12,7 @@ from rag_kit.documents.filters import ORDER
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import clauses
 from rag_kit.query_construction.clauses import Clause, ConstructedQuery, Sort
-from rag_kit.query_construction.comparing import can_exclude, comparison_clause
+from rag_kit.query_construction.comparing import UnfitError, comparison_clause
 from rag_kit.query_construction.cues import sorted_words
 from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
@@ -40,10 +40,6 @@ _MISFITS = {  # type of a field -> why a value does not fit
     "date": "no date",
     "str": "not among the values of the field",
 }
-
-
-class UnfitError(Exception):
-    """A condition does not fit its field; the message says why."""
 
 
 def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) -> ConstructedQuery:
@@ -129,9 +125,7 @@ class _Checker:
             is_ordered = field.ordered or field.temporal
             if not is_ordered or len(items) > 1:
                 raise UnfitError("a list has no order" if is_ordered else "its values have no order")
-            fitted = self._fit(field, items[0])
-            _check_grain(field, [fitted] if negated else [])
-            return comparison_clause(field, operator, fitted)
+            return comparison_clause(field, operator, self._fit(field, items[0]), negated=negated)
         excludes = operator in _NEGATED
         # Values are alternatives if they are joined by "or" once a "not" around them is carried inwards: the negation
         # of "A and B" is "not A or not B", so each negation turns it around.
@@ -142,11 +136,8 @@ class _Checker:
         if operator in ("$contains", "$without"):
             items = self._find_containing(field, items)
         values = self._fit_all(field, items, are_alternatives=excludes == negated)
-        _check_grain(field, values if excludes != negated else [])
-        if excludes:
-            clause = clauses.all_of([comparison_clause(field, "$ne", item) for item in values])
-        else:
-            clause = clauses.any_of([comparison_clause(field, "$eq", item) for item in values])
+        operator, join = ("$ne", clauses.all_of) if excludes else ("$eq", clauses.any_of)
+        clause = join([comparison_clause(field, operator, item, negated=negated) for item in values])
         return clause and clauses.shorten_clause(clause)
 
     def _make_list_clause(self, field: MetadataField, operator: str, values: list[Any]) -> Clause | None:
@@ -222,12 +213,6 @@ class _Checker:
         text = str(value if number is None else number)
         period = None if isinstance(value, bool) else parse_period(text, self.today)
         return number if period is None and field.date_format == "timestamp" else period
-
-
-def _check_grain(field: MetadataField, excluded: list[Any]) -> None:
-    """Raise `UnfitError` where the field cannot leave out a period: one of years cannot leave out one June."""
-    if any(isinstance(one, Period) and not can_exclude(field, one) for one in excluded):
-        raise UnfitError("the field is too coarse to leave it out")
 
 
 def _read_number(text: str) -> int | float | None:

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from functools import lru_cache, partial
-from itertools import pairwise
+from functools import lru_cache
 from typing import Any
 
 from rag_kit.query_construction import cues
@@ -17,12 +16,16 @@ from rag_kit.text.values.forms import MONTHS
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import find_values
 
+DAY = timedelta(days=1)
+MONTHS_OF = {"month": 1, "quarter": 3, "half": 6, "year": 12}
+_ANY_YEAR = 2000  # of what is said of no year; it has a 29 February
+
 
 @dataclass(frozen=True)
 class Period:
     """The days from `start` to before `end`; an `end` of ``None`` means until now ("the last five years").
 
-    `grain` is what was named: ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"years"`` or another ``"span"``.
+    `grain` is what was named: ``"day"``, a name of `MONTHS_OF`, ``"years"``, or ``"span"`` for any other.
     `edge` is the name in `_PARTS` of the part that was named, such as ``"end"`` of a year, which nobody dates to the
     day; empty if the whole was named.
     """
@@ -50,14 +53,18 @@ class Period:
         low, high = bounds.get(operator, (date.min if operator == "$lte" else start, end))
         if grain == "day" or operator == "$ne":
             return low, high
-        first = _first_day(high, grain)
-        widened = high if high in (first, date.max) else _add_months(first, _MONTHS_OF[grain])
-        return _first_day(low, grain), widened
+        months = MONTHS_OF[grain]
+        after = high if high == date.max else _add_months(_first_day(high - DAY, months), months)
+        return _first_day(low, months), after
 
-    def consists_of(self, months: int) -> bool:
-        """Tell whether it begins and ends as units of so many months do, those of a year from January on."""
+    def consists_of(self, *units: int) -> bool:
+        """Tell whether it begins and ends as units of one of some numbers of months do, from January on."""
         ends = (self.start, self.end or self.start)
-        return all(day.day == 1 and (day.month - 1) % months == 0 for day in ends)
+        return any(all(day == _first_day(day, months) for day in ends) for months in units)
+
+    def meets(self, low: date, end: date) -> bool:
+        """Tell whether it has days from `low` to before `end`."""
+        return self.start < end and (self.end or date.max) > low
 
     def part(self, name: str) -> Period:
         """Return the part of a decade, year or month that a name of `_PARTS` stands for; of another period, all."""
@@ -87,56 +94,38 @@ class Period:
         years = {first.grain, last.grain} <= {"year", "years"}
         return Period(first.start, last.end, "years" if years else "span")
 
+    def in_year(self, year: int) -> Period | None:
+        """Return it in another year, which is known so; ``None`` if there is no such day, as 29 February of 2023."""
+        try:
+            start = self.start.replace(year=year)
+        except ValueError:
+            return None
+        if self.grain == "day" or self.end is None:
+            return replace(self, start=start, end=start + DAY, has_year=True)
+        end = self.end.replace(year=year + self.end.year - self.start.year)
+        return replace(self, start=start, end=end, has_year=True)
+
+    def last_begun(self, today: date) -> Period | None:
+        """Return it as it is, without a year the last one that has begun."""
+        if self.has_year:
+            return self
+        ever = (self.in_year(today.year - ago) for ago in range(8))  # 29 February
+        last = next((period for period in ever if period is not None and period.start <= today), None)
+        return last and replace(last, has_year=False)
+
 
 @dataclass(frozen=True, eq=False)
 class NamedPeriod(QuestionSpan):
     """A period named in a text; `bare` if by digits alone, which may be a number as well."""
 
     period: Period
-    bare: bool
+    bare: bool = False
+    leads: bool = False  # its year is written before the rest
 
-
-@dataclass
-class _Date:
-    """A date as it is written: a `period`, or a year, months and a day, of which the year may be named elsewhere.
-
-    `month` is the first of `count` months, 0 for a year alone.
-    """
-
-    begin: int = 0
-    end: int = 0
-    period: Period | None = None
-    year: int = 0
-    month: int = 0
-    count: int = 12
-    day: int = 0
-    leads: bool = False  # the year is written before the rest
-    is_open: bool = False
-
-    @property
-    def is_year(self) -> bool:
-        """Tell whether it is a year alone."""
-        return self.year > 0 and not self.month and self.period is None
-
-    @property
-    def lacks_year(self) -> bool:
-        """Tell whether it has months, and no year."""
-        return self.month > 0 and not self.year
-
-    def read(self, today: date) -> Period | None:
-        """Return the period, without a year the last one that has begun; ``None`` if there is no such day."""
-        if self.lacks_year:
-            ever = (replace(self, year=today.year - ago).read(today) for ago in range(8))  # 29 February
-            last = next((period for period in ever if period is not None and period.start <= today), None)
-            return last and replace(last, has_year=False)
-        if self.period is not None or not self.day:
-            grain = _GRAINS.get(self.count, "span")
-            return self.period or _months(self.year, self.month or 1, self.count, grain)
-        try:
-            start = date(self.year, self.month, self.day)
-            return Period(start, start + _DAY, "day", is_open=self.is_open)
-        except (ValueError, OverflowError):
-            return None
+    def with_year(self, year: int, *, leads: bool = False) -> NamedPeriod | None:
+        """Return it with a year; ``None`` if it has one, or there is no such day."""
+        period = None if self.period.has_year else self.period.in_year(year)
+        return replace(self, period=period, leads=leads) if period else None
 
 
 def parse_period(text: str, today: date) -> Period | None:
@@ -152,7 +141,7 @@ def parse_period(text: str, today: date) -> Period | None:
         day = datetime.fromisoformat(text).date()
     except ValueError:
         return None
-    return Period(day, day + _DAY, "day") if day < date.max else None
+    return Period(day, day + DAY, "day") if day < date.max else None
 
 
 @lru_cache(maxsize=64)
@@ -176,78 +165,89 @@ def find_periods(text: str, today: date) -> list[NamedPeriod]:
     """
     periods: list[NamedPeriod] = []
     last_end = 0
-    for found in _complete_years(text, _attach_years(text, _find_dates(text, today))):
-        period = found.read(today)
+    for named in _complete_years(text, _attach_years(text, _find_dates(text, today))):
+        period = named.period.last_begun(today)
         # a half without a year may be of a game or a form
-        if period is not None and not (found.lacks_year and found.count == 6):
-            periods.append(_with_part(text, last_end, found.begin, found.end, period))
+        if period is not None and (period.has_year or period.grain != "half"):
+            periods.append(_with_part(text, last_end, named.begin, named.end, period))
             last_end = periods[-1].end
     return periods
 
 
-def _find_dates(text: str, today: date) -> list[_Date]:
+def _find_dates(text: str, today: date) -> list[NamedPeriod]:
     """Find dates, years alone and months without a year; of those that overlap the first, longest one."""
-    found: list[_Date] = []
-    for make_date, pattern in _FORMS:
-        for match in pattern.finditer(text):
-            found.append(replace(make_date(match, today), begin=match.start(), end=match.end()))
+    found: list[tuple[int, int, Period | None, bool]] = []  # with whether the year is written first
+    for make_period, pattern in _FORMS:
+        found += [(*match.span(), make_period(match, today), False) for match in pattern.finditer(text)]
     for value in find_values(text):
         start, end = value.start, value.end
         if value.dimension == "date":
             year, month, day = (*(int(part or 0) for part in value.key.split("-")), 0, 0)[:3]  # "-05" is May
             leads = not text.endswith(str(year), start, end)
-            found.append(_Date(start, end, None, year, month, 1 if month else 12, day, leads, value.open))
+            found.append((start, end, _day(year, month, day, value.open), leads))
         # 1990年代 is read as a year
         is_decade = value.key.isdecimal() and text.startswith("代", end)
         if is_decade or value.dimension == "decade":
-            decade = _months(int(value.amount), 1, 120, "years")
-            found.append(_Date(start, end + is_decade, decade))
-    chosen: list[_Date] = []
-    for item in sorted(found, key=lambda item: (item.begin, -item.end)):
-        if not chosen or item.begin >= chosen[-1].end:
-            chosen.append(item)
+            found.append((start, end + is_decade, _months(int(value.amount), 1, 120), False))
+    chosen: list[NamedPeriod] = []
+    last_end = 0
+    for start, end, period, leads in sorted(found, key=lambda item: (item[0], -item[1])):
+        if start >= last_end:
+            last_end = end
+            chosen += [NamedPeriod(start, end, period, leads=leads)] if period else []
     return chosen
 
 
-def _attach_years(text: str, dates: list[_Date]) -> list[_Date]:
+def _attach_years(text: str, dates: list[NamedPeriod]) -> list[NamedPeriod]:
     """Join a year and the months beside it: Q3 2020, 2020年第三季度, 去年6月."""
-    attached: list[_Date] = []
+    attached: list[NamedPeriod] = []
     for item in dates:
-        last = attached[-1] if attached else None
-        if last and last.is_year and item.lacks_year and _YEAR_THEN.fullmatch(text, last.end, item.begin):
-            attached[-1] = replace(item, begin=last.begin, year=last.year, leads=True)
-        elif last and last.lacks_year and item.is_year and _THEN_YEAR.fullmatch(text, last.end, item.begin):
-            attached[-1] = replace(last, end=item.end, year=item.year)
+        last, joined = attached[-1] if attached else item, None
+        if last.period.grain == "year" and _YEAR_THEN.fullmatch(text, last.end, item.begin):
+            joined = item.with_year(last.period.start.year, leads=True)
+        elif item.period.grain == "year" and _THEN_YEAR.fullmatch(text, last.end, item.begin):
+            joined = last.with_year(item.period.start.year)
+        if joined:
+            attached[-1] = replace(joined, begin=last.begin, end=item.end)
         else:
             attached.append(item)
     return attached
 
 
-def _complete_years(text: str, dates: list[_Date]) -> list[_Date]:
+def _complete_years(text: str, dates: list[NamedPeriod]) -> list[NamedPeriod]:
     """Give months without a year that of the dates around them in their list or range, or before their "except"."""
-    for item, after in reversed([*pairwise(dates)]):  # "June, July and August 2024"
-        joint = _joint(text, item, after)
-        if joint and item.lacks_year and after.month and after.year and not after.leads:
-            item.year = after.year - _turns_year(joint, item, after)
-    for before, item in pairwise(dates):  # 2024年6月、7月和8月
-        joint = _joint(text, before, item)
-        if joint and item.lacks_year and before.month and before.year:
-            item.year, item.leads = before.year + _turns_year(joint, before, item), before.leads
-        elif item.lacks_year and before.is_year:
-            is_excluded = cues.with_negation(text, before.end, item.begin, item.end)[2]
-            item.year = before.year if is_excluded else 0
+    for index in reversed(range(len(dates) - 1)):  # "June, July and August 2024"
+        item, after = dates[index : index + 2]
+        if not after.leads and (joint := _joint(text, item, after)):
+            year = after.period.start.year - _turns_year(joint, item, after)
+            dates[index] = item.with_year(year) or item
+    for index in range(1, len(dates)):  # 2024年6月、7月和8月
+        before, item = dates[index - 1 : index + 1]
+        year = before.period.start.year
+        if joint := _joint(text, before, item):
+            year += _turns_year(joint, before, item)
+            dates[index] = item.with_year(year, leads=before.leads) or item
+        elif before.period.grain == "year" and cues.with_negation(text, before.end, item.begin, item.end)[2]:
+            dates[index] = item.with_year(year) or item
     return dates
 
 
-def _turns_year(joint: str, first: _Date, second: _Date) -> bool:
+def _turns_year(joint: str, first: NamedPeriod, second: NamedPeriod) -> bool:
     """Tell whether a range reaches into the next year: "November to February", 3月至次年6月."""
     if not cues.RANGE_TO.fullmatch(joint):
         return False
-    return (first.month, first.day) > (second.month, second.day) or bool(re.search("年|year", joint))
+    begins, ends = first.period.start, second.period.start
+    return (begins.month, begins.day) > (ends.month, ends.day) or bool(re.search("年|year", joint))
 
 
-def _joint(text: str, first: _Date, second: _Date) -> str | None:
-    """Return what joins two dates to a list or range, without the part of them that is named; ``None`` if nothing."""
+def _joint(text: str, first: NamedPeriod, second: NamedPeriod) -> str | None:
+    """Return what joins two dates to a list or range, without the part of them that is named.
+
+    ``None`` if nothing does, or not one of them alone has a year, with months.
+    """
+    told = [one for one in (first.period, second.period) if one.has_year]
+    if len(told) != 1 or told[0].grain in ("year", "years"):
+        return None
     after = _PART_AFTER.match(text, first.end, second.begin)
     between = text[after.end() if after else first.end : second.begin]
     between = _PART_BEFORE.sub(" ", between) if len(between) <= _REACH else ""
@@ -263,16 +263,28 @@ def day_in_format(day: date, format_: str) -> Any:
     return day.isoformat()
 
 
-def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Period | None:
-    """Return the period of a number of months, from a given one; ``None`` outside of the years 1000 to 2999."""
-    if not (1 <= month <= 12 and 1000 <= year <= 2999):
+def _months(year: int, month: int, count: int) -> Period | None:
+    """Return some months, of any year if it is 0; ``None`` outside of the years 1000 to 2999."""
+    if not (1 <= month <= 12 and (year == 0 or 1000 <= year <= 2999)):
         return None
-    return Period(date(year, month, 1), _add_months(date(year, month, 1), count), grain)
+    start = date(year or _ANY_YEAR, month, 1)
+    return Period(start, _add_months(start, count), _GRAINS.get(count, "span"), has_year=year > 0)
 
 
-def _first_day(day: date, grain: str) -> date:
-    """Return the first day of the year, or month, of a day."""
-    return day.replace(month=1, day=1) if grain == "year" else day.replace(day=1)
+def _day(year: int, month: int, day: int, is_open: bool) -> Period | None:
+    """Return a day, or the month, or year, if no day, or month, is given; ``None`` if there is no such day."""
+    if not day:
+        return _months(year, month or 1, 1 if month else 12)
+    try:
+        start = date(year or _ANY_YEAR, month, day)
+        return Period(start, start + DAY, "day", is_open=is_open, has_year=year > 0)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _first_day(day: date, months: int) -> date:
+    """Return the first day of the month, quarter, half or year, by its number of months, that a day is in."""
+    return day.replace(month=(day.month - 1) // months * months + 1, day=1)
 
 
 def _add_months(first: date, count: int) -> date:
@@ -299,40 +311,43 @@ def _with_part(text: str, floor: int, begin: int, end: int, period: Period) -> N
     return NamedPeriod(begin, end, period, named.isdecimal())
 
 
-def _months_named(unit: int, match: re.Match[str], today: date) -> _Date:
+def _months_named(match: re.Match[str], today: date) -> Period | None:
     """Read months of a year, in units of 1, 3 or 6: June, Q3, 3Q21, "last two quarters", 前三个月, 上半年."""
     groups = match.groupdict(default="")
+    unit, year = _MONTHS_IN.get(groups.get("u", "").lower(), 1), int(groups.get("year") or 0)
     if several := groups.get("several"):
         count = min(int(read_any(several)) * unit, 12)
-        return _Date(month=13 - count if match[0].lower().startswith("last") else 1, count=count)
-    rank, most, year = groups["rank"].lower(), 12 // unit, int(groups.get("year") or 0)
-    number = most if rank in ("last", "latter") else _RANKS.get(rank) or int(read_any(rank.rstrip("stndrh")))
-    return _Date(year=year + 2000 * (0 < year < 100), month=(min(number, most) - 1) * unit + 1, count=unit)
+        return _months(year, 13 - count if match[0].lower().startswith("last") else 1, count)
+    rank = groups["rank"].lower()
+    number = (
+        12 // unit if rank in ("last", "latter") else _RANKS.get(rank) or int(read_any(rank.rstrip("stndrh")))
+    )
+    return _months(year + 2000 * (0 < year < 100), (number - 1) * unit + 1, unit)
 
 
-def _until_now(match: re.Match[str], today: date) -> _Date:
+def _until_now(match: re.Match[str], today: date) -> Period:
     """Read "the last five years" or 近五年: from then until now."""
     count = 3 if match["n"] in (None, "few", "几", "数") else int(read_any(match["n"]))
-    unit = _UNITS[match["u"].lower()]
-    if isinstance(unit, timedelta):
-        return _Date(period=Period(today - count * unit, None, "span"))
-    first = _add_months(today, -count * unit)
+    unit = match["u"].lower()
+    if days := _DAYS_IN.get(unit):
+        return Period(today - timedelta(count * days), None, "span")
+    months = count * _MONTHS_IN[unit]
+    first = _add_months(today, -months)
     day = min(today.day, calendar.monthrange(first.year, first.month)[1])
-    return _Date(period=Period(first.replace(day=day), None, "years" if count * unit % 12 == 0 else "month"))
+    return Period(first.replace(day=day), None, "years" if months % 12 == 0 else "month")
 
 
-def _relative(match: re.Match[str], today: date) -> _Date:
+def _relative(match: re.Match[str], today: date) -> Period | None:
     """Read this or the last year, quarter, month or week; 前年 is the year before the last."""
-    text, unit = match[0].lower(), _UNITS[match["u"].lower()]
+    text, unit = match[0].lower(), match["u"].lower()
     # how many back: 0 for "this", "current", 今, 本 and 这, 1 for "last", "previous", 去 and 上
     back = 2 if text == "前年" else int(text[0] not in "tc今本这")
-    if isinstance(unit, timedelta):
-        monday = today - back * unit - today.weekday() * _DAY
-        return _Date(period=Period(monday, monday + unit, "span"))
-    if unit == 12:
-        return _Date(year=today.year - back, leads=True)
-    first = _add_months(today.replace(day=1, month=(today.month - 1) // unit * unit + 1), -back * unit)
-    return _Date(period=_months(first.year, first.month, unit, _GRAINS[unit]))
+    if unit in _DAYS_IN:
+        monday = today - timedelta(7 * back + today.weekday())
+        return Period(monday, monday + timedelta(7), "span")
+    months = _MONTHS_IN[unit]
+    first = _add_months(_first_day(today, months), -back * months)
+    return _months(first.year, first.month, months)
 
 
 _REACH = 60  # characters before a period in which its part is named
@@ -369,13 +384,9 @@ _Y = r"(?:1[0-9]|20|21)\d\d"
 _N = rf"\d{{1,3}}|{NUMBER_WORDS}"
 _RANK = r"first|second|third|fourth|[1-4](?:st|nd|rd|th)"
 _RANKS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "上": 1, "下": 2, **MONTHS}
-_GRAINS = {1: "month", 3: "quarter", 12: "year"}  # of as many months
-_MONTHS_OF = {"month": 1, "year": 12}
-_DAY, _WEEK = timedelta(days=1), timedelta(days=7)
-_UNITS: dict[str, int | timedelta] = {
-    "year": 12, "年": 12, "quarter": 3, "季度": 3, "month": 1, "月": 1, "week": _WEEK, "周": _WEEK, "星期": _WEEK,
-    "day": _DAY, "天": _DAY, "日": _DAY,
-}  # fmt: skip
+_GRAINS = {**{months: grain for grain, months in MONTHS_OF.items()}, 120: "years"}
+_MONTHS_IN = {**MONTHS_OF, "q": 3, "h": 6, "年": 12, "半年": 6, "季度": 3, "月": 1}
+_DAYS_IN = {"week": 7, "周": 7, "星期": 7, "day": 1, "天": 1, "日": 1}
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _JOINT = re.compile(r"(?:[\s/&、,，和与及]|\b(?:and|or|the)\b|以及|或者?)+", re.IGNORECASE)
 _YEAR_THEN = re.compile(r"(?:['’]s)?\s*[年的]?\s*-?\s*(?:the\s+)?", re.IGNORECASE)
@@ -386,42 +397,33 @@ _B, _E = r"(?<![A-Za-z])", r"(?![A-Za-z\d])"
 _H2 = rf"(?:\d{{1,2}}|[{_H}]{{1,2}})"
 _FIRST = rf"(?:(?<![\d.,A-Za-z{_H}])|第)"
 _LISTED = r"\s*(?:[-–—~～、,，/和与及或至到]|以及|或者)\s*第?"
+_EN_LISTED = r"(?:,|\s+(?:and|or|to|through))\s+(?:the\s+)?"
+_RECENT = "最近|近|过去|(?<![年代])前"
 _CODE_YEAR = rf"(?:['’]?(?P<year>{_Y}|(?<=['’])\d\d))?"
-_MakeDate = Callable[[re.Match[str], date], _Date]
-_month, _quarter, _half = (partial(_months_named, unit) for unit in (1, 3, 6))
-_PATTERNS: tuple[tuple[_MakeDate, str], ...] = (
-    (_month, rf"{_B}(?P<rank>{_MONTH}){_E}(?:\.(?=\s*[-–/,]))?"),
-    (_month, rf"(?<![\d/.-])(?P<rank>0?[1-9]|1[0-2])/(?P<year>{_Y})(?![\d/-])"),
-    (_month, rf"\b(?:first|last)\s+(?P<several>{_N})\s+months(?=\s+of\b)"),
-    (_month, rf"(?<=年)前(?P<several>\d{{1,2}}|[{_H}]{{1,2}})个月"),
-    (_quarter, rf"{_B}q(?P<rank>[1-4]){_CODE_YEAR}{_E}"),
-    (_quarter, rf"(?<![\w.])(?P<rank>[1-4])q['’]?(?P<year>{_Y}|\d\d)?{_E}"),
-    (_quarter, rf"(?<=q[1-4][-–/])(?P<rank>[1-4])(?=\s+{_Y})"),
-    (_quarter, rf"\b(?P<rank>{_RANK}|last(?=\s+quarter\s+of\b))\s+quarter\b"),
-    (_quarter, rf"\b(?:first|last)\s+(?P<several>{_N})\s+quarters(?=\s+of\b)"),
-    (_quarter, r"第?(?P<rank>[1-4一二三四])季度"),
-    (_quarter, r"前(?P<several>[23二两三])个?季度"),
-    (_half, rf"{_B}h(?P<rank>[12]){_CODE_YEAR}{_E}"),
-    (_half, rf"(?<![\w.])(?P<rank>[12])h['’]?(?P<year>{_Y}|\d\d){_E}"),
-    (_half, r"\b(?P<rank>first|second|1st|2nd|latter)\s+half\b"),
-    (_half, r"(?P<rank>[上下])半年"),
+_EN_UNIT, _ZH_UNIT = "year|quarter|month|week", "年|季度|月|周|星期"
+_MakePeriod = Callable[[re.Match[str], date], Period | None]
+_PATTERNS: tuple[tuple[_MakePeriod, str], ...] = (
+    (_months_named, rf"{_B}(?P<rank>{_MONTH}){_E}(?:\.(?=\s*[-–/,]))?"),
+    (_months_named, rf"(?<![\d/.-])(?P<rank>0?[1-9]|1[0-2])/(?P<year>{_Y})(?![\d/-])"),
+    (_months_named, rf"\b(?:first|last)\s+(?P<several>{_N})\s+(?P<u>month|quarter)s(?=\s+of\b)"),
+    (_months_named, rf"(?<=年)前(?P<several>{_H2})个(?P<u>月)"),
+    (_months_named, r"前(?P<several>[23二两三])个?(?P<u>季度)"),
+    (_months_named, rf"{_B}(?P<u>[qh])(?P<rank>[1-4]){_CODE_YEAR}{_E}"),
+    (_months_named, rf"(?<![\w.])(?P<rank>[1-4])(?P<u>q|h(?=['’]?\d))['’]?(?P<year>{_Y}|\d\d)?{_E}"),
+    (_months_named, rf"(?<=(?P<u>q)[1-4][-–/])(?P<rank>[1-4])(?=\s+{_Y})"),
+    (_months_named, rf"\b(?P<rank>{_RANK}|latter|last(?=\s+quarter\s+of\b))\s+(?P<u>quarter|half)\b"),
+    (_months_named, r"第?(?P<rank>[1-4一二三四])(?P<u>季度)"),
+    (_months_named, r"(?P<rank>[上下])(?P<u>半年)"),
     # the 6 and 7 of 6、7、8月, the "first" of "first and second quarter"
-    (_month, rf"{_FIRST}(?P<rank>{_H2})(?=(?:{_LISTED}{_H2}){{1,11}}\s*月)"),
-    (_quarter, rf"{_FIRST}(?P<rank>{_H2})(?=(?:{_LISTED}{_H2}){{1,3}}季度)"),
-    (
-        _quarter,
-        rf"\b(?P<rank>{_RANK})(?=(?:(?:,|\s+(?:and|or|to|through))\s+(?:the\s+)?(?:{_RANK})){{1,3}}\s+quarter)",
-    ),
+    (_months_named, rf"{_FIRST}(?P<rank>{_H2})(?=(?:{_LISTED}{_H2}){{1,11}}\s*(?P<u>月|季度))"),
+    (_months_named, rf"\b(?P<rank>{_RANK})(?=(?:{_EN_LISTED}(?:{_RANK})){{1,3}}\s+(?P<u>quarter))"),
+    (_until_now, rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>few|{_N})\s+)?(?P<u>{_EN_UNIT}|day)s\b"),
     (
         _until_now,
-        rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>few|{_N})\s+)?(?P<u>year|quarter|month|week|day)s\b",
+        rf"(?:{_RECENT})(?P<n>\d{{1,3}}|[{_H}几数]{{1,3}})个?(?P<u>{_ZH_UNIT}|天|日)(?:[里内间来]|以来)?",
     ),
-    (
-        _until_now,
-        rf"(?:最近|近|过去|(?<![年代])前)(?P<n>\d{{1,3}}|[{_H}]{{1,3}}|几|数)个?(?P<u>月|季度|星期|年|周|天|日)(?:里|内|间|来|以来)?",
-    ),
-    (_relative, r"\b(?:this|current|last|previous)\s+(?P<u>year|quarter|month|week)\b"),
-    (_relative, r"(?:[今去前](?=年)|(?:本|这个?|上个?)(?=月|季度|周|星期))(?P<u>年|月|季度|周|星期)"),
+    (_relative, rf"\b(?:this|current|last|previous)\s+(?P<u>{_EN_UNIT})\b"),
+    (_relative, rf"(?:[今去前](?=年)|(?:本|这个?|上个?)(?=月|季度|周|星期))(?P<u>{_ZH_UNIT})"),
 )
-#: Forms of dates that `find_values` does not read: a function from match and today to the date, and the pattern.
-_FORMS = [(make_date, re.compile(pattern, re.IGNORECASE)) for make_date, pattern in _PATTERNS]
+#: Forms of dates that `find_values` does not read: a function from match and today to the period, and the pattern.
+_FORMS = [(make_period, re.compile(pattern, re.IGNORECASE)) for make_period, pattern in _PATTERNS]

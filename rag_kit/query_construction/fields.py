@@ -97,13 +97,9 @@ class MetadataField:
     def temporal(self) -> bool:
         """Whether the field is compared with dates."""
         if self.type == "str":  # all its texts are such as "2024Q2", or "2024" where its name says so
-            is_told = not all(map(str.isdecimal, read_periods(self.values))) or _YEAR_NAME.search(
-                self.name.lower()
-            )
-            periods = (
-                read_periods(self.values).values() if self.complete and not self.many and is_told else ()
-            )
-            return bool(periods) and all(period.has_year for period in periods)
+            periods = read_periods(self.values) if self.complete and not self.many else {}
+            is_told = _YEAR_NAME.search(self.name.lower()) or not all(map(str.isdecimal, periods))
+            return bool(periods and is_told) and all(period.has_year for period in periods.values())
         return self.ordered and (self.type == "date" or self.is_year)
 
 

@@ -79,7 +79,7 @@ def _date_amount(text: str, schema: Schema, named: NamedPeriod) -> Amount:
     """Match a date with its field: the last one named before it, else the one that tells it best."""
     before = text[max(0, named.begin - _NAME_REACH) : named.begin].lower()
     parts, period = months_fields(schema), named.period
-    is_told = any(period.consists_of(unit) for unit in (12, *(part.months for part in parts)))
+    is_told = period.consists_of(12, *(part.months for part in parts))
     needs_date = period.grain != "years" if period.end is None else not is_told
 
     def rank(field: MetadataField) -> tuple[int, bool, bool]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_kit.query_construction import clauses, cues
 from rag_kit.query_construction.clauses import Clause
-from rag_kit.query_construction.comparing import MonthsField, can_exclude, comparison_clause
+from rag_kit.query_construction.comparing import MonthsField, UnfitError, comparison_clause
 from rag_kit.query_construction.cues import QuestionSpan
 from rag_kit.query_construction.dates import Period
 from rag_kit.query_construction.fields import MetadataField, Schema
@@ -52,18 +52,14 @@ class Condition(QuestionSpan):
     @property
     def untold(self) -> str:
         """Why the fields cannot tell what it asks for; "" if they can."""
-        if not isinstance(self.value, Period):
-            return ""
         # "since June" is of the last one, "in June" of any
         is_since = self.operator in ("$gt", "$gte") and not self.negated
-        if not (self.value.has_year or self.parts or is_since):
+        if isinstance(self.value, Period) and not (self.value.has_year or self.parts or is_since):
             return "it names no year, and no field holds months alone"
-        if (
-            self.negated
-            and self.operator == "$eq"
-            and not can_exclude(self.field, self.value.through(self.high), self.parts)
-        ):
-            return f"{self.field.name} is too coarse to leave it out"
+        try:
+            _ = self.where
+        except UnfitError as reason:
+            return str(reason)
         return ""
 
     @property

@@ -137,11 +137,10 @@ def _values_and_amounts(
         is_count = period.bare and cues.NOT_YEARS.match(text, period.end)
         is_reference = period.period.grain == "year" and cues.is_reference(text, period)
         is_untold = not has_times and period.period.consists_of(12)
-        is_word = not period.period.has_year and is_common(
-            text, period, text[period.begin : period.end]
-        )  # may
+        has_year = period.period.has_year  # else it may be "may"
+        is_word = not has_year and is_common(text, period, text[period.begin : period.end])
         if not (is_count or is_reference or is_untold or is_word or period.overlaps(used)):
-            (periods if period.period.has_year or parts else without_year).append(period)
+            (periods if has_year or parts else without_year).append(period)
     # the Q2 of "Q2 2023" is read with its year, the 2010 of a value with that
     named = longest_spans([*periods, *values, *without_year])
     values = [span for span in named if isinstance(span, NamedValue)]

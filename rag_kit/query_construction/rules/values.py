@@ -83,8 +83,7 @@ class ValueIndex:
         # people say "X-Ray Computed Tomography" for "Tomography, X-Ray Computed"
         first, *others = bare.split(",")
         for words in map(_words, dict.fromkeys([value, bare, " ".join([*reversed(others), first])])):
-            is_number = len(words) > 1 and value.replace(".", "").isdecimal()  # version 2.0
-            if len(words) <= _MAX_WORDS and (is_number or any(len(word) > 1 for word in words)):
+            if len(words) <= _MAX_WORDS and (_is_number(value) or any(len(word) > 1 for word in words)):
                 self._add_words(words, field, value)
 
     def _add_words(self, words: tuple[str, ...], field: MetadataField, value: Any) -> None:
@@ -107,13 +106,9 @@ class ValueIndex:
                 neighbours = pairwise(matches[start:stop])
                 if all(_JOINED.fullmatch(text, left.end(), right.start()) for left, right in neighbours):
                     span = QuestionSpan(matches[start].start(), matches[stop - 1].end())
-                    if (
-                        value_words[-1].isdecimal()
-                        and "." in str(value)
-                        and text[span.begin : span.end] != value
-                    ):
-                        continue  # "2, 10" is no version 2.10
-                    yield _latin_value(text, span, field, value, value_words)
+                    # "2, 10" is no version 2.10
+                    if not _is_number(value) or text[span.begin : span.end] == value:
+                        yield _latin_value(text, span, field, value, value_words)
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
         """Find values that stand in the text, in simplified or traditional characters."""
@@ -161,6 +156,11 @@ def is_common(text: str, span: QuestionSpan, written: str) -> bool:
     left = text[: span.begin]
     has_capital = written[:1].isupper() and not text.isupper() and _IN_SENTENCE.search(left)
     return not (has_capital or _AFTER_PLACE.search(left))
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether a value is a number with points, such as the version 2.10."""
+    return re.fullmatch(r"\d+(?:\.\d+)+", str(value)) is not None
 
 
 def _is_name(written: str, value: str) -> bool:

@@ -312,19 +312,23 @@ def test_fields_of_quarters_and_months(fields: Any, question: str, months: Any) 
 
 
 @pytest.mark.parametrize(
-    ("question", "filter", "note"),
+    ("fields", "question", "filter", "note"),
     [
-        ("papers from June", None, "'June': it names no year"),
-        ("6月的论文", None, "it names no year"),
-        ("papers except June 2015", None, "too coarse to leave it out"),
-        ("papers from 2015 except June", {"year": {"$eq": 2015}}, "too coarse to leave it out"),
-        ("除2010年底外的论文", None, "too coarse to leave it out"),
-        ("papers from 01/02/2015", {"year": {"$eq": 2015}}, "was read as 2015-02-01, with the day first"),
+        ([_YEAR], "papers from June", None, "'June': it names no year"),
+        ([_YEAR], "6月的论文", None, "it names no year"),
+        ([_YEAR], "papers except June 2015", None, "too coarse to leave it out"),
+        ([_YEAR], "papers from 2015 except June", {"year": {"$eq": 2015}}, "too coarse to leave it out"),
+        ([_YEAR], "除2010年底外的论文", None, "too coarse to leave it out"),
+        ([_YEAR], "papers from 01/02/2015", {"year": {"$eq": 2015}}, "was read as 2015-02-01, with the day first"),
+        (_BY_QUARTER[1:], "reports except those from June", None, "quarter is too coarse"),
+        (_BY_CODE, "reports from 2019 or 2020", None, "no value of period is of that time"),
     ],
-)
-def test_what_cannot_be_told_is_no_narrower_filter(question: str, filter: Any, note: str) -> None:
-    """A month without a year, part of a year left out of a field of years, and 1 February or January are noted."""
-    found = RULES.construct(question, Schema.of([_YEAR]))
+)  # fmt: skip
+def test_what_cannot_be_told_is_no_narrower_filter(
+    fields: Any, question: str, filter: Any, note: str
+) -> None:
+    """A month without a year, part of what a field holds left out, 1 February or January, and no value are noted."""
+    found = RULES.construct(question, Schema.of(fields))
     assert found.filter == filter
     assert any(note in repair for repair in found.repairs)
 
@@ -338,6 +342,8 @@ def test_versions_and_what_is_not_archived() -> None:
         "version": {"$in": ["2.0", "3.0"]}
     }
     assert RULES.construct("notes on steps 2, 10", schema).filter is None
+    volumes = Schema.of([{"name": "part", "allowed": ["Vol. 1", "Vol. 2"]}])
+    assert RULES.construct("papers of vol. 2", volumes).filter == {"part": {"$eq": "Vol. 2"}}
     assert RULES.construct("未归档的文章", schema).filter == {"已归档": {"$eq": False}}
 
 
