@@ -28,14 +28,9 @@ class MonthsField(NamedTuple):
 
     def between(self, first_day: date, last_day: date) -> Clause | None:
         """Make the condition that it holds one from that of a day to that of another, maybe of the next year."""
-        first, last = _number(first_day, self.months), _number(last_day, self.months)
+        first, last = ((day.month - 1) // self.months + 1 for day in (first_day, last_day))
         numbers = [*range(first, last + 1)] or [*range(first, 12 // self.months + 1), *range(1, last + 1)]
         return _one_of(self.field.name, [self.values[number] for number in numbers if number in self.values])
-
-
-def _number(day: date, months: int) -> int:
-    """Return the number in its year of the month, or quarter, of a day."""
-    return (day.month - 1) // months + 1
 
 
 def _one_of(name: str, values: Sequence[Any]) -> Clause | None:
@@ -61,7 +56,8 @@ def _months_field(field: MetadataField) -> MonthsField | None:
     if len(units) != 1 or 0 in units:
         return None
     [months] = units
-    return MonthsField(field, months, {_number(one.start, months): text for text, one in periods.items()})
+    values = {(period.start.month - 1) // months + 1: text for text, period in periods.items()}
+    return MonthsField(field, months, values)
 
 
 def comparison_clause(
@@ -139,7 +135,7 @@ def _months_clause(name: str, part: MonthsField, low: date, end: date) -> Clause
     if low.year == last.year:
         months = part.between(low, last)
         return months and {"$and": [{name: {"$eq": low.year}}, months]}
-    begins, ends = _number(low, part.months) == 1, _number(last, part.months) == 12 // part.months
+    begins, ends = low.month <= part.months, last.month > 12 - part.months
     whole = _bounded(low, end, low.year + (not begins), last.year - (not ends))
     pieces = [_interval(name, "$eq", *whole, "$lte")]
     for year, is_whole, first_day, last_day in (

@@ -399,6 +399,8 @@ _FIRST = rf"(?:(?<![\d.,A-Za-z{_H}])|第)"
 _LISTED = r"\s*(?:[-–—~～、,，/和与及或至到]|以及|或者)\s*第?"
 _EN_LISTED = r"(?:,|\s+(?:and|or|to|through))\s+(?:the\s+)?"
 _RECENT = "最近|近|过去|(?<![年代])前"
+# not the first quarter of a treatment
+_OF_YEAR = r"(?!\s+of\s+(?!(?:the\s+)?(?:last|past|previous|this|current|fiscal|financial|fy|year|calendar|['’]?\d)))"
 _CODE_YEAR = rf"(?:['’]?(?P<year>{_Y}|(?<=['’])\d\d))?"
 _EN_UNIT, _ZH_UNIT = "year|quarter|month|week", "年|季度|月|周|星期"
 _MakePeriod = Callable[[re.Match[str], date], Period | None]
@@ -411,7 +413,10 @@ _PATTERNS: tuple[tuple[_MakePeriod, str], ...] = (
     (_months_named, rf"{_B}(?P<u>[qh])(?P<rank>[1-4]){_CODE_YEAR}{_E}"),
     (_months_named, rf"(?<![\w.])(?P<rank>[1-4])(?P<u>q|h(?=['’]?\d))['’]?(?P<year>{_Y}|\d\d)?{_E}"),
     (_months_named, rf"(?<=(?P<u>q)[1-4][-–/])(?P<rank>[1-4])(?=\s+{_Y})"),
-    (_months_named, rf"\b(?P<rank>{_RANK}|latter|last(?=\s+quarter\s+of\b))\s+(?P<u>quarter|half)\b"),
+    (
+        _months_named,
+        rf"\b(?P<rank>{_RANK}|latter|last(?=\s+quarter\s+of\b))\s+(?P<u>quarter|half)\b{_OF_YEAR}",
+    ),
     (_months_named, r"第?(?P<rank>[1-4一二三四])(?P<u>季度)"),
     (_months_named, r"(?P<rank>[上下])(?P<u>半年)"),
     # the 6 and 7 of 6、7、8月, the "first" of "first and second quarter"

@@ -18,6 +18,7 @@ from rag_kit.text.values.reading import level
 _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")
 _HAN_RUN = re.compile(r"[\u3400-\u9fff]{1,8}")
 _JOINED = re.compile(r"(?:[\s\-‐,/'’().&:]|['’]s\b)*")
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
 _MAX_WORDS = 16
 # Single words that frame requests, so that they name no value: the documents asked for, and words that only join.
 _FRAME_WORDS = """
@@ -83,7 +84,8 @@ class ValueIndex:
         # people say "X-Ray Computed Tomography" for "Tomography, X-Ray Computed"
         first, *others = bare.split(",")
         for words in map(_words, dict.fromkeys([value, bare, " ".join([*reversed(others), first])])):
-            if len(words) <= _MAX_WORDS and (_is_number(value) or any(len(word) > 1 for word in words)):
+            is_said = _VERSION.fullmatch(value) or any(len(word) > 1 for word in words)
+            if is_said and len(words) <= _MAX_WORDS:
                 self._add_words(words, field, value)
 
     def _add_words(self, words: tuple[str, ...], field: MetadataField, value: Any) -> None:
@@ -107,7 +109,7 @@ class ValueIndex:
                 if all(_JOINED.fullmatch(text, left.end(), right.start()) for left, right in neighbours):
                     span = QuestionSpan(matches[start].start(), matches[stop - 1].end())
                     # "2, 10" is no version 2.10
-                    if not _is_number(value) or text[span.begin : span.end] == value:
+                    if not _VERSION.fullmatch(str(value)) or text[span.begin : span.end] == value:
                         yield _latin_value(text, span, field, value, value_words)
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
@@ -156,11 +158,6 @@ def is_common(text: str, span: QuestionSpan, written: str) -> bool:
     left = text[: span.begin]
     has_capital = written[:1].isupper() and not text.isupper() and _IN_SENTENCE.search(left)
     return not (has_capital or _AFTER_PLACE.search(left))
-
-
-def _is_number(value: Any) -> bool:
-    """Tell whether a value is a number with points, such as the version 2.10."""
-    return re.fullmatch(r"\d+(?:\.\d+)+", str(value)) is not None
 
 
 def _is_name(written: str, value: str) -> bool:
