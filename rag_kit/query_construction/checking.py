@@ -183,7 +183,7 @@ class _Checker:
     def _fit(self, field: MetadataField, value: Any) -> Any:
         """Convert a value to the field's form, a date or year maybe to a `Period`; else raise `UnfitError`."""
         if field.temporal or field.type == "date":
-            fitted = value if value in field.values and field.type == "str" else self._read_time(field, value)
+            fitted = self._read_time(field, value)
         elif field.type == "bool":
             fitted = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
         elif field.type == "str":

@@ -356,6 +356,13 @@ def test_a_hostile_value_or_question_stays_data_in_the_prompt() -> None:
     assert get_provenance(found[0])["stages"][-1]["filter"] == {"year": {"$eq": 2}}
 
 
+def test_quarters_as_texts_are_compared_by_time() -> None:
+    """Q1 2024 is after Q4 2023, whatever their letters say."""
+    schema = Schema.of([{"name": "quarter", "allowed": ["Q4 2023", "Q1 2024", "Q2 2024"]}])
+    answer = SelfQuery.model_validate({"query": "q", "filter": {"quarter": {"$gte": "Q1 2024"}}})
+    assert check_answer(answer, "q", schema, TODAY).filter == {"quarter": {"$in": ["Q1 2024", "Q2 2024"]}}
+
+
 def test_values_in_the_prompt_are_capped_and_those_named_come_first() -> None:
     """The model reads 40 of thousands of values: those that the question names, then the most frequent."""
     schema = Schema.of([{"name": "topic", "allowed": [f"Topic number {n}" for n in range(5000)]}])
