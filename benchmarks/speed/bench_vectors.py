@@ -64,9 +64,9 @@ def _hybrid_beside_parts(repeats: int) -> Row:
 
         parts: dict[str, Callable[[str], Any]] = {
             "hybrid": hybrid.invoke,
-            "keyword": lambda query: index.keyword_view().search(query, DEPTH, None, ids_only=True),
-            "vectors": lambda query: index.search_dense(query, DEPTH, ids_only=True),
-            "feedback": lambda query: index.search_dense(vectors[query], DEPTH, ids_only=True),
+            "keyword": lambda query: index.keyword_view().search_ids(query, DEPTH),
+            "vectors": lambda query: index.search_dense_ids(query, DEPTH),
+            "feedback": lambda query: index.search_dense_ids(vectors[query], DEPTH),
         }
         seconds: dict[str, list[float]] = {name: [] for name in parts}
         for query in queries:

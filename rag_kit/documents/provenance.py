@@ -140,15 +140,25 @@ def add_first_stage(
     """
     documents = []
     is_nested = retriever_depth.get() > 0  # the retriever around this one adds stages to the record
-    shared = _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)
+    shared = first_stage(stage, name, query, **extra)
     for rank, (doc, score) in enumerate(hits, start=1):
-        # to_plain makes a Python float of numpy's, and None of NaN and infinities
-        score = score if type(score) is float and isfinite(score) else to_plain(score)
-        stages = [{**shared, "rank": rank, "score": score}]
-        record = {"score": score, "rank": rank, "stages": stages, "notes": []}
+        record = first_record(shared, rank, score)
         doc.metadata[PROVENANCE_KEY] = record if is_nested else encode_provenance(record)
         documents.append(doc)
     return documents
+
+
+def first_stage(stage: str, name: str, query: str, **extra: Any) -> dict[str, Any]:
+    """Make what the first stages of all documents of a list share, for `first_record`."""
+    return _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)
+
+
+def first_record(shared: Mapping[str, Any], rank: int, score: Any) -> dict[str, Any]:
+    """Make the record of a document that one search found, of the stage that its list shares."""
+    # to_plain makes a Python float of numpy's, and None of NaN and infinities
+    score = score if type(score) is float and isfinite(score) else to_plain(score)
+    stages = [{**shared, "rank": rank, "score": score}]
+    return {"score": score, "rank": rank, "stages": stages, "notes": []}
 
 
 def compact_provenance(documents: list[Document]) -> list[Document]:

@@ -259,10 +259,13 @@ class RagKitRetriever(BaseRetriever):
         retriever_depth.set(depth + 1)
         try:
             with call.bounds():
-                found = (await self._search(call.query, call))[: call.k] if call.query.strip() else []
+                found = await self._search(call.query, call) if call.query.strip() else []
         finally:
             retriever_depth.set(depth)
-        return found if depth else compact_provenance(found)  # inside others: these add to the provenance
+        if len(found) > call.k:
+            found = found[: call.k]
+        # a retriever inside others keeps records as they are, since those add to the provenance
+        return found if depth else compact_provenance(list(found))
 
     async def _search_each(
         self, queries: Any, config: Any, arguments: Mapping[str, Any], return_exceptions: bool

@@ -22,6 +22,7 @@ from rag_kit.documents.provenance import (
     with_provenance,
 )
 from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.ranked_ids import RankedIds
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -175,21 +176,23 @@ def fuse(
     *,
     rrf_k: float = 60,
     depth: int | None = None,
+    known: Sequence[Standardised] = (),
 ) -> Fused:
     """Fuse the lists of several searches into one ranking; ``keys`` has a list of keys for each search's documents.
 
     ``"rrf"`` uses ranks alone. ``"convex"`` is the weighted mean of z-scores; a list of keyword search (its provenance
     states the highest score possible) is filled up with zeros to ``depth``, the number of documents asked for.
+    ``known`` are the z-scores of the first searches, where they were fused before.
     """
     weights = [search.weight for search in searches]
     if fusion == "rrf":
         return Fused(reciprocal_rank_fusion(keys, weights=weights, k=rrf_k))
     from rag_kit.retrieval.convex import standardise, weighted_mean
 
-    z_scores = []
-    for search, list_keys in zip(searches, keys, strict=True):
+    z_scores = [*known]
+    for search, list_keys in zip(searches[len(known) :], keys[len(known) :], strict=True):
         positions = first_positions(list_keys)
-        scores = [_score_of(search.documents[position]) for position in positions.values()]
+        scores = _scores_of(search.documents, positions.values())
         stages = peek_provenance(search.documents[0]).get("stages", []) if search.documents else []
         states_maximum = bool(stages and stages[-1].get("max_score"))  # then documents not found score 0
         standardised = standardise(scores, depth if states_maximum else None)
@@ -198,6 +201,13 @@ def fuse(
     means = weighted_mean([(z.values, z.absent, weight) for z, weight in zip(z_scores, weights, strict=True)])
     notes = [f"{search.name}: {z.note}" for search, z in zip(searches, z_scores, strict=True) if z.note]
     return Fused(sort_by_score(means), z_scores, [weight / sum(weights) for weight in weights], notes)
+
+
+def _scores_of(documents: Sequence[Document], positions: Iterable[int]) -> Sequence[float | None]:
+    """Return the scores in the provenance of the documents at some positions; ids that were ranked come once each."""
+    if isinstance(documents, RankedIds):
+        return documents.scores
+    return [_score_of(documents[position]) for position in positions]
 
 
 def _score_of(doc: Document) -> float | None:

@@ -15,6 +15,7 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import Fusion, Weights
 from rag_kit.retrieval.fusion import Search, first_positions, fuse, identify, join_documents, note_empty
+from rag_kit.retrieval.ranked_ids import RankedIds
 
 # docs/decisions/0011
 DENSE_WEIGHT = 0.5
@@ -101,7 +102,10 @@ class HybridRetriever(EnsembleRetriever):
         best_keys = [key for key, _ in first_fused.ranking[:_FEEDBACK_DOCUMENTS]]
         searches = self._with_feedback(call, answered, first_keys, best_keys)
         keys, notes = self._identify(searches)
-        fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=self._depth(call))
+        # the feedback may find another text under the id of one of the first results: then the keys are others
+        known = first_fused.z_scores if keys[: len(first_keys)] == first_keys else ()
+        depth = self._depth(call)
+        fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth, known=known)
         ranking = fused.ranking[: call.k]
         # the search with feedback has a role; that it is empty is nothing to the user
         empty = [note_empty(search) for search in searches if not search.documents and not search.role]
@@ -119,7 +123,7 @@ class HybridRetriever(EnsembleRetriever):
     def _identify(self, searches: Sequence[Search]) -> tuple[list[list[str]], list[str]]:
         """Return the keys of each search's documents, and notes; in one index the ids tell documents apart."""
         if self._reads_later:
-            return [[document.id or "" for document in search.documents] for search in searches], []
+            return [_ids_of(search.documents) for search in searches], []
         return identify(searches, self.id_key)
 
     def _with_feedback(
@@ -132,11 +136,11 @@ class HybridRetriever(EnsembleRetriever):
         vector = self._dense.kept_vector(call.query)
         if vector is None or len(answered) < 2:
             return answered
-        documents: dict[str, Document] = {}
-        for search, list_keys in zip(answered, keys, strict=True):
-            for key, document in zip(list_keys, search.documents, strict=True):
-                documents.setdefault(key, document)
-        best_vectors = self._dense.vectors_of([documents[key] for key in best_keys])
+        best = [
+            next(one.documents[ids.index(key)] for one, ids in zip(answered, keys, strict=True) if key in ids)
+            for key in best_keys
+        ]
+        best_vectors = self._dense.vectors_of(best)
         # the index may have been given vectors of another length (`reembed`) since it was searched
         best_vectors = [best for best in best_vectors if len(best) == len(vector)]
         if not best_vectors:
@@ -153,6 +157,12 @@ class HybridRetriever(EnsembleRetriever):
         name = f"{by_vector.name}, feedback"
         feedback = Search(call.query, "feedback", weight=weight, documents=found, name=name, branch=3)
         return [keyword, replace(by_vector, weight=by_vector.weight - weight), feedback]
+
+
+def _ids_of(documents: Sequence[Document]) -> list[str]:
+    if isinstance(documents, RankedIds):
+        return documents.ids
+    return [document.id or "" for document in documents]
 
 
 def _move_towards(vector: Vector, targets: Sequence[Vector]) -> list[float]:

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents import Filter, add_note
-from rag_kit.documents.provenance import add_first_stage
+from rag_kit.documents.provenance import add_first_stage, first_stage
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
@@ -22,6 +22,7 @@ from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever
+from rag_kit.retrieval.ranked_ids import RankedIds
 from rag_kit.retrieval.vectors import ByVectorRetriever
 
 PIPELINES = ("hybrid", "bm25", "dense", "trigram", "sparse")
@@ -43,15 +44,21 @@ class KeywordIndexRetriever(RagKitRetriever):
     note: str | None = None
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        hits: Any = await blocking_step("search", self._hits, query, call)
-        documents = add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
+        documents: list[Document] = await blocking_step("search", self._find, query, call)
         if self.note is None:
             return documents
         call.note(self.note)
         return [add_note(document, self.note) for document in documents]
 
+    def _find(self, query: str, call: Call) -> Sequence[Document]:
+        if _ids_only(call):
+            ids, maximum = self.index.keyword_view().search_ids(query, call.k, call.filter)
+            return RankedIds(ids, first_stage("bm25", self.get_name(), query, max_score=maximum))
+        hits = self._hits(query, call)
+        return add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
+
     def _hits(self, query: str, call: Call) -> Any:
-        return self.index.keyword_view().search(query, call.k, call.filter, ids_only=_ids_only(call))
+        return self.index.keyword_view().search(query, call.k, call.filter)
 
 
 class LegIndexRetriever(RagKitRetriever):
@@ -87,6 +94,7 @@ class WeightedTermsRetriever(KeywordIndexRetriever):
 
     index: KeywordIndex  # type: ignore[assignment]
     terms: Mapping[str, float]
+    call_arguments: ClassVar[frozenset[str]] = frozenset()
 
     def _hits(self, query: str, call: Call) -> Any:
         return reader_of(self.index).search_weighted(self.terms, call.k, call.filter)
@@ -108,11 +116,23 @@ class DenseIndexRetriever(ByVectorRetriever):
         return {document.id or "": document for document in self.index.get(ids)}
 
     def nearest(
-        self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False
-    ) -> list[Document]:
-        """Return the documents nearest to a vector, with their cosines; without text and metadata if ``ids_only``."""
-        hits = self.index.search_dense(vector, k, filter, ids_only=ids_only)
-        return add_first_stage(hits, "dense", "feedback", query)
+        self,
+        query: str,
+        vector: str | Sequence[float],
+        k: int,
+        filter: Filter | None,
+        *,
+        ids_only: bool = False,
+        name: str = "feedback",
+    ) -> Sequence[Document]:
+        """Return the documents nearest to a vector, with their cosines; without text and metadata if ``ids_only``.
+
+        ``name`` stands for the retriever in the provenance.
+        """
+        if ids_only:
+            found = self.index.search_dense_ids(vector, k, filter)
+            return RankedIds(found, first_stage("dense", name, query))
+        return add_first_stage(self.index.search_dense(vector, k, filter), "dense", name, query)
 
     def _model(self) -> Any:
         return self.index.embeddings
@@ -125,9 +145,9 @@ class DenseIndexRetriever(ByVectorRetriever):
         documents: list[Document] = await blocking_step("search", self._nearest, query, query, call)
         return documents
 
-    def _nearest(self, query: str, vector: str | Sequence[float], call: Call) -> list[Document]:
-        hits = self.index.search_dense(vector, call.k, call.filter, ids_only=_ids_only(call))
-        return add_first_stage(hits, "dense", self.get_name(), query)
+    def _nearest(self, query: str, vector: str | Sequence[float], call: Call) -> Sequence[Document]:
+        name = self.get_name()
+        return self.nearest(query, vector, call.k, call.filter, ids_only=_ids_only(call), name=name)
 
 
 async def embed_first(retriever: Any, query: str) -> None:

@@ -43,7 +43,7 @@ class ByVectorRetriever(RagKitRetriever):
         """The embedding model of the queries."""
 
     @abstractmethod
-    def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
+    def _nearest(self, query: str, vector: Sequence[float], call: Call) -> Sequence[Document]:
         """Return the documents nearest to the vector of a query."""
 
     def reads(self, query: str) -> bool:

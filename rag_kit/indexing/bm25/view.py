@@ -43,7 +43,9 @@ class ScoreRow(NamedTuple):
 class Hits(list["tuple[Document, float]"]):
     """Documents and scores, best first; no score for the query can exceed ``maximum``."""
 
-    maximum: float = 0.0
+    def __init__(self, hits: Iterable[tuple[Document, float]] = (), maximum: float = 0.0) -> None:
+        super().__init__(hits)
+        self.maximum = maximum
 
 
 class BM25View:
@@ -118,9 +120,9 @@ class BM25View:
     def search(self, terms: Terms, k: int, passes: Passes | None = None) -> Hits:
         """Return copies of the k best documents for the terms of a query, with their scores; see :meth:`top`."""
         positions, scores = self.top(terms, k, passes)
-        hits = Hits(zip(self.documents(positions.tolist()), scores.tolist(), strict=True))
-        hits.maximum = self.maximum(terms)
-        return hits
+        return Hits(
+            zip(self.documents(positions.tolist()), scores.tolist(), strict=True), self.maximum(terms)
+        )
 
     def top(self, terms: Terms, k: int, passes: Passes | None = None) -> tuple[Positions, Floats]:
         """Return positions and scores (above zero) of the k best documents whose metadata pass; ties by position."""

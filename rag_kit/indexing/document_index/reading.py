@@ -163,12 +163,7 @@ class ReadableIndex:
         return self._store.leg_view(name)
 
     def search_dense(
-        self,
-        query: str | Sequence[float],
-        k: int = 4,
-        filter: Filter | None = None,
-        *,
-        ids_only: bool = False,
+        self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float]]:
         """Return the k nearest documents by cosine similarity of their vectors.
 
@@ -176,7 +171,6 @@ class ReadableIndex:
             query: A text, or its vector.
             k: How many.
             filter: Only documents whose metadata pass; the same meaning as for `search_keyword`.
-            ids_only: Give documents that have their id alone, and read no text.
 
         Returns:
             Copies and their cosines (-1 to 1), best first, ties by id.
@@ -185,20 +179,31 @@ class ReadableIndex:
             InvalidInputError: The index has no vectors, or was opened without its embedding model.
             IndexMismatchError: Its vectors have been made by another model since it was opened (`reembed`).
         """
-        self._check_dense_search(query, k)
-        if isinstance(query, str):
-            assert self.embeddings is not None
-            query = embed_query(self.embeddings, query)
+        vector = self._vector_of(query, k)
         with self._store.reading() as connection:
-            state = self._store.state(connection)
-            where = passage_filter(filter, state.derived)
-            unit_query = query_vector(query, state.dimension)
-            hits = self._store.vectors.search(connection, state, unit_query, k, where)
-            documents = read_documents(connection, [key for key, _ in hits], ids_only=ids_only)
+            hits = self._nearest(connection, vector, k, filter)
+            documents = read_documents(connection, [key for key, _ in hits])
         return [(documents[key], score) for key, score in hits if key in documents]
 
-    def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:
-        """Raise an error unless the index has vectors by the model it was opened with; a text needs that model."""
+    def search_dense_ids(
+        self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
+    ) -> list[tuple[str, float]]:
+        """Return ids and cosines of what `search_dense` finds; no text is read."""
+        vector = self._vector_of(query, k)
+        with self._store.reading() as connection:
+            return self._nearest(connection, vector, k, filter)
+
+    def _nearest(
+        self, connection: Any, vector: Sequence[float], k: int, filter: Filter | None
+    ) -> list[tuple[str, float]]:
+        """Return ids and cosines of the passages nearest to a vector in the state that a connection sees."""
+        state = self._store.state(connection)
+        where = passage_filter(filter, state.derived)
+        unit_query = query_vector(vector, state.dimension)
+        return self._store.vectors.search(connection, state, unit_query, k, where)
+
+    def _vector_of(self, query: str | Sequence[float], k: int) -> Sequence[float]:
+        """Return the vector of a query; raise an error unless the index has vectors by the model it was opened with."""
         check_k(k)
         state = self._store.state()
         if state.embedding is None:
@@ -217,6 +222,10 @@ class ReadableIndex:
                 f"The index {self.folder.name!r} has vectors by {state.embedding!r} now; it was opened with "
                 f"{self._embedding_name!r}. Open it again with {state.embedding!r}."
             )
+        if not isinstance(query, str):
+            return query
+        assert self.embeddings is not None  # checked above
+        return embed_query(self.embeddings, query)
 
     def verify(self) -> IndexReport:
         """Check the whole index: each row still has the content that was written.

@@ -130,21 +130,10 @@ def document(key: str, text: str, metadata: str) -> Document:
     return Document(id=key, page_content=text, metadata=json.loads(metadata))
 
 
-def read_documents(
-    connection: Connection, ids: Sequence[str], table: str = "chunks", *, ids_only: bool = False
-) -> dict[str, Document]:
-    """Return documents of a table by id; what is not there is left out. With ``ids_only`` nothing is read."""
-    if ids_only:
-        return dict(zip(ids, documents_of_ids(ids), strict=True))
+def read_documents(connection: Connection, ids: Sequence[str], table: str = "chunks") -> dict[str, Document]:
+    """Return documents of a table by id; what is not there is left out."""
     query = f"SELECT id, text, metadata FROM {table} WHERE id IN ({{}})"
     return {row[0]: document(*row) for row in select_in(connection, query, ids)}
-
-
-def documents_of_ids(ids: Iterable[str]) -> list[Document]:
-    """Return documents that have their id alone: text and metadata are read where they are needed."""
-    from langchain_core.documents import Document
-
-    return [Document(id=key, page_content="") for key in ids]
 
 
 def read_changed_documents(connection: Connection, since: int) -> list[Document]:

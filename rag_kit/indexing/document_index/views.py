@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.view import Hits, Terms, check_k, check_query, check_weights, passes_of
-from rag_kit.indexing.document_index.rows import documents_of_ids
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import passage_filter
 from rag_kit.indexing.sparse.index import SparseIndex
@@ -19,7 +18,7 @@ from rag_kit.indexing.sparse.index import SparseIndex
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-Scored: TypeAlias = "list[tuple[Document, float]]"
+Scored: TypeAlias = list[tuple[Any, float]]  # documents, or their ids, with scores
 TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
 
@@ -41,13 +40,14 @@ class PostingsView:
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """Return the best documents for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
-        return self._hits(check_weights(terms), k, self._passages(filter))
+        return Hits(*self._scored(check_weights(terms), k, self._passages(filter)))
 
-    def _hits(self, weights: Terms, k: int, where: Filter | None, ids_only: bool = False) -> Hits:
-        """Return the best documents for checked terms, and the bound of their scores."""
-        hits = Hits(self._best(weights, k, where, ids_only))
-        hits.maximum = self._maximum(weights) if hits else 0.0
-        return hits
+    def _scored(
+        self, weights: Terms, k: int, where: Filter | None, *, ids_only: bool = False
+    ) -> tuple[Scored, float]:
+        """Return the best documents for checked terms, or their ids, and the bound of their scores."""
+        best = self._best(weights, k, where, ids_only)
+        return best, self._maximum(weights) if best else 0.0
 
     def _maximum(self, terms: Terms) -> float:
         """Return a number that no score for weighted terms exceeds."""
@@ -58,7 +58,7 @@ class PostingsView:
         return passage_filter(filter, self._derived)
 
     def _best(self, terms: Terms, k: int, where: Filter | None, ids_only: bool) -> Scored:
-        """Return the k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
+        """Return the k best documents for some terms, ties by id; with ``ids_only`` their ids."""
         view = self._index.current()  # a finished state, which no writer changes
         passes = passes_of(where)
         fetch = k + TIES
@@ -72,8 +72,8 @@ class PostingsView:
         steps = np.rint(scores.astype(np.float64) / TIE).tolist()  # equal for scores that tie
         best = sorted(range(len(ids)), key=lambda hit: (-steps[hit], ids[hit]))[:k]
         best_ids = [ids[hit] for hit in best]
-        documents = documents_of_ids(best_ids) if ids_only else view.documents(positions[best].tolist())
-        return list(zip(documents, scores[best].tolist(), strict=True))
+        found = best_ids if ids_only else view.documents(positions[best].tolist())
+        return list(zip(found, scores[best].tolist(), strict=True))
 
 
 class KeywordView(PostingsView):
@@ -87,12 +87,22 @@ class KeywordView(PostingsView):
         super().__init__(index, derived)
         self.analyzer, self.query_terms = index.analyzer, index.query_terms
 
-    def search(self, query: str, k: int = 4, filter: Filter | None = None, *, ids_only: bool = False) -> Hits:
+    def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
         """Return the best documents for a query, ties by id; see ``DocumentIndex.search_keyword``."""
+        return Hits(*self._search(query, k, filter, ids_only=False))
+
+    def search_ids(
+        self, query: str, k: int = 4, filter: Filter | None = None
+    ) -> tuple[list[tuple[str, float]], float]:
+        """Return ids and scores of what `search` finds, and the bound of the scores; no text is read."""
+        return self._search(query, k, filter, ids_only=True)
+
+    def _search(self, query: str, k: int, filter: Filter | None, *, ids_only: bool) -> tuple[Scored, float]:
+        """Correct the spelling of a query's terms and search for them."""
         check_k(k)
         where = self._passages(filter)
         weights = Counter(self.query_terms(check_query(query)))
-        return self._hits(self._spell(query, weights, where), k, where, ids_only)
+        return self._scored(self._spell(query, weights, where), k, where, ids_only=ids_only)
 
     def spread(
         self, seeds: Mapping[str, float], k: int, filter: Filter | None

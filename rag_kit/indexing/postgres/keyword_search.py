@@ -22,7 +22,7 @@ from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.spelling import correct
 from rag_kit.indexing.bm25.term_graph import MAX_DF, TermGraph
-from rag_kit.indexing.bm25.view import Hits, Terms, check_k
+from rag_kit.indexing.bm25.view import Terms, check_k
 from rag_kit.indexing.document_index.rows import read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION, IndexState
 from rag_kit.indexing.document_index.vectors import TIE, Numbers
@@ -184,10 +184,10 @@ class PostgresKeywordView(KeywordView):
         with self._store.reading() as connection:
             return isinstance(key, str) and bool(read_documents(connection, [key]))
 
-    def search(self, query: str, *args: Any, **options: Any) -> Hits:
+    def _search(self, query: str, k: int, filter: Filter | None, *, ids_only: bool) -> tuple[Scored, float]:
         """Search as in a folder; spelling, scores and their bound share a snapshot, and read each term once."""
         with self._store.reading():
-            return super().search(query, *args, **options)
+            return super()._search(query, k, filter, ids_only=ids_only)
 
     def _passages(self, filter: Filter | None) -> Filter | None:
         """Restrict a filter to passages; raise an error if the postings are outdated, or the leg was removed."""
@@ -212,11 +212,13 @@ class PostgresKeywordView(KeywordView):
             return correct(query, weights, self.analyzer, tables.postings(weights).__contains__, find_known)
 
     def _best(self, terms: Terms, k: int, where: Filter | None, ids_only: bool) -> Scored:
-        """Return the k best documents for terms, ties by id; with ``ids_only`` they lack text and metadata."""
+        """Return the k best documents for terms, ties by id; with ``ids_only`` their ids."""
         with self._store.reading() as connection:
             numbers, scores = score_all(TermTables(connection, self._leg), terms)
             hits = best_hits(connection.native, numbers, scores, k, where)
-            documents = read_documents(connection, [key for key, _ in hits], ids_only=ids_only)
+            if ids_only:
+                return hits
+            documents = read_documents(connection, [key for key, _ in hits])
         return [(documents[key], score) for key, score in hits]
 
     def spread(

@@ -152,3 +152,21 @@ def test_documents_of_an_index_may_be_identified_by_a_field(tmp_path):
         found = index_retriever(index, k=7, id_key="page").invoke("pump motor")
     pages = [document.metadata["page"] for document in found]
     assert len(pages) == len(set(pages)) and {"a", "b"} <= {*pages}
+
+
+def test_feedback_may_find_another_text_under_the_id_of_a_first_result():
+    """The keyword store and the vector store have id "x" with other texts; only the feedback brings both together."""
+    angles = {"pump": 0.0, "up one": 25.0, "up two": 26.0, "down one": -27.0, "down two": -28.0}
+    vectors = {text: [np.cos(np.radians(angle)), np.sin(np.radians(angle))] for text, angle in angles.items()}
+
+    class Angles(WordVectors):
+        def _vector(self, text: str) -> list[float]:
+            return [float(number) for number in vectors[text]]
+
+    words = [Document("pump pump", id="x"), Document("pump", id="z")]
+    near = zip(("y", "w", "x", "z"), list(vectors)[1:], strict=True)
+    dense = ExactVectorRetriever.from_documents([Document(text, id=key) for key, text in near], Angles())
+    both = HybridRetriever(retrievers=[BM25Retriever.from_documents(words), dense], k=2, fetch_k=2)
+    found = both.invoke("pump", k=6)
+    assert {doc.page_content for doc in both.invoke("pump")} <= {doc.page_content for doc in found}
+    assert any("x" in note and "different texts" in note for note in get_provenance(found[0])["notes"])
