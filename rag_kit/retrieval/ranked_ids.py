@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, overload
-
-from langchain_core.documents import Document
+from typing import TYPE_CHECKING, Any, overload
 
 from rag_kit.documents.provenance import PROVENANCE_KEY, first_record
 
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
-class RankedIds(Sequence[Document]):
+
+class RankedIds(Sequence["Document"]):
     """Ids and scores that one search found, best first, read as the documents with these ids.
 
     A fusion looks at hundreds of ids and scores and returns few documents. So a document is made where it is asked for,
@@ -47,6 +48,8 @@ class RankedIds(Sequence[Document]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Document]: ...
     def __getitem__(self, index: int | slice) -> Document | Sequence[Document]:
+        from langchain_core.documents import Document
+
         if isinstance(index, slice):
             return [self[position] for position in range(len(self))[index]]
         key, score = self._hits[index]
