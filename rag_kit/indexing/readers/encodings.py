@@ -56,8 +56,8 @@ _DAMAGE = re.compile("\ufffd+")
 _MIXED = re.compile(r"(?<=[A-Za-z])[\u0370-\u05ff]|[\u0370-\u05ff](?=[A-Za-z])")
 # signs of cp1252 that stand alone, such as £5, 40 °C and m²: too little for chardet
 _ALONE = re.compile(
-    rb"(?<![\x80-\xff])(?:[\x82\x84-\x87\x89\x8b\x91-\x97\x9b\xab\xb5\xbb]|(?<=[\dm])[\xb2\xb3\xb9]"
-    rb"|(?<![A-Za-z])[\xbc-\xbe](?![A-Za-z])|\xb0[CF]?|[\x80\x99\xa2\xa3\xa5\xa7\xa9\xae\xb1\xb7\xd7\xf7](?![A-Za-z]))"
+    rb"(?<![\x80-\xff])(?:[\x82\x84-\x87\x89\x8b\x91-\x97\x9b\xab\xb5\xbb]|(?<=[\dm])[\xb2\xb3](?![a-z])|(?<=\d)\xb9"
+    rb"|(?<![A-Za-z])[\xb1\xbc-\xbe](?![A-Za-z])|\xb0[CF]?|[\x80\x99\xa2\xa3\xa5\xa7\xa9\xae\xb7\xd7\xf7](?![A-Za-z]))"
     rb"(?![\x80-\xff])"
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")

@@ -102,6 +102,8 @@ GERMAN = "Die Übergabe erfolgt täglich um fünf Uhr, größere Mengen nur nach
         ("Name,Price\nPump,£940\nSeal,£4.50\n", "cp1252"),
         ("It’s 20 €, 5 m² at 40 °C, or so «they» said.", "cp1252"),
         ("Łódź", "cp1250"),
+        ("Jablonec nad Nysą", "iso8859-2"),
+        ("Klawisz z kropką; młyn i mamą", "iso8859-2"),
         (SIMPLIFIED, "gb18030"),
         (JAPANESE, "iso2022_jp"),
         (KOREAN, "iso2022_kr"),
