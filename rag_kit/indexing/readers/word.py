@@ -22,10 +22,11 @@ _DOCUMENT = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _LIST_LABEL = re.compile(r"-|\(?[0-9A-Za-z]{1,4}[.)]")  # others, such as 1.1 and 第一条, begin paragraphs
 _PAGE_NUMBER = re.compile(  # but no year alone
-    r"(?!\s*(?:19|20)\d\d\s*$)(?=.*[\d页])(?:page|seite|of|von|第|共|总?页[码数]?|\d{1,4}|[\s/|,，:：—–-])+",
+    r"(?!\s*(?:19|20)\d\d\s*$)(?=.*[\d页])(?:page|seite|of|von|第|共|总?页[码数]?|(?<!\d)\d{1,4}(?!\d)|[\s/|,，:：—–-])+",
     re.I,
 )
-_PIECE = re.compile(r"(?=\t|\b(?:page|seite)\b|第)|(?<=页)", re.I)  # where one may begin or end in a line
+# where one may begin or end in a line, but not behind a name such as "Rev.:" or 编号
+_PIECE = re.compile(r"(?<![:：.号版])(?=\t)|(?=\b(?:page|seite)\b|第)|(?<=页)", re.I)
 _BOXES = str.maketrans("🞎🞏🗆🗌🗹🗷🗵", "☐☐☐☐☑☒☒")  # signs of Wingdings, as mammoth writes them
 _BOOKMARK = "numbered paragraph "  # begins the name of a bookmark that is put into such a paragraph
 
@@ -157,7 +158,8 @@ def _add_running_lines(document: Any, package: Package, main: str, styles: Style
                 for paragraph in root.iter(f"{W}p"):
                     # empty around a text box, whose own paragraphs follow
                     line = "" if paragraph.find(f".//{W}p") is not None else _text_of(paragraph)
-                    kept = (piece for piece in _PIECE.split(line) if not _PAGE_NUMBER.fullmatch(piece))
+                    pieces = [] if _PAGE_NUMBER.fullmatch(line) else _PIECE.split(line)
+                    kept = (piece for piece in pieces if not _PAGE_NUMBER.fullmatch(piece))
                     if (text := " ".join("".join(kept).split())) in shown:
                         continue
                     shown.add(text)
