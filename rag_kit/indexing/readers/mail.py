@@ -33,7 +33,8 @@ _LETTERS = ("message/rfc822", "message/global")  # forwarded ones
 _CARDS = ("text/calendar", "text/vcard", "text/x-vcard")  # appointments and addresses, as lines of NAME:value
 # where one encoded word of a header goes on in the next, which may be in the middle of a character
 _WORD_GOES_ON = re.compile(r"(=\?([\w.:-]+)\?([bBqQ])\?)([^?\s]*)\?=\s+=\?\2\?\3\?([^?\s]*)")
-_WORD = re.compile(r"[\u3400-\u9fff]|\w+")
+_WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
+_LINK = re.compile(r"://\S+")
 # what a calendar does not show: alarms, and when a time zone changes; the date and the time of an appointment
 _NOT_SHOWN = re.compile(r"(?m)^BEGIN:(STANDARD|DAYLIGHT|VALARM)\n(?:(?!BEGIN:|END:).*\n)*END:\1\n?")
 _DAY = re.compile(r"(?m)^(DT(?:START|END)\b[^:\n]*:\d{4})(\d\d)(\d\d)")
@@ -147,7 +148,7 @@ def _body_text(part: Any, kind: str) -> str:
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
-    """Yield the plain version of a text, or the HTML if half of its words or a table are only there; then cards."""
+    """Yield the plain version, or the HTML if that is longer and half of its words, or a table, are new; then cards."""
     plain, rich, cards = list[str](), list[str](), list[str]()
     for version in part.iter_parts():
         kind = version.get_content_type()
@@ -157,10 +158,11 @@ def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
                 texts.extend(_texts(version, attached))
     table_rows = re.findall(r"(?m)^\| .*", "\n".join(rich))
     words, plain_words, table_words = (
-        set(_WORD.findall("\n".join(each))) for each in (rich, plain, table_rows)
+        _WORD.findall(_LINK.sub("", "\n".join(each))) for each in (rich, plain, table_rows)
     )
-    lacking = words - plain_words
-    yield from rich if 2 * len(lacking) > len(words) or lacking & table_words else plain
+    lacking = {*words} - {*plain_words}
+    is_fuller = len(words) > len(plain_words) and 2 * len(lacking) > len({*words})
+    yield from rich if is_fuller or not lacking.isdisjoint(table_words) else plain
     yield from cards
 
 

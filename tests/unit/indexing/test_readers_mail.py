@@ -196,6 +196,19 @@ _SIGNATURE = "application/pgp-signature\nContent-Disposition: attachment; filena
             ],
             ["From: a@x\n\n请在六月五日前付七十元。"],
         ),
+        (
+            "alternative",
+            ["text/plain\n\nPay 70 euros by Friday.", "text/html\n\n<p>See the picture<img alt=Poster>"],
+            ["From: a@x\n\nPay 70 euros by Friday."],
+        ),
+        (
+            "alternative",
+            [
+                "text/plain; charset=utf-8\n\nPT12型水泵在40度时启动。",
+                "text/html; charset=utf-8\n\n<p>PT12型水泵在40度时启动。<p>仅供阅读",
+            ],
+            ["From: a@x\n\nPT12型水泵在40度时启动。"],
+        ),
         ("mixed", ["text/vcard\n\nPHOTO;ENCODING=b:AAAA\n BB\nFN:Ann"], ["S\n\nFrom: a@x\n\nFN:Ann"]),
         (
             "report",
