@@ -17,7 +17,14 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unreadable, leave_out
-from rag_kit.indexing.readers.tables import TOP_ROWS, are_notes, continues_table, find_header, row_groups
+from rag_kit.indexing.readers.tables import (
+    TOP_ROWS,
+    are_notes,
+    continues_table,
+    find_header,
+    row_groups,
+    stand_out,
+)
 
 # also over lines, of which all are long but the last
 _DATA_URI = re.compile(
@@ -120,9 +127,9 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     delimiter = hint[1] if hint else _find_delimiter(text)
     rows_before = 0
     try:
-        for rows in _runs(_numbered_by_table(_csv_rows(text, delimiter, hint))):  # those of one table
+        for table_number, rows in enumerate(_runs(_numbered_by_table(_csv_rows(text, delimiter, hint)))):
             first_rows = list(islice(rows, TOP_ROWS))
-            is_note = bool(rows_before) and are_notes(first_rows)
+            is_note = table_number > 0 and are_notes(first_rows)
             header = len(first_rows) if is_note else find_header(first_rows)
             titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
             separator = f"{delimiter.strip()} "
@@ -141,14 +148,15 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 
 def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, with the number of their table; two blank rows end it, unless it goes on."""
-    table, gap = 0, 0  # gap: blank rows above
+    table, gap, blank = 0, 0, 0  # blank: rows just above; gap: most of them above what is held
     first_rows, held = list[list[str]](), list[list[str]]()  # of the table; notes, or titles of what follows
     for is_filled, run in groupby(rows, key=lambda row: any(map(str.strip, row))):
         rest = iter(run)
         next_rows = list(islice(rest, TOP_ROWS))
         if not is_filled:
-            gap = max(gap, len(next_rows))
+            blank = len(next_rows)
             continue
+        gap = max(gap, blank)
         held += next_rows
         if are_notes(next_rows):
             continue
@@ -158,8 +166,9 @@ def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[st
         first_rows = [*first_rows, *held][:TOP_ROWS]
         yield from zip(repeat(table), chain(held, rest))
         held, gap = [], 0
-    is_apart = held and first_rows and not continues_table(first_rows, held)  # last notes need one blank row
-    yield from zip(repeat(table + bool(is_apart)), held)
+    # below a single blank row, only what looks like a note is one
+    is_apart = held and first_rows and (gap > 1 or stand_out(held, first_rows))
+    yield from zip(repeat(table + bool(is_apart and not continues_table(first_rows, held))), held)
 
 
 def _runs(numbered: Iterable[tuple[int, list[str]]]) -> Iterator[Iterator[list[str]]]:

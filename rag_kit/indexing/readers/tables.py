@@ -220,6 +220,16 @@ def are_notes(rows: Sequence[Sequence[str]]) -> bool:
     return len(rows) < TOP_ROWS and all(are_short)
 
 
+def stand_out(rows: Sequence[Sequence[str]], above: Sequence[Sequence[str]]) -> bool:
+    """Tell whether rows look like notes: one begins as "Note: " does, or is over twice as long as the texts above it.
+
+    Others may be rows with one cell, such as a sum, or a task that is not given to anybody yet.
+    """
+    longest = [max(map(len, cells)) for cells in zip_longest(*above[find_header(above) :], fillvalue="")]
+    texts = (pair for row in rows for pair in zip(row, longest, strict=False))
+    return are_notes(rows) and any(_PAIR.match(text) or len(text) > 2 * length for text, length in texts)
+
+
 def is_value(text: str) -> bool:
     """Tell whether the text of a cell is a number, an amount, a date or a time."""
     return bool(_VALUE.fullmatch(text))

@@ -451,6 +451,31 @@ def test_notes_below_a_csv_table_are_no_rows(tmp_path, reader, notes):
 
 
 @pytest.mark.parametrize(
+    ("head", "last"),
+    [
+        ("Task,Due\nBuy pumps,2026-03-01\nPaint wall,\n", "Call Ann,"),
+        ("Item,Price\nPump,5\nSeal,6\n", ",11"),
+        ("Price,Item\n5,Pump\n6,Seal\n", "11,\n\n\n\n"),
+        ("Name\nAnn\nBob\n", "Cara\n\nDan"),
+        ("Name\n" + "Ann\n" * 40, "Cara"),
+        ("City,Size\nUlm,3\n", "\n".join(f"Note: {n}" for n in range(31))),
+    ],
+)
+def test_rows_with_one_cell_below_a_blank_line_stay_rows(tmp_path, reader, head, last):
+    """A sum, or a task that nobody has yet, is read below the names of its columns; so are very many notes."""
+    pages = _csv(reader, tmp_path, f"{head}\n{last}\n")
+    assert {page.splitlines()[0] for page in pages} == {f"| {head.splitlines()[0].replace(',', ' | ')} |"}
+
+
+def test_a_note_below_names_of_columns_alone_is_text(tmp_path, reader):
+    """There is no row between them."""
+    assert _csv(reader, tmp_path, "A,B\n\nNote: none found\n") == [
+        "| A | B |\n| --- | --- |",
+        "Note: none found",
+    ]
+
+
+@pytest.mark.parametrize(
     ("upper", "lower"),
     [
         (["name,city", "Ann,Bern", "Bob,Ulm"], ["Cid,Linz"]),
