@@ -30,19 +30,22 @@ _PROGRAM_TITLE = re.compile(  # a title that a program made of the name of a fil
 _PAGE_WORD = (
     r"(?:page|pg?\.|seite|página|pagina|p[áa]g\.|strona|sida|side|стр(?:аница|\.)|页[码次]|頁[碼次]|ページ)"
 )
-_DASH = "[-–—－―·•~～]"
+_DASH = "[-–—－―]"
 _NUMBERED = (
     rf"{_PAGE_WORD}\s*[:：]?\s*\d{{1,4}}(?:\s*(?:/|of|von|de|di|sur|из)\s*\d{{1,4}})?"
     r"|(?:共\s*\d{1,4}\s*[页頁]\s*[,，/|]?\s*)?第\s*[\d一二三四五六七八九十百]{1,4}\s*[页頁]"
     r"(?:\s*[,，/|（(]?\s*共\s*[\d一二三四五六七八九十百]{1,4}\s*[页頁][)）]?)?"
 )
-_PAGE_NUMBER = re.compile(
-    rf"{_DASH}?\s*(?:(?:\d{{1,4}}|[ivxlc]{{1,7}})(?:\s*(?:[/／]|of)\s*\d{{1,4}}|\s*[页頁])?|{_NUMBERED})\s*{_DASH}?",
+_PAGE_NUMBER = re.compile(  # between dashes or on one side of them, but between two dots: "· 5" is of a list
+    rf"(?:([·•~～])|{_DASH}?)\s*(?:(?:\d{{1,4}}|[ivxlc]{{1,7}})(?:\s*(?:[/／]|of)\s*\d{{1,4}}|\s*[页頁])?|{_NUMBERED})\s*"
+    rf"(?(1)\1|{_DASH}?)",
     re.I,
 )
 _PAGE = re.compile(_NUMBERED, re.I)
 # a number that may count pages: 12, 3-12, - 12 -, (12), 12/40
-_COUNTED = re.compile(r"(\d{1,2}\s?[-–.]\s?|[^\w€$£¥%#]*)(\d{1,4})(?:[^\w€$£¥%#]*|\s*(?:[/／]|of)\s*\d{1,4})")
+_COUNTED = re.compile(
+    r"(\d{1,2}\s?[-–.]\s?|[-–—－―(（[［【\s]*)(\d{1,4})(?:[-–—－―)）\]］】\s]*|\s*(?:[/／]|of)\s*\d{1,4})"
+)
 _WITH_PAGE_NUMBER = re.compile(rf"(?:{_NUMBERED})\s*[|·•]|[|·•]\s*(?:{_NUMBERED})$", re.I)
 # the number of a document, which may stand in its running head alone, as in 合同编号：HT-2025-0318
 _IDENTIFIER = re.compile(

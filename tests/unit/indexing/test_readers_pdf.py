@@ -264,8 +264,15 @@ def test_numbers_that_are_not_of_the_page_stay(page_text):
         (60.0, 112.0, 10.0, "Sum"),
         (60.0, 98.0, 10.0, "12"),
     ]
-    text = page_text([*lines, (60.0, 50.0, 10.0, "For more see page 5")])
-    assert text.split() == ["Total", "7", "Sum", "12", "For", "more", "see", "page", "5"]
+    text = page_text([*lines, (60.0, 65.0, 10.0, "~ 40"), (60.0, 50.0, 10.0, "For more see page 5")])
+    assert text.split() == ["Total", "7", "Sum", "12", "~", "40", "For", "more", "see", "page", "5"]
+
+
+def test_values_that_grow_from_page_to_page_stay(tmp_path, reader):
+    """A sign before a number makes it a value, also at the edge of each page."""
+    lines = [[(50, 500, 10, f"Text {n}."), (290, 20, 8, f">= {n}")] for n in range(4)]
+    pages = reader.read(make.put(tmp_path, "a.pdf", make.pdf(lines)))
+    assert [page.page_content[-4:] for page in pages] == [f">= {n}" for n in range(4)]
 
 
 # --- order and paragraphs
