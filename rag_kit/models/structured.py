@@ -26,12 +26,7 @@ from pydantic import BaseModel
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Step
-from rag_kit.errors import (
-    BudgetExceededError,
-    InvalidInputError,
-    ModelError,
-    ModelOutputError,
-)
+from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 

@@ -10,14 +10,7 @@ from typing import NamedTuple
 from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.placing import IN_TURN, kind_of, says
 from rag_kit.text.citations.source import PassageSource, letters_of, posts_in
-from rag_kit.text.citations.tokens import (
-    JOINING,
-    MODALS,
-    Token,
-    are_opposites,
-    content_keys,
-    tokens,
-)
+from rag_kit.text.citations.tokens import JOINING, MODALS, Token, are_opposites, content_keys, tokens
 from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value
