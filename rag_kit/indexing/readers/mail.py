@@ -156,12 +156,10 @@ def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
             if kind not in _OTHER_TEXTS:
                 texts = plain if kind == "text/plain" else cards if kind in _CARDS else rich
                 texts.extend(_texts(version, attached))
-    table_rows = re.findall(r"(?m)^\| .*", "\n".join(rich))
-    words, plain_words, table_words = (
-        _WORD.findall(_LINK.sub("", "\n".join(each))) for each in (rich, plain, table_rows)
-    )
+    words, plain_words = (_WORD.findall(_LINK.sub("", "\n".join(each))) for each in (rich, plain))
     lacking = {*words} - {*plain_words}
     is_fuller = len(words) > len(plain_words) and 2 * len(lacking) > len({*words})
+    table_words = _WORD.findall("\n".join(re.findall(r"(?m)^\| .*", "\n".join(rich))))
     yield from rich if is_fuller or not lacking.isdisjoint(table_words) else plain
     yield from cards
 

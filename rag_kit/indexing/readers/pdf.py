@@ -27,9 +27,7 @@ _PROGRAM_TITLE = re.compile(  # a title that a program made of the name of a fil
     r"^(microsoft (word|powerpoint|excel) - .*|untitled.*|.*\.(docx?|indd|qxd|tex|dvi|pdf|rtf|odt|pptx?|xlsx?))$",
     re.I,
 )
-_PAGE_WORD = (
-    r"(?:page|pg?\.|seite|página|pagina|p[áa]g\.|strona|sida|side|стр(?:аница|\.)|页[码次]|頁[碼次]|ページ)"
-)
+_PAGE_WORD = r"(?:page|pg?\.|seite|p[áa]g(?:\.|ina)|strona|sida|side|стр(?:аница|\.)|[页頁][码碼次]|ページ)"
 _DASH = "[-–—－―]"
 _NUMBERED = (
     rf"{_PAGE_WORD}\s*[:：]?\s*\d{{1,4}}(?:\s*(?:/|of|von|de|di|sur|из)\s*\d{{1,4}})?"
@@ -42,10 +40,9 @@ _PAGE_NUMBER = re.compile(  # between dashes or on one side of them, but between
     re.I,
 )
 _PAGE = re.compile(_NUMBERED, re.I)
+_AROUND = r"[^\w€$£¥%#+<>=≥≤±]*"  # no sign of a value
 # a number that may count pages: 12, 3-12, - 12 -, (12), 12/40
-_COUNTED = re.compile(
-    r"(\d{1,2}\s?[-–.]\s?|[-–—－―(（[［【\s]*)(\d{1,4})(?:[-–—－―)）\]］】\s]*|\s*(?:[/／]|of)\s*\d{1,4})"
-)
+_COUNTED = re.compile(rf"(\d\d?\s?[-–.]\s?|{_AROUND})(\d{{1,4}})(?:{_AROUND}|\s*(?:[/／]|of)\s*\d{{1,4}})")
 _WITH_PAGE_NUMBER = re.compile(rf"(?:{_NUMBERED})\s*[|·•]|[|·•]\s*(?:{_NUMBERED})$", re.I)
 # the number of a document, which may stand in its running head alone, as in 合同编号：HT-2025-0318
 _IDENTIFIER = re.compile(

@@ -17,14 +17,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unreadable, leave_out
-from rag_kit.indexing.readers.tables import (
-    TOP_ROWS,
-    are_notes,
-    continues_table,
-    find_header,
-    row_groups,
-    stand_out,
-)
+from rag_kit.indexing.readers.tables import TOP_ROWS, are_notes, continues_table, find_header, row_groups
 
 # also over lines, of which all are long but the last
 _DATA_URI = re.compile(
@@ -127,7 +120,9 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     delimiter = hint[1] if hint else _find_delimiter(text)
     rows_before = 0
     try:
-        for table_number, rows in enumerate(_runs(_numbered_by_table(_csv_rows(text, delimiter, hint)))):
+        numbered = _numbered_by_table(_csv_rows(text, delimiter, hint))
+        for table_number, run in groupby(numbered, key=itemgetter(0)):
+            rows = (row for _, row in run)
             first_rows = list(islice(rows, TOP_ROWS))
             is_note = table_number > 0 and are_notes(first_rows)
             header = len(first_rows) if is_note else find_header(first_rows)
@@ -167,14 +162,8 @@ def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[st
         yield from zip(repeat(table), chain(held, rest))
         held, gap = [], 0
     # below a single blank row, only what looks like a note is one
-    is_apart = held and first_rows and (gap > 1 or stand_out(held, first_rows))
+    is_apart = held and first_rows and (gap > 1 or are_notes(held, first_rows))
     yield from zip(repeat(table + bool(is_apart and not continues_table(first_rows, held))), held)
-
-
-def _runs(numbered: Iterable[tuple[int, list[str]]]) -> Iterator[Iterator[list[str]]]:
-    """Yield the rows of each run of equal numbers; a run must be used up before the next one is asked for."""
-    for _, run in groupby(numbered, key=itemgetter(0)):
-        yield (row for _, row in run)
 
 
 def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator[list[str]]:

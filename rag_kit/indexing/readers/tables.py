@@ -213,21 +213,18 @@ def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str
     return all(has_values(texts) for column, texts in pairs if has_values(column[1:]))
 
 
-def are_notes(rows: Sequence[Sequence[str]]) -> bool:
-    """Tell whether rows apart from a table may be notes: each has one text, or none of values after "Note: "."""
+def are_notes(rows: Sequence[Sequence[str]], above: Sequence[Sequence[str]] = ()) -> bool:
+    """Tell whether rows apart from a table may be notes: each has one text, or none of values after "Note: ".
+
+    One cell may also be a sum, or a task that nobody has yet: if the rows ``above`` are given, one text must begin as
+    "Note: " does, or be over twice as long as all in its column.
+    """
     texts = ([cell for cell in row if cell.strip()] for row in rows)
     are_short = (len(row) < 2 or (_PAIR.match(row[0]) and not any(map(is_value, row))) for row in texts)
-    return len(rows) < TOP_ROWS and all(are_short)
-
-
-def stand_out(rows: Sequence[Sequence[str]], above: Sequence[Sequence[str]]) -> bool:
-    """Tell whether rows look like notes: one begins as "Note: " does, or is over twice as long as the texts above it.
-
-    Others may be rows with one cell, such as a sum, or a task that is not given to anybody yet.
-    """
     longest = [max(map(len, cells)) for cells in zip_longest(*above[find_header(above) :], fillvalue="")]
-    texts = (pair for row in rows for pair in zip(row, longest, strict=False))
-    return are_notes(rows) and any(_PAIR.match(text) or len(text) > 2 * length for text, length in texts)
+    cells = (cell for row in rows for cell in zip(row, longest, strict=False))
+    stand_out = not above or any(_PAIR.match(text) or len(text) > 2 * length for text, length in cells)
+    return len(rows) < TOP_ROWS and all(are_short) and stand_out
 
 
 def is_value(text: str) -> bool:
