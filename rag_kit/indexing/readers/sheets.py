@@ -255,7 +255,8 @@ def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
     """Tell whether the rows below an empty one are a remark of one column, or a table with a header of its own."""
     if not any(upper.values()) or not any(lower.values()):  # hidden rows alone
         return False
-    return are_notes(_grid(lower)) or (has_own_header(_grid(upper)) and has_own_header(_grid(lower)))
+    is_remark = all(len(cells) <= 1 for cells in lower.values())  # no comma makes cells of it
+    return is_remark or (has_own_header(_grid(upper)) and has_own_header(_grid(lower)))
 
 
 def _are_separate_columns(left: Rows, right: Rows) -> bool:

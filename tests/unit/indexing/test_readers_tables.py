@@ -467,6 +467,13 @@ def test_rows_with_one_cell_below_a_blank_line_stay_rows(tmp_path, reader, head,
     assert {page.splitlines()[0] for page in pages} == {f"| {head.splitlines()[0].replace(',', ' | ')} |"}
 
 
+def test_a_whole_row_that_begins_like_a_note_is_a_row_of_a_sheet(tmp_path, reader):
+    """Text with commas in it is in one cell there, so that more cells are a row."""
+    rows = [["Item", "Spec"], ["Pump", "5 kW"], ["Seal", "6 mm"], [], ["Type: A", "big"]]
+    (part,) = reader.read(make.put(tmp_path, "a.xlsx", make.xlsx({"S": rows})))
+    assert part.page_content.endswith("| Type: A | big |")
+
+
 def test_a_note_below_names_of_columns_alone_is_text(tmp_path, reader):
     """There is no row between them."""
     assert _csv(reader, tmp_path, "A,B\n\nNote: none found\n") == [
