@@ -106,7 +106,7 @@ _PATTERNS = {
     ),
     "weekday": (
         r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch)s?\b",
-        r"(?:周|星期|礼拜)[一二三四五六日天](?![个月年级])",
+        r"(?:周|星期|礼拜)[一二三四五六日天](?![个月年级次])",
         # Mon-Fri, Tue 6 May; not the Sun
         r"(?:Mon|Tue|Wed|Thu|Fri|Sat|(?<!he )Sun)\b\.?(?=[-,;:.)/|]|$| ?\d"
         r"| (?:and|to) (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)",
@@ -122,7 +122,7 @@ _PATTERNS = {
     ),
     "share": (
         rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
-        rf"[{_H}\d]成(?:[半一二三四五六七八九]|(?![不本为员人立功分果套双群倍材]))",
+        rf"[{_H}\d]成(?:[半一二三四五六七八九]|(?!年(?!轻)|[不本为员人立功分果套双群倍材]))",
         rf"(?i:a[ -]quarter|(?:one|two|three|four|five|seven)[ -](?:quarter|{_PART})s?"
         # "a third of it", but "a third reminder"
         rf"|a[ -]{_PART}(?=\W*$|[^\w\s-]| (?:of|off|less|more|to|from|in|by|and|or|than|as|are|is|w\w+|the|its)\b))"

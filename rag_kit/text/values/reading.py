@@ -52,9 +52,9 @@ _PROPORTION_WITHIN = 16  # characters before a proportion in which such a word i
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
 _ANY_UNIT = ("/", "·", "per", "每")  # after these, and not "a", "each" ..., other units than times count, too
 _LATE = "逾期|延误|延期|迟延|延迟|超期"
-_EACH = re.compile(rf"(?:每|(?<![第月十])(?=一[日天])|(?={_LATE}))(?P<late>{_LATE})?一?个?")
-_POINTING = re.compile(rf"(?:[上下同这那]|每(?:{_LATE}))$")  # 上一年, 每逾期一日
-_AFTER_EACH = re.compile(r"[\u4e00-\u9fff]{0,12}(?:为|是|约|：|:)?\s?")
+_EACH = re.compile(rf"(?:每|(?<![第月十])(?=一[日天])|(?={_LATE}))(?P<late>{_LATE})?[一1]?个?")
+_POINTING = re.compile(rf"(?:[上下同这那]|每(?:{_LATE})?)$")  # 上一年, 每一年, 每逾期1日
+_AFTER_EACH = re.compile(r"(?:[\u4e00-\u9fff]{0,6}|(?:(?![前后])[\u4e00-\u9fff]){7,12})(?:为|是|约|：|:)?\s?")
 _AFTER_LATE = re.compile(r"[^。；;\d]{0,14}")  # 每逾期一日，按合同总价的千分之五
 _MAX_COUNTING = 2  # units that a value is counted by
 # characters before a value in which words for "each", its bound and "about" are looked for
@@ -217,11 +217,9 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         amount += 0.5 if unit else 0.0
     is_in_unit = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 is no number of 瓦时
     counts_nothing = not coin and unit is None and _counts_nothing(text, numeral, end)
-    if counts_nothing and numeral == "一" and text.startswith("次", end):
-        counts_nothing = not _counting_units(text, start, end)[0]  # 每半年一次
     in_caption = _BEFORE_SCALE.search(text, max(0, start - 4), start) is not None
     is_bare_scale = numeral in _ONLY_SCALES or (in_caption and numeral.lower() in _SCALES_OF_CAPTIONS)
-    is_pointing = numeral == "一" and _POINTING.search(text, max(0, start - 4), start)
+    is_pointing = numeral in ("一", "1") and _POINTING.search(text, max(0, start - 4), start)
     if is_in_unit or counts_nothing or is_bare_scale or is_pointing:
         return None
     measured = coin.unit if coin else Unit("", "", 1.0)
@@ -241,6 +239,8 @@ def _complete_number(text: str, start: int, end: int, amount: float, measured: U
         measured, *units = rate  # mph: miles, by the hour
     else:
         units, end = _counting_units(text, start, end)
+    if amount == 1 and text.startswith("次", end):  # 每年1次 is 每年一次, which is no value
+        units = []
     bound, begin = _bound(text, start, end)
     about, _ = _about(text, begin, end)
     symbol, dimension, factor = measured
