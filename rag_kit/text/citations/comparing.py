@@ -10,6 +10,7 @@ from itertools import chain, dropwhile, groupby, islice, pairwise, product, take
 from rag_kit.text.citations.placing import kind_of, says
 from rag_kit.text.citations.source import PassageSource, Span
 from rag_kit.text.citations.tokens import (
+    JOINING,
     MODALS,
     Token,
     are_alike,
@@ -21,7 +22,8 @@ from rag_kit.text.citations.tokens import (
     is_negation,
 )
 from rag_kit.text.language import word_set
-from rag_kit.text.values.value import Value, is_computed, same_value, uncounted
+from rag_kit.text.values.units import unit_at
+from rag_kit.text.values.value import TIMES, Value, is_computed, same_value, uncounted
 
 _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what it refers back to, may lack
 _MAX_REWORDED = 0.6  # the same, where it has two values or names of the quote
@@ -30,7 +32,9 @@ _FEW_WORDS = 4  # content words of a statement that says too little to be foreig
 _DENIED_WITHIN = 3  # tokens after a negation among which its denied words are
 _MAX_DENIED = 2
 _MAX_COUNTED = 12  # rows or columns up to which a number may be their count
-_MAX_OPERANDS = 25  # values of a passage, of more only those of named rows count
+_MAX_OPERANDS = 25  # values of a table, of more only those of named rows count
+_NUMBERING = ("", "ordinal")  # dimensions of what numbers the rows of a table
+_THAN = frozenset(["than", "比"])
 _OFTEN_IN_WORDS = ("ordinal", "weekday")  # dimensions that a passage may say otherwise: "the next day"
 # words that deny something, as a negation does
 _DENYING = word_set(
@@ -40,6 +44,7 @@ _DENYING = word_set(
 _ONE = ("one", "a", "an", "一", "1")
 _EXCEPTING = word_set("except unless 除 除了 除非 除外 例外")
 _AFTER_EXCEPTED = ("外", "以外", "之外")
+_BESIDES = word_set("还 也 另 另外 also 仍")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
 _OF_SOME = word_set("some certain 部分 个别 有些 少数 某些")
 _LIMITS = _OF_SOME | word_set(
@@ -151,9 +156,9 @@ def _is_compound_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
     """Return why words that a quote lacks speak against a statement ("number", "name", "changed" ...), or ""."""
     source = pair.source
-    names_row = bool(pair.best.row) and content_keys(pair.best.cells[0].text) <= content_keys(pair.stated)
+    names_row = bool(pair.best.row) and _name_of(pair.best) <= content_keys(pair.stated)
     # the statement may compare its row with others
-    of_other_rows = {word.key for row in source.rows for word in row.cells[0].text} if names_row else set()
+    of_other_rows = set().union(*map(_name_of, source.rows)) if names_row else set()
     values = [token.value for token in unknown if token.value and token.key not in of_other_rows]
     if reason := _reason_of_values(values, pair):
         return reason
@@ -190,8 +195,8 @@ def _may_be_computed(values: Sequence[Value], pair: Pair) -> bool:
     """
     rows = pair.source.rows
     most = max(len(rows), *(len(row.row) for row in rows)) if rows else 0  # "three plans", 两门课
-    most = min(most, _MAX_COUNTED)
-    uncounted = [value for value in values if value.dimension or not 1 < value.amount <= most]
+    counts = {len(rows), *range(2, min(most, _MAX_COUNTED) + 1)}
+    uncounted = [value for value in values if value.dimension or value.amount not in counts]
     said = list(pair.source.values.values())
     said_kinds = {kind_of(one) for one in said}
     words = [token.key for token in pair.stated if token.content and not token.value]
@@ -200,11 +205,22 @@ def _may_be_computed(values: Sequence[Value], pair: Pair) -> bool:
     if any(in_same_words and kind_of(value) in said_kinds for value in uncounted):
         return False
     is_elsewhere = any(says(one, value) or _is_changed(one, value) for one in said for value in uncounted)
-    if len(said) > _MAX_OPERANDS:  # nearly any number is the sum or difference of two of so many
+    if rows and len(said) > _MAX_OPERANDS:  # nearly any number is the sum or difference of two of so many
         keys = content_keys(pair.stated)
-        named = (row.tokens for row in rows if content_keys(row.cells[0].text) <= keys)
-        said = [token.value for token in chain(pair.quoted, *named) if token.value]
+        named = [row.tokens for row in rows if _name_of(row) <= keys]
+        # "the dearest costs 5 EUR more than the cheapest" names no row, and may be about any
+        if len(named) > 1 or (named and _THAN.isdisjoint(token.key for token in pair.stated)):
+            said = [token.value for token in chain(pair.quoted, *named) if token.value]
     return not is_elsewhere and all(is_computed(value, said) for value in uncounted)
+
+
+def _name_of(row: Span) -> set[str]:
+    """Return the content words of the cell that names a row, its first that is no number: "| 7 | Bolt | 3.20 |"."""
+    cells = [cell.text for cell in row.cells]
+    named = (
+        cell for cell in cells if any(not it.value or it.value.dimension not in _NUMBERING for it in cell)
+    )
+    return content_keys(next(named, cells[0]))
 
 
 def _is_changed(said: Value, stated: Value) -> bool:
@@ -218,11 +234,12 @@ def _opposite_or_negation(pair: Pair) -> str:
     """Return the reason why a statement contradicts its quote by an opposite, "all" or a negation, or ""."""
     if _has_opposite(pair):
         return "opposite"
-    if _widens(pair) or _includes_exception(pair):
+    if _widens(pair) or _includes_exception(pair) or _changes_period(pair):
         return "changed"
     cells = pair.best.said_by_cells()
+    duties = [duty for clause in pair.best.clauses for duty in _cut_at_modals(clause)]
     for part, clause in pair.clauses:
-        if _changes_duty(part, pair.best.clauses):
+        if _changes_duty(part, duties):
             return "opposite"
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
@@ -288,8 +305,8 @@ def _widens(pair: Pair) -> bool:
 
 def _includes_exception(pair: Pair) -> bool:
     """Tell whether a statement is about what its sentence excepts: 5号房有浴缸 beside 除5号房外，都有浴缸."""
-    stated = {token.key for token in pair.stated}
-    if stated & _EXCEPTING or any(map(is_negation, stated)):
+    stated, sentence = ({token.key for token in text} for text in (pair.stated, pair.best.tokens))
+    if stated & _EXCEPTING or sentence & _BESIDES or any(map(is_negation, stated)):
         return False
     before: set[str] = set()
     for clause in pair.best.clauses:
@@ -304,12 +321,36 @@ def _includes_exception(pair: Pair) -> bool:
     return False
 
 
+def _changes_period(pair: Pair) -> bool:
+    """Tell whether a statement has another period than its quote: 每年检查一次 beside 每半年检查一次."""
+    if any(token.value and token.value.per for token in pair.stated):  # 6000 a year may be 500 a month
+        return False
+    stated, said = _periods(pair.stated), _periods(pair.quoted)
+    return bool(stated and said) and stated.isdisjoint(said)
+
+
+def _periods(text: Sequence[Token]) -> set[tuple[bool, float]]:
+    """Return the times that are values of a text or behind 每, in months (True) or seconds: 半年, 每年."""
+    times = [(token.value.dimension, token.value.base) for token in text if token.value]
+    for before, token in pairwise([Token(""), *text]):
+        found = unit_at(token.key.removeprefix("每"), 0) if "每" in (before.key, token.key[:1]) else None
+        times += [(found.unit.dimension, found.unit.factor)] if found else []
+    return {(dimension == "months", base) for dimension, base in times if dimension in TIMES}
+
+
 def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
     """Tell whether a part has only another modal verb than its clause, as "must" for "may"."""
     stated, said = ({token.key for token in text} & MODALS for text in (part, clause))
     if any(is_negation(token.key) or (token.value and token.value.bound) for token in (*part, *clause)):
         return False  # "may be at most 5 m" is "must not exceed 5 m"
     return bool(stated and said) and all(are_opposites(*pair) for pair in product(stated, said))
+
+
+def _cut_at_modals(clause: Sequence[Token]) -> list[Sequence[Token]]:
+    """Cut a clause where "and" joins a further modal verb: "must be cooled | and may be stored"."""
+    pairs = enumerate(pairwise(clause))
+    cuts = [n for n, (token, following) in pairs if token.key in JOINING and following.key in MODALS]
+    return [clause[start:end] for start, end in pairwise([0, *cuts, len(clause)])]
 
 
 def _says_all_for_some(part: Sequence[Token], clause: Sequence[Token]) -> bool:

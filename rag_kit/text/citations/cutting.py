@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from rag_kit.text.analysis import content_words
 from rag_kit.text.citations.tokens import Token, placed_tokens
@@ -123,4 +123,9 @@ def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
             joined[-1] += [Token("and"), *part]
         elif part:
             joined.append(part)
+    kinds = {token.value and token.value.dimension for token in chain(*joined[:1]) if token.content}
+    if (
+        len(joined) > 1 and kinds and kinds <= {"date", "clock"}
+    ):  # "In 1993, the firm moved": the time of what follows
+        joined[:2] = [[*joined[0], *joined[1]]]
     return joined or [[]]

@@ -246,7 +246,7 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     is_close = changed_places <= _MOST_CHANGES and share >= _MIN_CLOSE_BY_REASON.get(reason, 0)
     if reason in _MIN_CLOSE_BY_REASON and not is_close:
         return "paraphrase"
-    return "paraphrase" if reason == "moved value" else reason
+    return "moved" if reason == "moved value" else reason
 
 
 def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str]) -> str:

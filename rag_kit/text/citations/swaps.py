@@ -23,6 +23,7 @@ _RELATIONS = [
         r"(?P<left>[^.;,]*?)\b(?P<comparative>\w+er|(?:more|less|fewer)(?: \w+)?) than (?P<right>[^.;,()]+)",
         r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<comparative>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)",
         r"(?P<left>[^。；]+?)(?<!不)(?P<comparative>[高低大小多少长短早晚优劣]于|不如|不及|超过)(?P<right>[^，。；\d]{2,16})",
+        r"^\W*(?:before|prior to)\s(?P<right>[^,.;]+),(?P<left>[^.;]+)",
         r"^\W*(?:after|once|because|since|as)\s(?P<left>[^,.;]+),(?P<right>[^.;]+)",
         r"(?P<left>[^.;]+?)\b(?:before|prior to|and then)\s(?P<right>[^.;]+)",
         r"(?P<left>[^.;]+?)\bfirst\b(?=.*\b(?:then|afterwards|after that)\b),?\s(?:and\s)?(?P<right>[^.;]+)",

@@ -92,8 +92,8 @@ def _word_tokens(text: str, start: int, end: int) -> list[PlacedToken]:
     for match in islice(_WORD.finditer(text, start, end), _MAX_TOKENS):
         if match["han"]:
             for word, tag in _with_whole_names(tag_words(fold(match["han"]))):
-                denial = _DENIAL.fullmatch(word)
-                parts = denial.groups() if denial else _CUT.get(word, (word,))
+                is_denial = word.startswith("不能") and len(word) > 3  # 不能转让; 不可抗力 is a thing
+                parts = (word[:2], word[2:]) if is_denial else _CUT.get(word, (word,))
                 placed += [PlacedToken(match.start(), _han_token(part, tag)) for part in parts]
         elif _LABEL.match(text, match.start()):
             label = Token(match[0].lower(), name=True, content=True, thing=True)
@@ -145,7 +145,6 @@ def _han_token(word: str, tag: str) -> Token:
 _DIRECTIONS = ("up", "down")
 # words of the dictionary that have a negation in them, and how they are cut
 _CUT = {"不适": ("不", "适"), "概不负责": ("不", "负责"), "恕不": ("不",), "可否": ("是否",)}
-_DENIAL = re.compile("(不[能得可准予许需]|无[需须])(..+)")  # 不能转让
 # forms of one English word begin with the same letters: at least so many, and this share of the shorter word
 _MIN_PREFIX, _PREFIX_SHARE = 4, 0.7
 _MIN_HAN = 2  # longer Chinese words of one length are forms of one where a single character differs

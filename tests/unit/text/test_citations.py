@@ -381,6 +381,11 @@ def test_statements_are_checked_by_value_party_label_and_order(kind: str) -> Non
 LONG = "| Article | Price (EUR) |\n| --- | --- |\n" + "".join(
     f"| A{n} | {n * 0.5 + 12.5} |\n" for n in range(10, 90)
 )
+HALLS = (
+    "The depot holds 1,240 lamps. "
+    + "".join(f"Hall {n} has {n} racks, {n + 31} doors and {n + 52} ramps. " for n in range(60, 70))
+    + "The annex holds 880 lamps."
+)
 PUMPS = "| Pump | Weight (kg) |\n| --- | --- |\n| P-75 | 7.5 |\n| P-120 | 9.1 |"
 PLANS = "| Plan | Fee (EUR) | Seats |\n| --- | --- | --- |\n| Basic | 20 | 5 |\n| Team | 65 | 30 |\n| Firm | 140 | 90 |"
 
@@ -401,6 +406,8 @@ PLANS = "| Plan | Fee (EUR) | Seats |\n| --- | --- | --- |\n| Basic | 20 | 5 |\n
         ("Of the nine plans, Team costs 65 EUR.", PLANS, "unsupported"),
         ("A30 is €9 dearer than A12.", LONG, "undecided"),
         ("For A12 you are charged €31.", LONG, "unsupported"),
+        ("Together the two dearest articles have a price of €113.50.", LONG, "undecided"),
+        ("The depot holds 360 lamps more than the annex.", HALLS, "undecided"),
         ("At 9.1 kg, the P-120 is heavier than the P-75.", PUMPS, "undecided"),
         (
             "Late rent costs the tenant 5% per month.",
