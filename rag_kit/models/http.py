@@ -123,8 +123,9 @@ class _ReplyCheck:
         part = _PARTS.get(self._response.request.url.path.rpartition("/")[2])
         is_judged = self._response.is_success and not self._is_stream and self._size <= _MAX_JUDGED
         if part and is_judged and not part.search(self._begin):
-            text = " ".join(self._begin.decode(errors="replace").split())
-            shown = f"it is not the JSON asked for: {text[:150]}" if text else "it is empty"
+            # more than an error shows: it is cut after keys are masked, or half a key would pass
+            text = " ".join(self._begin[:2000].decode(errors="replace").split())
+            shown = f"it is not the JSON asked for: {text}" if text else "it is empty"
             raise _problem(self._response, _OtherReply, shown)
         if self._is_stream and not _END_MARK.search(self._tail):
             text = "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole"

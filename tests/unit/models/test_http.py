@@ -25,6 +25,8 @@ from rag_kit.models.failures import map_model_error
 from rag_kit.prompts import load_prompt
 from rag_kit.retrieval import BM25Retriever, VectorRetriever
 
+KEY = "zq81kxplain7731"  # of no known shape
+
 
 class Endpoint(BaseHTTPRequestHandler):
     """Answers by a blank each tenth of a second, or by a small reply that unpacks to a large one."""
@@ -110,13 +112,15 @@ def test_an_endpoint_that_hangs_costs_its_time_out_once(
         ("sorry", "not the JSON asked for: .sorry"),
         ([], r"not the JSON asked for: \[\]"),
         ("<html>Sign in</html>", "web page"),
+        ("x" * 140 + f" {KEY}", r"x{140} \*\*\*"),
+        ("x" * 390 + f" {KEY}", "x{300}"),
     ],
 )
 def test_a_reply_of_another_form_is_shown(
     reply: Any, said: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error with status 200, an empty list, null: the error shows how the reply begins, and the address."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    """An error with status 200, an empty list, null: the error has address and beginning, without a key."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
     odd = Reply(body=reply)
     with OpenAIServer([odd], embeddings=[odd]) as server:
         vectors, chat = embedding_model("openai:e", base_url=server.url), model(server)
@@ -129,8 +133,9 @@ def test_a_reply_of_another_form_is_shown(
                 lambda: asyncio.run(atext_call(chat, PROMPT, DOUBT)),
             ]
         for call in calls:
-            with pytest.raises(ModelError, match=rf"{port}.*{said}"):
+            with pytest.raises(ModelError, match=rf"{port}.*{said}") as caught:
                 call()
+            assert KEY[:8] not in str(caught.value)
         assert len(server.requests) == 2
 
 
@@ -261,7 +266,6 @@ async def test_a_stream_without_its_end_mark_is_no_answer() -> None:
             await stream_of(model(server))
 
 
-KEY = "zq81kxplain7731"  # of no known shape
 TEXTS = ["one", "two", "three"]
 
 
