@@ -7,10 +7,11 @@ that is resumed would show a tenant the passages of others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from os.path import commonprefix
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph._internal._runnable import RunnableCallable
 from langgraph.config import get_config
 from langgraph.graph import START
@@ -19,7 +20,6 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from rag_kit.concurrency.budget import MAX_SECONDS
-from rag_kit.documents.fields import did_you_mean
 from rag_kit.documents.filters import LISTS, MISSING, Filter, combine_filters, plain_scalar, validate_filter
 from rag_kit.documents.identity import content_hash, field_of
 from rag_kit.errors import ConfigurationError, InvalidInputError
@@ -229,7 +229,7 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
         if RUNTIME in config["configurable"]:  # a run, and no edit of the state
             given = {key for key in input_keys if field_of(input, key)}
             emptied = {key: value for key, value in empty().items() if key not in given}
-            update = {**emptied, **_settings_of_call(schema, config)}
+            update = {**emptied, **_settings_of_call(schema, config, builder)}
         elif _brings_question(input, config):
             update = {**empty(), "turn_settings": {}}
         else:  # the turn goes on with its settings; LangGraph itself drops what the input's schema does not have
@@ -243,16 +243,39 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
     compiled.nodes[START].writers.insert(1, RunnableCallable(begin, trace=False))
 
 
-def _settings_of_call(schema: type[RagContext], config: RunnableConfig) -> Update:
+def _is_nearly(key: str, name: str) -> bool:
+    """Tell whether a key is a name but for case, underscores and, if that has four letters, one slip of the hand."""
+    key, name = (text.lower().replace("_", "") for text in (key, name))
+    same = len(commonprefix([key, name]))  # noqa: RUF071 - no paths
+    key_end, end = key[same:], name[same:]
+    has_slip = end[1:] in (key_end, key_end[1:]) or key_end[1:] == end or key_end[1::-1] + key_end[2:] == end
+    return key == name or (has_slip and len(name) > 3)
+
+
+def _declared_fields(builder: Any) -> set[str]:
+    """Return the names of the configurable fields that the retrievers and models of a graph declare."""
+    owners = (
+        getattr(getattr(spec.runnable, "body", None), "__self__", None) for spec in builder.nodes.values()
+    )
+    parts = (part for owner in owners if owner is not None for part in vars(owner).values())
+    return {spec.id for part in parts if isinstance(part, Runnable) for spec in part.config_specs}
+
+
+def _settings_of_call(schema: type[RagContext], config: RunnableConfig, builder: Any) -> Update:
     """Make the update with the settings of a call; a note tells that a parent graph lost those of an earlier one."""
     configurable = config["configurable"]
     notes = []
-    for key in configurable.keys() - schema.model_fields.keys():
-        hint = (
-            "" if key.startswith("_") else did_you_mean(key.lower(), schema.model_fields.keys() - _OF_MODELS)
+    fields = schema.model_fields.keys()
+    near = {
+        key: name
+        for key in configurable.keys() - fields
+        for name in fields - _OF_MODELS
+        if _is_nearly(key, name)
+    }
+    for key in near.keys() - (_declared_fields(builder) if near else set()):
+        notes.append(
+            f"degraded: config['configurable'] has {key!r}, which is no setting (did you mean {near[key]!r}?)"
         )
-        if hint:
-            notes.append(f"degraded: config['configurable'] has {key!r}, which is no setting{hint}")
     if configurable.get("__pregel_resuming") and _has_no_context(schema, config):
         if not _is_inside_another(config):
             raise InvalidInputError(

@@ -602,11 +602,13 @@ async def test_fields_of_ones_own_in_configurable_stay_theirs(native: bool) -> N
     assert any(
         "has 'filters', which is no setting (did you mean 'filter'?)" in note for note in result["notes"]
     )
-    field = ConfigurableField(id="filter")
-    own: Any = BM25Retriever.from_documents(TENANTS).configurable_fields(filter=field)
-    for each in (own, EnsembleRetriever(retrievers=[own])):
-        graph = build_plain_rag(each, chat_model("extractive"))
-        assert seen(await go(graph, native, ASKED, {"configurable": OF_BOB})) == ["bob 60"]
+    for name in ("filter", "filters"):
+        field = ConfigurableField(id=name)
+        own: Any = BM25Retriever.from_documents(TENANTS).configurable_fields(filter=field)
+        for each in (own, EnsembleRetriever(retrievers=[own])):
+            graph = build_plain_rag(each, chat_model("extractive"), output="full")
+            result = await go(graph, native, ASKED, {"configurable": {name: OF_BOB["filter"]}})
+            assert seen(result) == ["bob 60"] and "no setting" not in str(result["notes"])
 
 
 @both
@@ -619,12 +621,14 @@ async def test_fields_of_ones_own_in_configurable_stay_theirs(native: bool) -> N
         ("deadine", "deadline"),
         ("K", "k"),
     ]
-    + [(key, None) for key in ("files", "tenant", "ks", "user_id", "temperature", "search_kwargs", "model")],
+    + [(key, None) for key in ("files", "tenant", "ks", "user_id", "temperature", "search_kwargs", "model")]
+    # of LangGraph and of models, beside web_timeout, max_strips and strip_threshold
+    + [(key, None) for key in ("assistant_id", "timeout", "max_retries", "score_threshold")],
 )
 async def test_a_misspelt_setting_in_configurable_gets_a_note(
     key: str, near: str | None, native: bool
 ) -> None:
     """Only what is spelt nearly as a setting: other keys are for other runnables."""
-    result = await go(of_tenants(), native, ASKED, configured(**{key: 1}))
+    result = await go(of_tenants(build_crag), native, ASKED, configured(**{key: 1}))
     told = [note for note in result["notes"] if "which is no setting" in note]
     assert len(told) == (near is not None) and all(f"{near!r}" in note for note in told)
