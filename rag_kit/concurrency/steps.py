@@ -85,11 +85,6 @@ def both_forms(
     return (lambda: run(logic(*arguments))), (lambda: arun(logic(*arguments)))
 
 
-def logic_step(name: str, logic: Callable[..., Logic[T]], *arguments: Any) -> Step[T]:
-    """Make a step of logic, for what carries out steps side by side."""
-    return Step(name, lambda _: run(logic(*arguments)), lambda _: arun(logic(*arguments)))
-
-
 @types.coroutine
 def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> Generator[Any, Any, T]:
     """Drive the logic as an event loop does a coroutine: await ``act(step)`` for each step, send its result back in."""

@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache, partial, partialmethod
 from itertools import chain, pairwise
 from typing import Any, TypeGuard, TypeVar
 from uuid import UUID
@@ -33,9 +33,10 @@ from langchain_core.callbacks import (
 )
 from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.globals import get_debug
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.config import ensure_config, merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.runnables.retry import RunnableRetry
 from langchain_core.tracers.context import _configure_hooks, _tracing_v2_is_enabled
@@ -56,6 +57,8 @@ _SEARCHED = (*INSIDE, *_OF_STORES, "underlying_embeddings")
 _ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
 #: LangGraph's tag of models whose words its ``messages`` stream leaves out; nothing below the graphs imports it.
 NOSTREAM = "nostream"
+# LangChain's tag of a second attempt, and LangGraph's of a node
+_TAGS = _RETRY, _NODE = "retry:attempt:", "graph:step:"
 _MAX_REMEMBERED = 256
 _MAX_DEPTH = 8
 
@@ -168,45 +171,67 @@ class _Shielded(Runnable[Any, Any]):
 
 
 class _FailureWatch(BaseCallbackHandler):
-    """Sees which runs failed, but not those around them: a fallback was asked, or a function did without."""
+    """Sees which runs failed, but not those around them: a fallback was asked, or a function did without.
+
+    By a ``ValueError`` or ``ToolException`` a tool or chain tells the function that calls it, in the course of things,
+    that it wants other input; that is no failure.
+    """
 
     run_inline = True  # on the event loop itself, in the order of the events
 
     def __init__(self) -> None:
-        #: By run: its name, and LangChain's tag of a retry, "" for a first attempt.
-        self._runs: dict[UUID, tuple[str, str]] = {}
+        #: The runs that have begun and not ended: name, run around, and the tag of a retry or of a graph's node.
+        self._runs: dict[UUID, tuple[str, UUID | None, str]] = {}
         #: By the run around: error, name and tag.
         self.failed: dict[UUID | None, list[tuple[Exception, str, str]]] = {}
 
     def _begin(self, *args: Any, run_id: UUID, tags: Sequence[str] | None = None, **about: Any) -> None:
-        attempt = next((tag for tag in tags or () if tag.startswith("retry:attempt:")), "")
-        self._runs[run_id] = about.get("name") or "a part", attempt
+        name = about.get("name") or (args[0] or {}).get("name") or "a part"
+        tag = next((tag for tag in tags or () if tag.startswith(_TAGS)), "")
+        self._runs[run_id] = name, about.get("parent_run_id"), tag
 
-    def _end(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **about: Any) -> None:
-        _, attempt = self._runs.get(run_id, ("", ""))
-        if attempt:  # those before it are mended
-            earlier = self.failed.pop(parent_run_id, [])
-            self.failed[parent_run_id] = [failure for failure in earlier if failure[2] == attempt]
+    def _end(self, *args: Any, run_id: UUID, **about: Any) -> None:
+        _, around, tag = self._runs.pop(run_id, ("", None, ""))
+        if tag.startswith(_RETRY):  # those before it are mended
+            earlier = self.failed.pop(around, [])
+            self.failed[around] = [failure for failure in earlier if failure[2] == tag]
 
-    def _fail(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
+    def _fail(self, error: BaseException, *, run_id: UUID, is_search: bool = False, **about: Any) -> None:
         self.failed.pop(run_id, None)  # the run around failed, too
-        if isinstance(error, Exception) and not ends_run(error):
-            failure = error, *self._runs.get(run_id, ("a part", ""))
-            self.failed.setdefault(about.get("parent_run_id"), []).append(failure)
+        name, around, tag = self._runs.pop(run_id, ("a part", None, ""))
+        if not isinstance(error, Exception) or ends_run(error) or tag.startswith(_NODE):
+            return  # a graph whose node fails for good fails itself
+        if not is_search and (isinstance(error, ValueError) or type(error).__name__ == "ToolException"):
+            beside = [run[0] for run in [*self._runs.values()] if run[1] == around]
+            if not any(
+                other.startswith("RunnableWithFallbacks") for other in beside
+            ):  # its parts are beside it
+                return
+        self.failed.setdefault(around, []).append((error, name, tag))
 
     on_chain_start = on_retriever_start = on_tool_start = on_llm_start = on_chat_model_start = _begin
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _end
-    on_chain_error = on_retriever_error = on_tool_error = on_llm_error = _fail
+    on_chain_error = on_tool_error = on_llm_error = _fail
+    on_retriever_error = partialmethod(_fail, is_search=True)
 
 
 @contextmanager
-def note_handled(config: RunnableConfig | None) -> Iterator[RunnableConfig]:
+def note_handled(config: RunnableConfig | None, runnable: Any) -> Iterator[RunnableConfig]:
     """Give a config to call a foreign runnable with; note, once that went well, what failed inside it.
 
     What a fallback does not find by its own means, the part that failed might have.
     """
-    watch = _FailureWatch()
-    yield merge_configs(config or {}, {"callbacks": [watch]})
+    if config is None or "callbacks" not in config:  # those of the run around
+        config = ensure_config(config)
+    watch, callbacks = _FailureWatch(), config["callbacks"]
+    if isinstance(callbacks, BaseCallbackManager):  # a tenth of what `merge_configs` takes
+        callbacks = callbacks.copy()
+        callbacks.inheritable_handlers.append(watch)
+        if not isinstance(runnable, BaseRetriever | RunnableLambda):  # whose parts are runs inside their own
+            callbacks.handlers.append(watch)
+    else:
+        callbacks = [*(callbacks or ()), watch]
+    yield {**config, "callbacks": callbacks}
     for error, name, _ in chain.from_iterable(watch.failed.values()):
         note_fallback(name, error)
 

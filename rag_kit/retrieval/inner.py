@@ -9,7 +9,7 @@ the results are filtered and cut afterwards.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -70,20 +70,25 @@ async def _find(
     # the kit's retrievers note their failures by themselves, and that of a store has no part inside
     is_watched = not is_kit_retriever(retriever) and not isinstance(retriever, VectorStoreRetriever)
     for call_arguments in plan.attempts():
-        with ended_runs(), note_handled(config) if is_watched else nullcontext(config) as watched:
-            blocking = partial(runnable.invoke, query, watched, **call_arguments)
-            if is_kit_retriever(retriever):
-                native: Callable[[], Any] = partial(runnable.ainvoke, query, watched, **call_arguments)
-            elif _has_own_coroutine(retriever):
-                native = partial(acall_runnable, runnable, query, watched, **call_arguments)
-            else:
-                native = partial(run_in_thread, blocking)
-            # called at once, so with this turn's functions
-            found = await Step("search", lambda _: blocking(), lambda _: native())  # noqa: B023
+        with ended_runs(), note_handled(config, runnable) if is_watched else nullcontext(config) as watched:
+            found = await Step(
+                "search",
+                lambda _: runnable.invoke(query, watched, **call_arguments),  # noqa: B023 - called at once
+                lambda _: _await_search(retriever, runnable, query, watched, **call_arguments),  # noqa: B023
+            )
         documents = _check_documents(retriever, found)
         if plan.is_enough(documents, call_arguments):
             break
     return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
+
+
+async def _await_search(retriever: AnyRetriever, runnable: Any, *arguments: Any, **settings: Any) -> Any:
+    """Call a retriever, which is in ``runnable``, by its own coroutine, else on a thread."""
+    if is_kit_retriever(retriever):
+        return await runnable.ainvoke(*arguments, **settings)
+    if _has_own_coroutine(retriever):
+        return await acall_runnable(runnable, *arguments, **settings)
+    return await run_in_thread(partial(runnable.invoke, *arguments, **settings))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetr
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RouterRunnable, RunnableBranch, RunnableLambda, RunnableParallel
+from langchain_core.tools import ToolException, tool
+from langgraph.graph import START, StateGraph
+from langgraph.types import RetryPolicy
 from support import tenants
 from support.outages import ANSWERED, OUTAGES, UNANSWERED, Down, ask, one_of_several, words
 from support.rewriters import Scripted
@@ -170,6 +173,49 @@ class Flaky(BaseRetriever):
         if len(self.asked) % 2:
             raise ConnectionError("no route to host")
         return []
+
+
+def refuse(error: Exception) -> Any:
+    """A function that raises an error for whatever it is given."""
+
+    def look_up(query: str) -> list[Document]:
+        raise error
+
+    return look_up
+
+
+def graph_that_tries_again() -> Any:
+    """A function that asks a graph, whose node has a policy of retries."""
+    flaky, builder = Flaky(asked=[]), StateGraph(dict)  # type: ignore[type-var]
+    policy = RetryPolicy(initial_interval=0.01, retry_on=ConnectionError)
+    builder.add_node("node", lambda state: {"found": flaky.invoke("fan")}, retry_policy=policy)
+    builder.add_edge(START, "node")
+    graph = builder.compile()
+    return lambda query: graph.invoke({}) and []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_raised_and_caught_in_the_course_of_things_is_no_outage(way: str) -> None:
+    """A tool or chain refuses an input, a graph tries its node again; a fallback and a broken tool are noted."""
+    chain = RunnableLambda(refuse(ValueError("no date")))
+    parts: list[tuple[Any, int]] = [
+        (tool(description="dates")(refuse(ValueError("no date"))), 0),
+        (tool(description="dates")(refuse(ToolException("no date"))), 0),
+        (tool(description="the web")(refuse(ConnectionError("no route"))), 1),
+        (chain, 0),
+        (chain.with_fallbacks([words()]), 1),
+        (RunnableLambda(graph_that_tries_again()), 0),
+    ]
+    for part, count in parts:
+
+        def catches(query: str, part: Any = part) -> list[Document]:
+            with suppress(ValueError, ToolException, ConnectionError):
+                part.invoke(query)
+            return []
+
+        _, notes = ask(EnsembleRetriever(retrievers=[words(), RunnableLambda(catches)]), UNANSWERED[0], way)
+        assert len(notes.unsearched) == count, (part, notes.unsearched)
+        assert not count or "look_up failed" in notes.unsearched[0]
 
 
 @pytest.mark.parametrize("way", WAYS)

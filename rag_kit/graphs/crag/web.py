@@ -90,7 +90,7 @@ class WebSearch:
         return documents, None
 
     def _search(self, tool_input: Any, config: RunnableConfig) -> Any:
-        with note_handled(config) as watched:
+        with note_handled(config, self.search) as watched:
             try:
                 return self.search.invoke(tool_input, watched)
             except NotImplementedError:  # a tool that is only asynchronous
@@ -98,7 +98,7 @@ class WebSearch:
 
     async def _asearch(self, tool_input: Any, config: RunnableConfig) -> Any:
         # a tool without asynchronous code of its own would queue in asyncio's small pool
-        with note_handled(config) as watched:
+        with note_handled(config, self.search) as watched:
             if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
                 return await run_in_thread(self.search.invoke, tool_input, watched)
             return await acall_runnable(self.search, tool_input, watched)
