@@ -133,10 +133,10 @@ class _EndedRun(BaseException):
 
 
 @contextmanager
-def ended_runs() -> Iterator[None]:
-    """Raise as itself an error that ended the run inside a `shield`."""
+def ended_runs(config: Any = None) -> Iterator[Any]:
+    """Raise as itself an error that ended the run inside a `shield`; the config is given back."""
     try:
-        yield
+        yield config
     except _EndedRun as ended:
         raise ended.args[0] from ended.args[0].__cause__
 
@@ -217,7 +217,7 @@ class _FailureWatch(BaseCallbackHandler):
 
 @contextmanager
 def note_handled(config: RunnableConfig | None, runnable: Any) -> Iterator[RunnableConfig]:
-    """Give a config to call a foreign runnable with; note, once that went well, what failed inside it.
+    """Give a config to call a foreign runnable with, as `ended_runs` does; note, if that went well, what failed in it.
 
     What a fallback does not find by its own means, the part that failed might have.
     """
@@ -231,7 +231,10 @@ def note_handled(config: RunnableConfig | None, runnable: Any) -> Iterator[Runna
             callbacks.handlers.append(watch)
     else:
         callbacks = [*(callbacks or ()), watch]
-    yield {**config, "callbacks": callbacks}
+    try:
+        yield {**config, "callbacks": callbacks}
+    except _EndedRun as ended:
+        raise ended.args[0] from ended.args[0].__cause__
     for error, name, _ in chain.from_iterable(watch.failed.values()):
         note_fallback(name, error)
 

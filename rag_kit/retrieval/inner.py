@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -70,7 +69,7 @@ async def _find(
     # the kit's retrievers note their failures by themselves, and that of a store has no part inside
     is_watched = not is_kit_retriever(retriever) and not isinstance(retriever, VectorStoreRetriever)
     for call_arguments in plan.attempts():
-        with ended_runs(), note_handled(config, runnable) if is_watched else nullcontext(config) as watched:
+        with note_handled(config, runnable) if is_watched else ended_runs(config) as watched:
             found = await Step(
                 "search",
                 lambda _: runnable.invoke(query, watched, **call_arguments),  # noqa: B023 - called at once
