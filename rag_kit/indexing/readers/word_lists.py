@@ -107,10 +107,12 @@ class Lists:
         numberings = [own, *(style.find(f"{W}pPr/{W}numPr") for style in styles)]
         list_id, level = _first_value(numberings, "numId"), _first_value(numberings, "ilvl")
         if own is None or own.find(f"{W}ilvl") is None:  # a level that is linked to its style comes first
-            style_ids = [style.get(f"{W}styleId") for style in styles]
-            for depth, linked in self._definition(list_id)[1].items():
-                if linked.paragraph_style in style_ids:
-                    return list_id, depth
+            depths = {linked.paragraph_style: depth for depth, linked in self._definition(list_id)[1].items()}
+            for style in styles:  # from the paragraph's own to the one that all are based on
+                if (style_id := style.get(f"{W}styleId")) and style_id in depths:
+                    return list_id, depths[style_id]
+                if style.find(f"{W}pPr/{W}numPr/{W}ilvl") is not None:
+                    break  # `level` is this one
         return list_id, whole_number(level, 0)
 
     def _definition(self, list_id: str) -> _Definition:

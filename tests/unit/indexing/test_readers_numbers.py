@@ -288,6 +288,21 @@ def test_clauses_of_a_contract_are_numbered(text_of):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("is_linked", [True, False], ids=["linked", "by its own level"])
+def test_a_style_based_on_a_numbered_one_has_its_own_level(text_of, is_linked):
+    """The nearest style that is linked to a level, or names one, counts, not the one that it is based on."""
+    levels = make.level(0, "decimal", "%1.", more='<w:pStyle w:val="H1"/>')
+    levels += make.level(1, "decimal", "%1.%2", more='<w:pStyle w:val="H2"/>' if is_linked else "")
+    styles = (
+        '<w:style w:type="paragraph" w:styleId="H1"><w:name w:val="Head"/><w:pPr><w:numPr><w:numId w:val="1"/>'
+        '</w:numPr></w:pPr></w:style><w:style w:type="paragraph" w:styleId="H2"><w:name w:val="Deep head"/>'
+        '<w:basedOn w:val="H1"/><w:pPr><w:numPr><w:ilvl w:val="1"/></w:numPr></w:pPr></w:style>'
+    )
+    body = "".join(make.listed(text, style=f"H{text[0]}") for text in ("1a", "2b", "2c", "1d", "2e"))
+    lines = text_of("a.docx", make.numbered_docx(body, {1: levels}, styles=styles)).split()
+    assert lines == ["1.", "1a", "1.1", "2b", "1.2", "2c", "2.", "1d", "2.1", "2e"]
+
+
 def test_what_word_does_not_show_is_not_counted(text_of):
     """Deleted and hidden paragraphs and the second copy of a text box; an empty item has a number."""
     deleted = (
