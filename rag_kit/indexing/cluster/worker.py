@@ -97,10 +97,11 @@ def embed(run: str, texts: list[str]) -> Any:
 
 
 def _parts_of_run(run: str) -> WorkerParts:
-    """Return the parts that this worker keeps for a run; raise ConfigurationError if it could not take them."""
+    """Return the parts that this worker keeps for a run; raise ConfigurationError if it refused them, or has none."""
     worker = get_worker()
     parts = worker.plugins.get(run)
-    if not isinstance(parts, WorkerParts):
+    # Dask keeps a plugin whose `setup` failed, on a worker that came later
+    if not isinstance(parts, WorkerParts) or parts.versions != versions():
         raise ConfigurationError(
             f"The worker at {worker.address}, which came later, cannot do the work of this run: its log says why."
         )

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -229,6 +230,13 @@ def test_what_cannot_work_is_said_in_one_line(
         patch.setattr(worker, "__version__", "9.9")
         with pytest.raises(ConfigurationError, match="Install the same"):
             on(client, docs, index)
+
+    # a worker that came later, on which Dask keeps the parts although it refused them
+    late = SimpleNamespace(
+        address="tcp://late", plugins={"run": worker.WorkerParts(None, None, versions="others")}
+    )
+    monkeypatch.setattr(worker, "get_worker", lambda: late)
+    assert "cannot do the work of this run" in str(worker.embed("run", ["text"]))
 
     def progress(name: str, done: int, total: int, *, bytes: int) -> None:  # noqa: A002
         (docs / "file39.md").unlink(missing_ok=True)
