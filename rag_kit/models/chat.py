@@ -11,7 +11,7 @@ from rag_kit.errors import ConfigurationError
 
 from .providers import BASE_URL, OPENAI, check_name, make, read_number, request_seconds, split_name, with_url
 from .redact import host_of, redact
-from .runnables import base_url, model_name
+from .runnables import bare_model, base_url, model_name
 
 VARIABLE = "RAG_KIT_CHAT_MODEL"
 CONTEXT = "RAG_KIT_CONTEXT_TOKENS"
@@ -95,12 +95,13 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
 
 
 def describe_model(model: Any) -> str:
-    """Describe a model in one line: name, provider and host, never a key.
+    """Describe a model in one line: name, provider and host, never a key; of wrappers the model asked first.
 
     Example:
         >>> describe_model(chat_model("extractive")).startswith("extractive")
         True
     """
+    model = bare_model(model)
     class_name = type(model).__name__
     if class_name == "ExtractiveChatModel":
         return (

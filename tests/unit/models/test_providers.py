@@ -60,6 +60,9 @@ def test_extractive_is_the_default_and_is_described() -> None:
     assert "no language model" in line and "RAG_KIT_CHAT_MODEL=openai:" in line and "\n" not in line
     assert is_extractive(model.with_retry())
     assert describe_model(FakeListChatModel(responses=["x"])) == "FakeListChatModel"
+    openai = chat_model("openai:m-a", api_key="sk-a")
+    for wrapped in (openai.with_retry(), openai.bind(stop=["x"]), openai.with_fallbacks([model])):
+        assert describe_model(wrapped) == describe_model(openai)
 
 
 def test_name_key_and_address_from_the_environment(
