@@ -179,7 +179,9 @@ _KINDS = {
     "who": r"\bwho(?:m|se)?\b|谁|哪位|何人|什么人",
 }
 _KIND_PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
-_TIMES = frozenset({"date", "decade", "century", "clock", "weekday"})  # dimensions of values that say when
+_TIMES = frozenset(
+    {"date", "decade", "century", "clock", "weekday", "quarter"}
+)  # dimensions of values that say when
 _NAME = re.compile(
     r"(?<!^)\b[A-Z][\w'’.-]*[a-z]\w*(?:\s+(?:of|the|de|von|van|der|la|le|[A-Z][\w'’.-]*))*"
     r"|[\u3400-\u9fff]+[·•・][\u3400-\u9fff]+|[（(][A-Za-z]"
@@ -205,7 +207,8 @@ def offers(kind: str, sentence: str, question: str) -> bool:
         offered = [sentence[value.start : value.end] for value in wanted]
     else:
         return False
-    return any(text.casefold() not in question.casefold() for text in offered)
+    # 76 is not in 1976
+    return not all(re.search(rf"(?<!\d){re.escape(text)}(?!\d)", question, re.IGNORECASE) for text in offered)
 
 
 @dataclass(frozen=True)

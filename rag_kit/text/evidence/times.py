@@ -20,7 +20,7 @@ _ON = re.compile(
 _YEAR = re.compile(r"\d{4}|年代|[〇零一二三四五六七八九]{4}年|\d0['’]?s")
 _BESIDE = re.compile(r"[\s,/年的(（-]{0,2}| of ")  # between a quarter and its year
 _SHORT = re.compile(r"[-/](\d\d)(?!\d)")  # 1914-17, 1939/40
-_LOWEST, _HIGHEST = 0.0, 9999.0
+_LOWEST, _HIGHEST = 0.0, 10_000.0
 _INSIDE = 0.7  # overlap of a longer span that holds the question's
 _WORDS_BEFORE = 12  # characters before a time in which "since", "until" ... are looked for
 
@@ -35,7 +35,7 @@ class TimeSpan(NamedTuple):
 def time_spans(text: str) -> list[TimeSpan]:
     """Find the spans of time that a text names, in order; only years from 1000 on count.
 
-    "Since 1990" ends at 9999 and "until 1990" starts at 0.
+    "Since 1990" ends at 10000 and "until 1990" starts at 0.
 
     Example:
         >>> time_spans("She led the club from May 1990 to 1994, and again in 2001.")

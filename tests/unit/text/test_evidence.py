@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 from itertools import permutations
 
-from rag_kit.text.evidence.questions import analyse
+import pytest
+
+from rag_kit.text.evidence.questions import analyse, offers
 from rag_kit.text.evidence.sentences import PassageText, collect, weight_of
+from rag_kit.text.evidence.times import fit_in_time, time_spans
 from rag_kit.text.evidence.usefulness import measure
 
 
@@ -48,3 +51,26 @@ def test_a_quoted_sentence_below_a_picture_is_no_heading() -> None:
     found = collect(analyse("When is the pump stopped?"), [passage])
 
     assert [candidate.text for candidate in found] == ["“Stop the pump at noon.”", "It is loud."]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence", "question", "expected"),
+    [
+        ("number", "It has 76 rooms.", "How many rooms did it have in 1976?", True),
+        ("number", "It has 76 rooms.", "Which of the 76 rooms is how large?", False),
+        ("when", "It opened in Q2 2025.", "When did it open?", True),
+        ("number", "It opened in Q2 2025.", "How many rooms does it have?", False),
+        ("when", "它于第二季度开业。", "它什么时候开业？", True),
+    ],
+)
+def test_a_sentence_offers_what_the_question_has_not(
+    kind: str, sentence: str, question: str, expected: bool
+) -> None:
+    """Numbers are compared whole, and a quarter says when, not how many."""
+    assert offers(kind, sentence, question) is expected
+
+
+def test_an_open_span_may_begin_in_the_last_year() -> None:
+    """It has a length, by which its overlap is divided."""
+    spans = time_spans("9999年以来")
+    assert fit_in_time(spans, spans).overlap == 1.0
