@@ -32,8 +32,8 @@ class AnswerToken(NamedTuple):
 def with_logprobs(llm: Any, catcher: MessageCatcher) -> Runnable[Any, Any]:
     """Bind a model to give log-probabilities on its message, which the catcher keeps.
 
-    Being bound it is asked for labels in plain text: with an endpoint's schema the probabilities would be the grammar's
-    and not the model's own.
+    Labels are asked for as in any structured call. Under a schema they are what the endpoint reports: most give the
+    model's own log-probabilities, some those after the schema has ruled tokens out.
     """
     client = without_retries(llm, None)  # the kit itself retries
     bound = client.bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
