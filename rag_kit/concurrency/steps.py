@@ -50,6 +50,11 @@ class Step(Generic[T]):
         return (yield self)
 
 
+def call_step(name: str, sync: Callable[[], T], native: Callable[[], Awaitable[T]]) -> Step[T]:
+    """Make a step of two functions that take no context."""
+    return Step(name, lambda _: sync(), lambda _: native())
+
+
 def run(logic: Logic[T], context: Any = None) -> T:
     """Carry out the logic, blocking; each step is given the context, such as a config or a budget.
 

@@ -30,7 +30,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import write_note
-from rag_kit.concurrency.steps import Step, arun, run
+from rag_kit.concurrency.steps import arun, call_step, run
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import acall_runnable, ended_runs, is_kit_retriever, note_handled, shield
@@ -70,11 +70,9 @@ async def _find(
     is_watched = not is_kit_retriever(retriever) and not isinstance(retriever, VectorStoreRetriever)
     for call_arguments in plan.attempts():
         with note_handled(config, runnable) if is_watched else ended_runs(config) as watched:
-            found = await Step(
-                "search",
-                lambda _: runnable.invoke(query, watched, **call_arguments),  # noqa: B023 - called at once
-                lambda _: _await_search(retriever, runnable, query, watched, **call_arguments),  # noqa: B023
-            )
+            invoke = partial(runnable.invoke, query, watched, **call_arguments)
+            native = partial(_await_search, retriever, runnable, query, watched, **call_arguments)
+            found = await call_step("search", invoke, native)
         documents = _check_documents(retriever, found)
         if plan.is_enough(documents, call_arguments):
             break
