@@ -9,7 +9,7 @@ the results are filtered and cut afterwards.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -79,13 +79,13 @@ async def _find(
     return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
 
 
-async def _await_search(retriever: AnyRetriever, runnable: Any, *arguments: Any, **settings: Any) -> Any:
+def _await_search(retriever: AnyRetriever, runnable: Any, *arguments: Any, **settings: Any) -> Awaitable[Any]:
     """Call a retriever, which is in ``runnable``, by its own coroutine, else on a thread."""
     if is_kit_retriever(retriever):
-        return await runnable.ainvoke(*arguments, **settings)
+        return runnable.ainvoke(*arguments, **settings)  # type: ignore[no-any-return]
     if _has_own_coroutine(retriever):
-        return await acall_runnable(runnable, *arguments, **settings)
-    return await run_in_thread(partial(runnable.invoke, *arguments, **settings))
+        return acall_runnable(runnable, *arguments, **settings)
+    return run_in_thread(partial(runnable.invoke, *arguments, **settings))
 
 
 @dataclass(frozen=True)
