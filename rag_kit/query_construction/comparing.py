@@ -57,6 +57,9 @@ def _months_field(field: MetadataField) -> MonthsField | None:
         return None
     [months] = units
     values = {(period.start.month - 1) // months + 1: text for text, period in periods.items()}
+    number, text = next(iter(values.items()))
+    if months > 1 and text.count(str(number)) == 1:  # "Q1" says how those that no document has are written
+        values = {other: text.replace(str(number), str(other)) for other in range(1, 5)} | values
     return MonthsField(field, months, values)
 
 

@@ -278,6 +278,7 @@ _BY_CODE = [
         (_BY_QUARTER, "2024年前三季度的报告", range(13, 22)),
         (_BY_QUARTER, "reports for Q3", [7, 8, 9, 19, 20, 21, 31, 32, 33]),
         (_BY_QUARTER, "reports of May 2024", range(16, 19)),
+        ([_YEAR, {"name": "quarter", "allowed": ["Q1", "Q4"]}], "reports of Q3 2024", range(19, 22)),
         (_BY_QUARTER, "how many improved in the first quarter of treatment?", range(1, 37)),
         (_BY_NAME, "reports from June to August 2024", range(18, 21)),
         (_BY_NAME, "reports of November 2023 to February 2024", range(11, 15)),
