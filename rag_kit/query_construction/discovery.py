@@ -36,6 +36,8 @@ _FEW_ROWS = 20  # up to which it is not known how often values repeat
 _UNIQUE_SHARE = 0.5  # different values a row from which on a text identifies single documents
 _ISO = re.compile(r"(?:1[0-9]|2[0-9])\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:$|[T ])")
 _TIME_NAME = re.compile(r"date|time|created|updated|modified|_at$|日期|时间", re.IGNORECASE)
+_INNER = ("$", "#", "chroma:")  # begin the names that stores write
+_PLACE = {"chunk", "start", "end"}  # say together where a passage was cut out of its document
 _TYPES: dict[type, FieldType] = {str: "str", int: "int", float: "float", bool: "bool"}
 
 
@@ -80,8 +82,6 @@ class FieldSource:
 
     def under(self, where: Filter | None) -> FieldSource:
         """Return the same rows, under one filter more."""
-        if not where:
-            return self
         return FieldSource([rows._replace(where=combine_filters(where, rows.where)) for rows in self.parts])
 
     @property
@@ -225,13 +225,11 @@ def discover_schema(source: Any, config: Any = None, *, filter: Filter | None = 
         )
     rows = field_source.under(filter).documents(_MAX_ROWS + 1)
     columns: dict[str, list[Any]] = {}
-    excluded = {PROVENANCE_KEY, SITUATION, ""}
     for doc in rows[:_MAX_ROWS]:
-        for name, value in doc.metadata.items():
-            if name not in excluded and not name.startswith(("$", "#", "chroma:")):
-                column, plain = columns.setdefault(name, []), to_plain(value)
-                if plain not in (None, []):
-                    column.append(plain)
+        hidden = {PROVENANCE_KEY, SITUATION, "", *(_PLACE if doc.metadata.keys() >= _PLACE else ())}
+        for name in [each for each in doc.metadata if not (each in hidden or each.startswith(_INNER))]:
+            if (plain := to_plain(doc.metadata[name])) not in (None, []):
+                columns.setdefault(name, []).append(plain)
     by_rows = sorted(columns, key=lambda name: -len(columns[name]))
     fields = (_infer_field(name, columns[name], len(rows) > _MAX_ROWS) for name in by_rows)
     return Schema(tuple([field for field in fields if field is not None][:MAX_FIELDS]))
@@ -244,8 +242,7 @@ def _infer_field(name: str, column: list[Any], is_sample: bool) -> MetadataField
     types = Counter(type(item) for item in items)
     if not types or not types.keys() <= _TYPES.keys():
         return None
-    are_numbers = types.keys() == {int, float}
-    value_type: type = float if are_numbers else max(_TYPES, key=lambda kind: types[kind])
+    value_type: type = float if types.keys() == {int, float} else max(_TYPES, key=lambda kind: types[kind])
     accepted_types = (int, float) if value_type is float else (value_type,)
     counts: Counter[Any] = Counter(item for item in items if type(item) in accepted_types)
     by_count = sorted(counts, key=lambda value: (-counts[value], str(value)))

@@ -483,6 +483,15 @@ def test_the_year_of_a_reference_is_no_condition(question: str, expected: list[A
     assert conditions(question, NAMES) == expected
 
 
+def test_the_place_of_a_passage_is_no_field() -> None:
+    """A number, a start and an end together, as `split` writes them, are left out; a start and an end alone are not."""
+    years = {"start": 2020, "end": 2023}
+    schema = discover_schema([Document("salt", metadata={"kind": "note", "chunk": 0, **years})])
+    assert schema.names == ("kind",)
+    assert RULES.construct("contracts that end after 2024", schema).filter is None
+    assert set(discover_schema([Document("salt", metadata=years)]).names) == {"start", "end"}
+
+
 async def test_titles_never_become_filters() -> None:
     """A text field in which nearly every document has a value of its own is discovered as one that names documents."""
     titles = ["in", "Salt", "Salt", *(f"Title {number}" for number in range(30))]
