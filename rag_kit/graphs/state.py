@@ -79,6 +79,7 @@ INCOMPLETE = {
 }
 NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些文档未能检索。"}
 NOT_ALL_READ = {"en": "Not all that was found could be read.", "zh": "找到的内容未能全部读完。"}
+_EXPECTED: dict[str, str] = {}  # what to give for a key that has a reducer
 
 
 @cache
@@ -98,13 +99,14 @@ def check_types(kind: type[Any], state: Any) -> None:
     """Raise InvalidInputError, which names the key, if a value of the state has a wrong type, as after an edit."""
     for key, hint in get_type_hints(kind).items():
         value = field_of(state, key) or None  # empty: not written yet
-        _validate(hint | None, value, repr(key), f"a {getattr(hint, '__name__', hint)}")
+        _validate(hint | None, value, repr(key), _EXPECTED.get(key) or f"a {getattr(hint, '__name__', hint)}")
 
 
 def _reducer(
     kind: Any, key: str, expected: str, merge: Callable[[Any, Any], Any] = lambda old, new: new
 ) -> Callable[[Any, Any], Any]:
     """Make the function by which LangGraph merges a new value into an old one; a new one of another kind is refused."""
+    _EXPECTED[key] = expected
     return lambda old, new: merge(old, _validate(kind, new, key, expected))
 
 
@@ -113,7 +115,7 @@ keep_last_turns = _reducer(
     list[Turn],
     "history",
     "turns, a list of dicts with question and answer (texts)",
-    lambda old, new: [*old, *new][-MAX_TURNS:],
+    lambda old, new: [*(old or ()), *new][-MAX_TURNS:],
 )
 #: Appends items, also from nodes side by side; the first node of a run overwrites (`empty_state`).
 add_items = _reducer(list[Any], "trace or strips", "a list", lambda old, new: [*old, *new])
@@ -137,9 +139,8 @@ as_documents = _reducer(list[Document], "documents", "Documents, or dicts with p
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     """Add what a node used to the usage so far; nodes that ran side by side are added one by one."""
     added = _validate(Usage, new, "usage", "a dict with calls, tokens and seconds (numbers)")
-    usage = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
-    sums: Any = {name: usage[name] + value for name, value in added.items()}
-    return cast("Usage", sums)
+    usage: Any = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
+    return cast("Usage", {name: usage[name] + value for name, value in added.items()})
 
 
 class QuestionInput(TypedDict):
@@ -307,8 +308,7 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
 def question_of(state: Mapping[str, Any]) -> str:
     """Return the question that is answered, in the form that needs no history."""
     # a node in the place of the kit's may write a query alone
-    question: str = state.get("standalone") or state["search_query"]
-    return question
+    return cast("str", state.get("standalone") or state["search_query"])
 
 
 def is_refused(state: Mapping[str, Any]) -> bool:

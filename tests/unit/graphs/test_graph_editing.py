@@ -303,6 +303,13 @@ def test_edited_turns_are_what_later_ones_are_told(replace: Any) -> None:
     graph.invoke({"question": "Is tea hot?"}, thread())
     history = graph.get_state(thread()).values["history"]
     assert history[:1] == turns and len(history) == 3 and "Ann" not in str(history)
+    graph.update_state(thread(), {"history": replace([{"question": "Is tea hot?"}])})
+    with pytest.raises(
+        InvalidInputError, match="as 'history'; give turns, a list of dicts with question and answer"
+    ):
+        graph.invoke(ASKED, thread())
+    graph.update_state(thread(), {"history": replace(None)})
+    assert len(graph.invoke(ASKED, thread()) and graph.get_state(thread()).values["history"]) == 1
 
 
 @pytest.mark.parametrize("name", BUILDERS)
