@@ -131,12 +131,11 @@ class SelfQueryCall:
     async def _list_rows(self, limit: int) -> list[Document] | None:
         """List rows that pass, in the collection's order; ``None`` if rows cannot be listed."""
         try:
-            source = self.owner._rows(self.call.config)
-            rows_that_pass = None if source is None else source.under(self._where)
+            if (source := self.owner._rows(self.call.config)) is None:
+                return None
+            rows_that_pass = source.under(self._where)
         except FilterError as error:
             self.call.note(f"rows were not listed: {error}")
-            return None
-        if rows_that_pass is None:
             return None
         reading = self.call.do("rows", partial(rows_that_pass.documents, limit))
         rows = await self.call.attempt("rows", reading, "they are not listed")

@@ -228,14 +228,12 @@ def _read_number(text: str) -> int | float | None:
 def _to_number(field: MetadataField, value: Any) -> int | float | None:
     """Return a value as a finite number, 3.0 as 3 unless the field holds floats; ``None`` for any other value."""
     number = _read_number(value) if isinstance(value, str) else value
-    if isinstance(number, float):
-        if not math.isfinite(number):
-            return None
-        is_whole = field.type != "float" and number.is_integer()
-        number = int(number) if is_whole else number
+    if isinstance(number, float) and field.type != "float" and number.is_integer():
+        number = int(number)
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         return None
-    return number if isinstance(number, float) or abs(number) < _MAX_NUMBER else None
+    is_kept = math.isfinite(number) if isinstance(number, float) else abs(number) < _MAX_NUMBER
+    return number if is_kept else None
 
 
 def _to_known_text(field: MetadataField, value: Any) -> str | None:

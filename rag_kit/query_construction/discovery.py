@@ -246,9 +246,7 @@ def _infer_field(name: str, column: list[Any], is_sample: bool) -> MetadataField
     accepted_types = (int, float) if value_type is float else (value_type,)
     counts: Counter[Any] = Counter(item for item in items if type(item) in accepted_types)
     by_count = sorted(counts, key=lambda value: (-counts[value], str(value)))
-    values = by_count[:_MAX_VALUES]
-    if value_type is str:
-        values = [value for value in values if len(value) <= _MAX_CHARS]
+    values = [value for value in by_count[:_MAX_VALUES] if value_type is not str or len(value) <= _MAX_CHARS]
     format_ = _date_format(name, value_type, values)
     is_text = value_type is str and not mostly_lists
     unique = is_text and len(column) > _FEW_ROWS and len(values) >= _UNIQUE_SHARE * len(column)

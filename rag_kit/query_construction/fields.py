@@ -138,9 +138,8 @@ class Schema:
 
     def find(self, name: str) -> MetadataField | None:
         """Return the field of a name, ignoring case, blanks and dashes; None if there is none, or several."""
-        normalized = _normalize(name)
         named = [field for field in self.fields if field.name == name]
-        named = named or [field for field in self.fields if _normalize(field.name) == normalized]
+        named = named or [field for field in self.fields if _normalize(field.name) == _normalize(name)]
         return named[0] if len(named) == 1 else None
 
     @property

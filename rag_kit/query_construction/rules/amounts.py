@@ -66,7 +66,7 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: S
         between = text[first.end : last.begin]
         is_range = cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(between)
         if is_range and first.field is not last.field:  # from 2023 to June 2024: both are of the dates' field
-            field = max(first.field, last.field, key=lambda field: field.type == "date")
+            field = max(last.field, first.field, key=lambda field: field.type == "date")
             dates[index : index + 2] = (replace(one, field=field) for one in (first, last))
     bare_years, other_dates = ([period for period in free if period.bare is bare] for bare in (True, False))
     numbers = _find_numbers(text, schema, [*taken, *other_dates], bare_years)
@@ -76,21 +76,31 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: S
 
 
 def _date_amount(text: str, schema: Schema, named: NamedPeriod) -> Amount:
-    """Match a date with its field: the last one named before it, else the one that tells it best."""
-    before = text[max(0, named.begin - _NAME_REACH) : named.begin].lower()
+    """Match a date with its field: one named right after it, the last one before it, or that which tells it best."""
+    before = text[max(0, named.begin - _NAME_REACH) : named.begin]
+    after = text[named.end : named.end + _NAME_REACH].lstrip("及以之前后内间 ")
     parts, period = months_fields(schema), named.period
     is_told = period.consists_of(12, *(part.months for part in parts))
     needs_date = period.grain != "years" if period.end is None else not is_told
 
     def rank(field: MetadataField) -> tuple[int, bool, bool]:
-        named_at = before.rfind(field.name.lower().replace("_", " "))
-        return named_at, (field.type == "date") == needs_date, needs_date and field.type == "str"
+        name = _date_name(field)
+        ends = [len(text)] if name.match(after) else [found.end() for found in name.finditer(before)]
+        return max(ends, default=0), (field.type == "date") == needs_date, needs_date and field.type == "str"
 
     times = [field for field in schema if field.temporal]
     if parts and not (times and period.has_year):  # June, of whatever year
         period = replace(period, has_year=False)
         return Amount(named.begin, named.end, period, parts[-1].field, named.begin, parts)
     return Amount(named.begin, named.end, period, max(times, key=rank), named.begin, parts)
+
+
+def _date_name(field: MetadataField) -> re.Pattern[str]:
+    """Make the pattern of what names a field of dates: "expires" or "expiring" for `expires`, 到期 for 到期日."""
+    stem = re.sub(r"(?<=.)(?:[\s_](?:date|time|day|at|on)|日期?|时间)$", "", field.name.lower())
+    ending = r"(?:ing|e?[sd]|e|y)"
+    word = rf"\b{_name_pattern(re.sub(rf'{ending}$', '', stem))}{ending}?\b"
+    return re.compile(word if stem.isascii() else re.escape(stem), re.IGNORECASE)
 
 
 def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list[Amount]:
@@ -132,9 +142,7 @@ def _number_amount(
     """Match a number with a field, by the words before it or the unit after it; ``None`` if none or several match."""
     begin, end = span.begin, span.end
     units = [*_fields_by_unit(text, value, end, fields, may_be_year)]
-    unit_field: MetadataField | None = None
-    if len(units) == 1:
-        [(unit_field, end)] = units
+    unit_field, end = units[0] if len(units) == 1 else (None, end)
     floor = max(0, begin - cues.REACH)
     left = text[floor:begin]
     left_without_cue = _without_cue(left)

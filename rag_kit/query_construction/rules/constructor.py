@@ -15,7 +15,7 @@ from rag_kit.query_construction.clauses import ConstructedQuery, Sort, bound_fil
 from rag_kit.query_construction.comparing import months_fields
 from rag_kit.query_construction.cues import QuestionSpan, longest_spans
 from rag_kit.query_construction.dates import NamedPeriod, Period, find_periods
-from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
 from rag_kit.query_construction.rules.conditions import Condition, find_missing, find_unknown, join_conditions
 from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions
@@ -26,7 +26,7 @@ from rag_kit.text.values.reading import level
 
 _MAX_QUESTION = 2_000
 _N = rf"(?P<n>\d{{1,3}}|{NUMBER_WORDS})"
-_H = r"(?P<n>\d{1,3}|[一二三四五六七八九十两]{1,3})[篇个条项份部款台件本]"
+_H = r"(?P<n>\d{1,3}|[一二三四五六七八九十两]{1,3})[篇个条项份部款台件本](?![月季小星财工])"
 _NOUN = (
     r"(?P<noun>(?:paper|article|study|work|publication|document|abstract|report|trial|record|result|item|review)s?\b"
     r"|studies\b)"
@@ -105,8 +105,8 @@ def _normalize(question: str) -> str:
 def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:
     """Return the conditions of a text, the order that it asks for, and the spans of that and of missing fields."""
     times = [field for field in schema if field.temporal]
-    order = find_order(text, schema)
-    missing = find_missing(text, schema, max(times, key=lambda field: field.type == "date", default=None))
+    time = max(times, key=lambda field: field.type == "date", default=None)
+    order, missing = find_order(text, time), find_missing(text, schema, time)
     used = [*missing, *([QuestionSpan(order.begin, order.noun)] if order else [])]
     values = [value for value in _value_index(schema).find(text) if not value.overlaps(used)]
     used += [order] if order else []  # "the last three reports": a noun may name a kind, else it says nothing
@@ -157,16 +157,14 @@ class Order(QuestionSpan):
     noun: int
 
 
-def find_order(text: str, schema: Schema) -> Order | None:
-    """Find the order that a question asks for, if a field can give it."""
-    times = [field for field in schema if field.temporal]
+def find_order(text: str, time: MetadataField | None) -> Order | None:
+    """Find the order that a question asks for, if there is a field `time` that gives it."""
     match = next(filter(None, (pattern.search(text) for pattern in _ORDERS)), None)
-    if match is None or not times:
+    if match is None or time is None:
         return None
     number, noun, word = (match.groupdict().get(name) for name in ("n", "noun", "word"))
     limit = int(read_any(number)) or None if number else None  # 0 is no limit
     if number is None and noun and noun.isascii() and not noun.endswith("s"):
         limit = 1  # "the latest paper"
-    field = max(times, key=lambda field: field.type == "date")
-    sort = Sort(field.name, (word or "latest").lower() not in _ASCENDING)
+    sort = Sort(time.name, (word or "latest").lower() not in _ASCENDING)
     return Order(*match.span(), sort, limit, match.start("noun") if noun else match.end())

@@ -15,6 +15,7 @@ from support.rewriters import both, ids
 
 from rag_kit.documents import compile_filter, validate_filter
 from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.query_construction.clauses import top_clauses
 from rag_kit.query_construction.discovery import discover_schema
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
@@ -481,6 +482,27 @@ def test_a_common_word_is_a_value_only_where_it_is_written_as_a_name(
 def test_the_year_of_a_reference_is_no_condition(question: str, expected: list[Any]) -> None:
     """Volume and year, author and year, year and pages name a publication; other years are conditions."""
     assert conditions(question, NAMES) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "question", "fields"),
+    [
+        ("signed expires", "contracts signed in 2024 and expiring in 2025", "signed expires"),
+        ("signed expires", "contracts that expire before June 2025", "expires"),
+        ("created_at updated_at due_date", "records due by May 2026", "due_date"),
+        ("created_at updated_at due_date", "documents updated since 2025", "updated_at"),
+        ("签订日期 到期日", "2025年6月以后到期的合同", "到期日"),
+        ("签订日期 到期日", "2024年签订、2025年到期的合同", "签订日期 到期日"),
+        ("签订日期 到期日", "2024到2025年到期的合同", "到期日"),
+        ("签订日期 到期日", "最近三个月签订的合同", "签订日期"),
+        ("签订日期 到期日", "2024年的合同", "签订日期"),
+    ],
+)
+def test_a_date_is_of_the_field_whose_word_stands_by_it(names: str, question: str, fields: str) -> None:
+    """Also in another form of the word, or, in Chinese, behind the date; else it is of the first field."""
+    schema = Schema.of([{"name": name, "type": "date"} for name in names.split()])
+    where = RULES.construct(question, schema).filter
+    assert {field for part in top_clauses(where) for field in part} == {*fields.split()}
 
 
 def test_the_place_of_a_passage_is_no_field() -> None:
