@@ -86,6 +86,8 @@ def comparison_clause(
     period = value.through(high)
     operator = period.operator_with_edge(operator)
     low, end = period.bounds(operator, field.grain)
+    if (low, end) == (date.min, date.max):
+        raise UnfitError("all days are of that time")
     is_exact = field.type == "date" or period.consists_of(12, *(part.months for part in parts))
     # the first field whose months or quarters it consists of, else the finest
     part = next((part for part in parts if period.consists_of(part.months)), parts[-1] if parts else None)

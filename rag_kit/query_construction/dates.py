@@ -98,11 +98,11 @@ class Period:
         """Return it in another year, which is known so; ``None`` if there is no such day, as 29 February of 2023."""
         try:
             start = self.start.replace(year=year)
-        except ValueError:
+            if self.grain == "day" or self.end is None:
+                return replace(self, start=start, end=start + DAY, has_year=True)
+            end = self.end.replace(year=year + self.end.year - self.start.year)
+        except (ValueError, OverflowError):
             return None
-        if self.grain == "day" or self.end is None:
-            return replace(self, start=start, end=start + DAY, has_year=True)
-        end = self.end.replace(year=year + self.end.year - self.start.year)
         return replace(self, start=start, end=end, has_year=True)
 
     def last_begun(self, today: date) -> Period | None:
@@ -138,10 +138,10 @@ def parse_period(text: str, today: date) -> Period | None:
         if cues.RANGE_TO.fullmatch(text, named[0].end, named[-1].begin):
             return named[0].period.through(named[-1].period)
     try:  # forms that are not looked for in questions, such as 20200501
-        day = datetime.fromisoformat(text).date()
+        day = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return Period(day, day + DAY, "day") if day < date.max else None
+    return _day(day.year, day.month, day.day, is_open=False)
 
 
 @lru_cache(maxsize=64)
@@ -264,8 +264,8 @@ def day_in_format(day: date, format_: str) -> Any:
 
 
 def _months(year: int, month: int, count: int) -> Period | None:
-    """Return some months, of any year if it is 0; ``None`` outside of the years 1000 to 2999."""
-    if not (1 <= month <= 12 and (year == 0 or 1000 <= year <= 2999)):
+    """Return some months, of any year if it is 0; ``None`` for none, and outside of the years 1000 to 2999."""
+    if not (1 <= month <= 12 and count and (year == 0 or 1000 <= year <= 2999)):
         return None
     start = date(year or _ANY_YEAR, month, 1)
     return Period(start, _add_months(start, count), _GRAINS.get(count, "span"), has_year=year > 0)
@@ -274,12 +274,14 @@ def _months(year: int, month: int, count: int) -> Period | None:
 def _day(year: int, month: int, day: int, is_open: bool) -> Period | None:
     """Return a day, or the month, or year, if no day, or month, is given; ``None`` if there is no such day."""
     if not day:
-        return _months(year, month or 1, 1 if month else 12)
+        return _months(year, month or 1, 1 if month else 12) if year or month else None
     try:
         start = date(year or _ANY_YEAR, month, day)
-        return Period(start, start + DAY, "day", is_open=is_open, has_year=year > 0)
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
+    if start.year in (date.min.year, date.max.year):  # they mean "always", and cannot be computed with
+        return None
+    return Period(start, start + DAY, "day", is_open=is_open, has_year=year > 0)
 
 
 def _first_day(day: date, months: int) -> date:
@@ -325,10 +327,12 @@ def _months_named(match: re.Match[str], today: date) -> Period | None:
     return _months(year + 2000 * (0 < year < 100), (number - 1) * unit + 1, unit)
 
 
-def _until_now(match: re.Match[str], today: date) -> Period:
-    """Read "the last five years" or 近五年: from then until now."""
+def _until_now(match: re.Match[str], today: date) -> Period | None:
+    """Read "the last five years" or 近五年: from then until now; ``None`` for none, and for over a thousand."""
     count = 3 if match["n"] in (None, "few", "几", "数") else int(read_any(match["n"]))
     unit = match["u"].lower()
+    if not 0 < count <= 1_000:
+        return None
     if days := _DAYS_IN.get(unit):
         return Period(today - timedelta(count * days), None, "span")
     months = count * _MONTHS_IN[unit]

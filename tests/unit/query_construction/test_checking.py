@@ -78,6 +78,8 @@ def c(field: str, operator: str, value: Any) -> dict[str, Any]:
             "'2012'",
         ),
         (c("year", "between", [2010]), None, "a list of two values"),
+        (c("day", "between", ["0001-01-01", "9999-12-30"]), None, "no date"),
+        (c("year", "lte", "last five years"), None, "all days are of that time"),
         (c("year", "greater than or equal to", 2010), {"year": {"$gte": 2010}}, ""),
         ({"key": "year", "comparison": "小于等于", "val": 2010}, {"year": {"$lte": 2010}}, ""),
         (c("year", "ne", "May 2020"), None, "too coarse to leave it out"),

@@ -51,6 +51,15 @@ def test_dates(text: str, start: str, end: str) -> None:
         "May",
         "2020 patients 3",
         "June and August 2024",
+        "last hundred thousand years",
+        "last million days",
+        "last 0 years",
+        "last ١٢ years",
+        "first 0 months of 2020",
+        "0000年",
+        "大约9999年12月30日",
+        "9999-12-29",
+        "0001-01-01",
     ],
 )
 def test_what_is_no_date(text: str) -> None:
