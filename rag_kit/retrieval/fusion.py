@@ -345,6 +345,8 @@ def join_documents(
         stored: Documents by key, where the searches gave ids and scores alone; a key that it lacks is left out.
     """
     results = []
+    if stored is not None:
+        ranking = [pair for pair in ranking if pair[0] in stored]
     fields = {"stage": stage, "retriever": call.owner.get_name(), "query": call.query, **(extra or {})}
     common_notes = [*call.notes, *notes]
     for rank, (key, score) in enumerate(ranking, start=1):
@@ -360,13 +362,12 @@ def join_documents(
             details = {} if fused is None else fused.details(number, key)
             stages += _stages(record, search, position + 1, search.branch or number + 1, details)
             inner_notes += record.get("notes", ())
-        if stored is None:  # a copy with an id, if there is one
-            document: Document | None = next((copy for copy in copies if copy.id), copies[0])
-        else:
-            document = stored.get(key)
-        if document is not None:
-            of_copies: dict[str, Any] = {"sources": stages, "notes": [*common_notes, *inner_notes]}
-            results.append(with_provenance(document, score=score, rank=rank, **fields, **of_copies))
+        # a copy with an id, if there is one
+        document = (
+            stored[key] if stored is not None else next((copy for copy in copies if copy.id), copies[0])
+        )
+        of_copies: dict[str, Any] = {"sources": stages, "notes": [*common_notes, *inner_notes]}
+        results.append(with_provenance(document, score=score, rank=rank, **fields, **of_copies))
     counts = Counter(doc.page_content for doc in results)
     for number, doc in enumerate(results):
         # the ids may be meant: which field tells documents apart is the user's to say

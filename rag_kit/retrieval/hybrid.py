@@ -78,9 +78,10 @@ class HybridRetriever(EnsembleRetriever):
 
     @property
     def _reads_later(self) -> bool:
-        """Tell whether both retrievers may return ids alone, since both search one stored index."""
-        indexes = [getattr(retriever, "index", None) for retriever in self.retrievers]
-        return hasattr(self._dense, "stored") and indexes[0] is indexes[1] and self.id_key is None
+        """Tell whether both can return ids alone (a wrapper may ask one that cannot), and search one stored index."""
+        keyword: Any = self.retrievers[0]
+        give_ids = all(IDS_ONLY in getattr(type(one), "call_arguments", ()) for one in self.retrievers)
+        return give_ids and keyword.index is self._dense.index and self.id_key is None
 
     def _branches(self, query: str) -> list[Search]:
         branches = super()._branches(query)
@@ -117,7 +118,9 @@ class HybridRetriever(EnsembleRetriever):
             f"fusion:{self.fusion}",
             [*notes, *empty, *fused.notes],
             fused=fused,
-            stored=self._dense.stored([key for key, _ in ranking]) if self._reads_later else None,
+            stored=self._dense.stored([key for key, _ in ranking], call.filter)
+            if self._reads_later
+            else None,
         )
 
     def _identify(self, searches: Sequence[Search]) -> tuple[list[list[str]], list[str]]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.steps import Step
-from rag_kit.documents import Filter, add_note
+from rag_kit.documents import Filter, add_note, compile_filter
 from rag_kit.documents.provenance import add_first_stage, first_stage
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.bm25.index import BM25Index
@@ -111,9 +111,10 @@ class DenseIndexRetriever(ByVectorRetriever):
         """Return the stored vectors of documents of the index."""
         return list(self.index.vectors([document.id or "" for document in documents]).values())
 
-    def stored(self, ids: Sequence[str]) -> dict[str, Document]:
-        """Return text and metadata of documents, by id."""
-        return {document.id or "": document for document in self.index.get(ids)}
+    def stored(self, ids: Sequence[str], filter: Filter | None) -> dict[str, Document]:
+        """Return documents by id; without those that no longer pass the filter, changed since they were found."""
+        passes = compile_filter(filter)
+        return {document.id or "": document for document in self.index.get(ids) if passes(document.metadata)}
 
     def nearest(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import RunnableLambda
 
 from rag_kit.concurrency import fan_out
 from rag_kit.documents import get_provenance
@@ -170,3 +171,36 @@ def test_feedback_may_find_another_text_under_the_id_of_a_first_result():
     found = both.invoke("pump", k=6)
     assert {doc.page_content for doc in both.invoke("pump")} <= {doc.page_content for doc in found}
     assert any("x" in note and "different texts" in note for note in get_provenance(found[0])["notes"])
+
+
+async def test_passages_that_are_deleted_or_moved_during_a_search_are_left_out(tmp_path, monkeypatch):
+    """Text is read after the search; what no longer passes the filter is not handed over, and ranks have no gap."""
+    with DocumentIndex.create(tmp_path / "index", embeddings=WordVectors()) as index:
+        retriever = index_retriever(index, k=3)
+        read = DocumentIndex.get
+
+        def read_late(self: DocumentIndex, ids: list[str]) -> list[Document]:
+            index.delete(["a"])
+            index.upsert([Document("pump of y", id="b", metadata={"tenant": "y"})])
+            return read(self, ids)
+
+        monkeypatch.setattr(DocumentIndex, "get", read_late)
+        for is_async in (False, True):
+            index.upsert([*DOCUMENTS, Document("pump", id="0", metadata={"tenant": "x"})])
+            settings = {"filter": {"tenant": "x"}}
+            search = retriever.ainvoke("pump motor", **settings) if is_async else None
+            found = retriever.invoke("pump motor", **settings) if search is None else await search
+            assert [(doc.id, get_provenance(doc)["rank"]) for doc in found] == [("0", 1)]
+
+
+def test_the_keyword_side_may_be_another_leg_or_have_a_fallback(tmp_path):
+    """Only the kit's own keyword search gives ids alone; a retriever in its place, too, is asked, and counts."""
+    with DocumentIndex.create(tmp_path / "index", embeddings=WordVectors(), legs=["trigram"]) as index:
+        index.upsert(DOCUMENTS)
+        words, letters, dense = (index_retriever(index, name) for name in ("bm25", "trigram", "dense"))
+        found = HybridRetriever(retrievers=[letters, dense]).invoke("pump")
+        assert get_provenance(found[0])["stages"][0]["stage"] == "trigram"
+        index.delete(["b"])
+        broken = words.bind(k="many").with_fallbacks([RunnableLambda(lambda _: [Document("pump", id="new")])])
+        found = HybridRetriever(retrievers=[broken, dense]).invoke("pump")
+        assert "new" in {document.id for document in found}
