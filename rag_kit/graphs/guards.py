@@ -127,8 +127,9 @@ class Guards:
 
 
 def _mark(value: Any) -> str:
-    """Hash a query, or passages."""
-    return content_hash(value if isinstance(value, str) else "".join(map(digest_of, value)))
+    """Hash a query, or passages with their metadata, for a title is read as well."""
+    is_query = isinstance(value, str)
+    return content_hash(value if is_query else "".join(f"{digest_of(one)}{one.metadata}" for one in value))
 
 
 async def _run_text_guards(guards: Sequence[TextGuard], text: str) -> str | Refusal:

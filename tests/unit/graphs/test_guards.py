@@ -246,6 +246,21 @@ async def test_the_guards_see_what_somebody_edits(name: str, native: bool) -> No
     assert "99" not in str(result["documents"]) + result["answer"]
 
 
+async def test_the_guards_see_edited_metadata() -> None:
+    """A title is read as the text is, and access may depend on any field."""
+    guards = Guards(
+        passages=[lambda documents, config: [d for d in documents if "bad" not in str(d.metadata)]]
+    )
+    made = graph(guards, checkpointer=InMemorySaver())
+    for native in (False, True):
+        made.invoke({"question": "When does the pump start?"}, thread(), interrupt_after=["retrieve"])
+        [first, *others] = made.get_state(thread()).values["documents"]
+        first = first.model_copy(update={"metadata": {**first.metadata, "title": "bad"}})
+        made.update_state(thread(), {"documents": [first, *others]})
+        result = await go(made, native, None, thread())
+        assert first.page_content not in str(result["documents"])
+
+
 @pytest.mark.parametrize("key", ["search_query", "standalone"])
 @pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
 async def test_the_guards_see_an_edit_before_two_nodes_at_once(native: bool, key: str) -> None:
