@@ -115,13 +115,13 @@ keep_last_turns = _reducer(
     list[Turn],
     "history",
     "turns, a list of dicts with question and answer (texts)",
-    lambda old, new: [*(old or ()), *new][-MAX_TURNS:],
+    lambda old, new: [*(old or ()), *new][-MAX_TURNS:],  # none after an edit that overwrites it by null
 )
 #: Appends items, also from nodes side by side; the first node of a run overwrites (`empty_state`).
 add_items = _reducer(list[Any], "trace or strips", "a list", lambda old, new: [*old, *new])
 #: Appends the notes that are not there yet, also from nodes that ran side by side.
 add_notes = _reducer(
-    list[Any], "notes or unsearched", "a list", lambda old, new: list(dict.fromkeys([*old, *new]))
+    list[str], "notes or unsearched", "a list of texts", lambda old, new: list(dict.fromkeys([*old, *new]))
 )
 #: Merges the nodes' choices of the next node; each node writes under its own name.
 merge_choices = _reducer(

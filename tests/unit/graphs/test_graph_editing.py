@@ -468,6 +468,8 @@ def test_an_edit_that_cannot_be_read_says_so() -> None:
     for documents in ([{"text": "The fan"}], [None], "The fan", [{"page_content": None}]):
         with pytest.raises(InvalidInputError, match="give Documents, or dicts with page_content"):
             graph.update_state(thread(), {"documents": documents}, as_node="retrieve")
+    with pytest.raises(InvalidInputError, match="notes or unsearched; give a list of texts"):
+        graph.update_state(thread(), {"notes": [{}]}, as_node="retrieve")
     for action in (["correct"], {}, "right", None):
         with pytest.raises(InvalidInputError, match=r"the action .*; allowed: correct, incorrect, ambiguous"):
             graph.update_state(thread(), {"action": action}, as_node="grade")
