@@ -202,8 +202,8 @@ def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document
 
 
 def _failure_in(value: Mapping[Any, Any]) -> Any:
-    """Return what a mapping says of a failure; None of a result, which has an address, and of results."""
-    if _first_text(value, _LINK_KEYS):
+    """Return what a mapping says of a failure; None of a result, which has a text and an address, and of results."""
+    if _first_text(value, _LINK_KEYS) and _first_text(value, _TEXT_KEYS):
         return None
     words = next((value[key] for key in ("error", "errors", "message", "detail") if value.get(key)), None)
     status = next((value[key] for key in ("status", "statusCode", "status_code") if value.get(key)), "")

@@ -290,6 +290,9 @@ NOTHING: Any = RunnableLambda(lambda query: [])
         RunnableLambda(lambda query: {"detail": {"error": "quota used up"}}),
         RunnableLambda(lambda query: {"status": "error", "description": "quota used up"}),
         RunnableLambda(lambda query: {"errors": ["quota used up"], "results": []}),
+        RunnableLambda(
+            lambda query: {"detail": "quota used up", "status": 429, "url": "https://api.example/v1"}
+        ),
         RunnableLambda(lambda query: [{"type": "text", "text": '{"error": "quota used up"}'}]),
         RunnableLambda(over_quota).with_fallbacks([NOTHING]),
     ],
