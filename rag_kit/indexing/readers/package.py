@@ -19,8 +19,8 @@ T = TypeVar("T")
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-# the same namespaces in files that are saved as "Strict Open XML", which libraries do not know
-_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+# the same namespaces in files that are saved as "Strict Open XML", which libraries do not know; not in a text
+_STRICT = re.compile(rb"(?<=[\"'])http://purl\.oclc\.org/ooxml/(\w+)/")
 _USUAL = rb"http://schemas.openxmlformats.org/\1/2006/"
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
