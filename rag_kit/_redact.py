@@ -41,7 +41,7 @@ def redact(text: str) -> str:
 
 
 def error_text(error: BaseException, *, max_chars: int = 2000) -> str:
-    """Return class and text of an exception as one line: secrets masked, at most ``max_chars`` of the text.
+    """Return class and text of an exception as one line: secrets masked, controls escaped, cut to ``max_chars``.
 
     Example:
         >>> error_text(ValueError("not  let in:\\napi_key=abcd1234"))
@@ -53,5 +53,6 @@ def error_text(error: BaseException, *, max_chars: int = 2000) -> str:
         text = "(its text cannot be read)"
     text = " ".join(text[: 2 * max_chars].split())  # a text may be of megabytes, and `redact` reads all of it
     text = redact(text)  # before it is cut, so that no half of a key is left
+    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
     text = text if len(text) <= max_chars else f"{text[:max_chars]} ..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

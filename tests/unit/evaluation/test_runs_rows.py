@@ -109,6 +109,7 @@ def test_errors_are_told_on_one_short_line() -> None:
     assert error_text(ValueError("a\n b, key=abcdefgh")) == "ValueError: a b, key=***"
     assert "UnspeakableError" in error_text(UnspeakableError())
     assert error_text(KeyError()) == "KeyError"
+    assert error_text(ValueError("红\x1b[31m\u3000\x00\u202e")) == r"ValueError: 红\x1b[31m \x00\u202e"
 
 
 def test_masking_is_quick_on_chains() -> None:
