@@ -115,20 +115,20 @@ keep_last_turns = _reducer(
     list[Turn],
     "history",
     "turns, a list of dicts with question and answer (texts)",
-    lambda old, new: [*(old or ()), *new][-MAX_TURNS:],  # none after an edit that overwrites it by null
+    lambda old, new: [*(old or ()), *new][-MAX_TURNS:],  # None after an edit that overwrites it by null
 )
 #: Appends items, also from nodes side by side; the first node of a run overwrites (`empty_state`).
-add_items = _reducer(list[Any], "trace or strips", "a list", lambda old, new: [*old, *new])
+add_items = _reducer(list[Any], "trace or strips", "a list", lambda old, new: [*(old or ()), *new])
 #: Appends the notes that are not there yet, also from nodes that ran side by side.
 add_notes = _reducer(
-    list[str], "notes or unsearched", "a list of texts", lambda old, new: list(dict.fromkeys([*old, *new]))
+    list[str], "notes or unsearched", "a list", lambda old, new: [*dict.fromkeys([*(old or ()), *new])]
 )
 #: Merges the nodes' choices of the next node; each node writes under its own name.
 merge_choices = _reducer(
     dict[str, str | list[str]],
     "choices",
     "a dict: node -> the node (or list of nodes) that follows it",
-    lambda old, new: {**old, **new},
+    lambda old, new: {**(old or {}), **new},
 )
 #: Overwrites the settings of a turn; nodes that run side by side may write the same.
 keep_newest = _reducer(dict[str, Any], "turn_settings", "a dict of settings")

@@ -309,7 +309,10 @@ def test_edited_turns_are_what_later_ones_are_told(replace: Any) -> None:
     ):
         graph.invoke(ASKED, thread())
     graph.update_state(thread(), {"history": replace(None)})
-    assert len(graph.invoke(ASKED, thread()) and graph.get_state(thread()).values["history"]) == 1
+    graph.invoke({"question": "Is tea hot?"}, thread(), interrupt_before=["retrieve"])
+    graph.update_state(thread(), {key: replace(None) for key in ("guarded", "notes", "unsearched")})
+    graph.invoke(None, thread())
+    assert len(graph.get_state(thread()).values["history"]) == 1
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -468,7 +471,7 @@ def test_an_edit_that_cannot_be_read_says_so() -> None:
     for documents in ([{"text": "The fan"}], [None], "The fan", [{"page_content": None}]):
         with pytest.raises(InvalidInputError, match="give Documents, or dicts with page_content"):
             graph.update_state(thread(), {"documents": documents}, as_node="retrieve")
-    with pytest.raises(InvalidInputError, match="notes or unsearched; give a list of texts"):
+    with pytest.raises(InvalidInputError, match="notes or unsearched; give a list"):
         graph.update_state(thread(), {"notes": [{}]}, as_node="retrieve")
     for action in (["correct"], {}, "right", None):
         with pytest.raises(InvalidInputError, match=r"the action .*; allowed: correct, incorrect, ambiguous"):
