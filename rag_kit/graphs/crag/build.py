@@ -14,6 +14,7 @@ from langgraph.graph import END
 from langgraph.types import Overwrite, interrupt
 
 from rag_kit.concurrency.notes import write_note
+from rag_kit.documents.display import cut
 from rag_kit.documents.provenance import peek_provenance
 from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading, Strip
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, REFINED, select_strips
@@ -25,7 +26,7 @@ from rag_kit.graphs.running import can_wait, note_no_reply, report
 from rag_kit.graphs.state import Update, digest_of, page_of, question_of
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, by_key, choice_of
 
-_MAX_STRIP_CHARS = 80  # characters of a strip in the state; its passage holds the whole
+_MAX_STRIP_CHARS = 80  # columns of a strip in the state; its passage holds the whole
 # fixed words: a grader's reason may quote a passage, and notes outlive a refusal
 _REASONS = {
     "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
@@ -119,7 +120,9 @@ class CragNodes(RagNodes):
         if selection.left_out:
             note = f"{node}: {selection.left_out} strips beyond {MAX_JUDGED} were not judged"
             write_note(note, unsearched=True)
-        strips = [Strip({**strip, "text": strip["text"][:_MAX_STRIP_CHARS]}) for strip in selection.strips]
+        strips = [
+            Strip({**strip, "text": cut(strip["text"], _MAX_STRIP_CHARS, "…")}) for strip in selection.strips
+        ]
         return {key: selection.documents, "strips": strips, "notes": notes}
 
     async def rewrite_query(self, state: CragState, context: CragContext) -> Update:
