@@ -182,6 +182,15 @@ async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None,
     return task.result()
 
 
+def timed_step(
+    name: str, sync: Callable[[], T], native: Callable[[], Awaitable[T]], timeout: float | None
+) -> Step[T]:
+    """Make a step of two functions that have ``timeout`` seconds; ``name`` names it in the error of a late one."""
+    return call_step(
+        name, partial(call_in_time, sync, timeout, name), partial(acall_in_time, native, timeout, name)
+    )
+
+
 async def cancel_tasks(tasks: Collection[asyncio.Future[Any]]) -> None:
     """Cancel tasks and give them a second to end."""
     running = [task for task in tasks if not task.done()]

@@ -19,7 +19,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.budget import charge_call, charge_tokens, remaining_seconds, return_call
 from rag_kit.concurrency.notes import write_note
-from rag_kit.concurrency.steps import Logic, Step, acall_in_time, call_in_time, ends_run, time_limit
+from rag_kit.concurrency.steps import Logic, Step, ends_run, time_limit, timed_step
 from rag_kit.errors import (
     BudgetExceededError,
     ContextLengthError,
@@ -117,11 +117,7 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
     try:
         # A client's own time-out is for each read; only a call that is given up ends on time.
         with ended_runs():
-            return await Step(  # the blocking call, and the one on an event loop
-                "model",
-                lambda _: call_in_time(send, call.timeout),
-                lambda _: acall_in_time(asend, call.timeout),
-            )
+            return await timed_step("It", send, asend, call.timeout)
     except BudgetExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring

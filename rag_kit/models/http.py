@@ -15,7 +15,7 @@ import httpx2
 import openai
 
 from rag_kit.concurrency.bridge import of_another_loop
-from rag_kit.concurrency.steps import Step, acall_in_time, arun, call_in_time, run
+from rag_kit.concurrency.steps import arun, run, timed_step
 from rag_kit.errors import BudgetExceededError
 
 from .calls import seconds_before_retry, wait
@@ -185,12 +185,7 @@ class EmbeddingClient:
         patient = partial(send, timeout=seconds + 1) if seconds else send  # the error below names the seconds
         for attempt in count():
             try:
-                step = Step(
-                    "embeddings",
-                    lambda _: call_in_time(patient, seconds, "The request"),
-                    lambda _: acall_in_time(patient, seconds, "The request"),
-                )
-                return _in_order(await step, input)
+                return _in_order(await timed_step("The request", patient, patient, seconds), input)
             except BudgetExceededError:
                 raise
             except Exception as error:

@@ -20,7 +20,7 @@ from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import outages, write_note
-from rag_kit.concurrency.steps import Logic, Step, acall_in_time, both_forms, call_in_time, is_control_flow
+from rag_kit.concurrency.steps import Logic, Step, both_forms, is_control_flow, timed_step
 from rag_kit.documents import Filter, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
@@ -241,13 +241,8 @@ class Call:
 
     async def _outcome(self, job: Job, timeout: float | None) -> Outcome[Any]:
         """Do one job within a time limit; an error is returned in the outcome, not raised."""
-        step: Step[Any] = Step(
-            job.name,
-            lambda _: call_in_time(job.sync, timeout, job.name),
-            lambda _: acall_in_time(job.coroutine_function, timeout, job.name),
-        )
         try:
-            return Outcome(job.name, await step)
+            return Outcome(job.name, await timed_step(job.name, job.sync, job.coroutine_function, timeout))
         except Exception as error:
             if is_control_flow(error):
                 raise
@@ -409,10 +404,10 @@ class Call:
 
     def _model_job(self, name: str, model: Any, prompt: Any, values: Any, schema: Any) -> Job:
         """Make the job of one model call, for text or an object; the call applies the time-out to each request."""
-        both_forms: Any = (text_call, atext_call) if schema is str else (structured_call, astructured_call)
+        functions: Any = (text_call, atext_call) if schema is str else (structured_call, astructured_call)
         arguments = (model, prompt, values) if schema is str else (model, prompt, values, schema)
         settings: dict[str, Any] = {"timeout": self.limits.timeout, "config": self.child("model")}
-        return Job(name, *(partial(function, *arguments, **settings) for function in both_forms))
+        return Job(name, *(partial(function, *arguments, **settings) for function in functions))
 
     def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
         """Return the values of a model's answers; failed ones are noted, or raised (``on_error="raise"``).

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.steps import Step
+from rag_kit.concurrency.steps import call_step
 from rag_kit.documents import Filter, add_note, compile_filter
 from rag_kit.documents.provenance import add_first_stage, first_stage
 from rag_kit.errors import InvalidInputError, ModelError
@@ -72,8 +73,9 @@ class LegIndexRetriever(RagKitRetriever):
         view: Any = await blocking_step("search", self.index.leg_view, self.leg)
         if isinstance(view, SparseView):
             # a step holds the blocking call and the asynchronous one; whoever runs it chooses
-            encode = Step("encode", lambda _: view.encode_query(query), lambda _: view.aencode_query(query))
-            weights = await encode
+            weights = await call_step(
+                "encode", partial(view.encode_query, query), partial(view.aencode_query, query)
+            )
             hits: Any = await blocking_step("search", view.search_weighted, weights, call.k, call.filter)
         else:
             hits = await blocking_step("search", view.search, query, call.k, call.filter)
