@@ -75,6 +75,7 @@ def weighted_mean(lists: Sequence[tuple[Mapping[K, float], float, float]]) -> di
     mean_of_absent = sum(weight / total_weight * absent for _, absent, weight in used)
     means: dict[K, float] = {}
     for values, absent, weight in used:
+        share = weight / total_weight
         for key, value in values.items():
-            means[key] = means.get(key, mean_of_absent) + weight / total_weight * (value - absent)
+            means[key] = means.get(key, mean_of_absent) + share * (value - absent)
     return means
