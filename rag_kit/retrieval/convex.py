@@ -46,22 +46,22 @@ def standardise(scores: Sequence[float | None], depth: int | None = None) -> Sta
         present = [1 - position / len(scores) for position in range(len(scores))]
     if not present:
         return Standardised([], 0.0)
-    padding = [0.0] * ((depth or 0) - len(present))  # empty if the list is as long as ``depth``
-    values = _z_scores([*present, *padding])
-    absent = values[-1] if padding else min(-1.0, min(values))
-    return Standardised(values[: len(present)], absent, note)
+    zeros = max(0, (depth or 0) - len(present))  # none if the list is as long as ``depth``
+    values, of_zero = _z_scores(present, zeros)
+    return Standardised(values, of_zero if zeros else min(-1.0, min(values)), note)
 
 
-def _z_scores(scores: list[float]) -> list[float]:
-    """Return scores in standard deviations from their mean; all 0 if they are equal."""
+def _z_scores(scores: list[float], zeros: int) -> tuple[list[float], float]:
+    """Return scores, and 0, in standard deviations from the mean of them and further ``zeros``; 0 if all are equal."""
     largest = max(map(abs, scores)) or 1.0
     scaled = [score / largest for score in scores]  # so that no square overflows
-    mean = math.fsum(scaled) / len(scaled)
+    count = len(scores) + zeros
+    mean = math.fsum(scaled) / count
     distances = [score - mean for score in scaled]
-    deviation = math.hypot(*distances) / math.sqrt(len(scaled))
+    deviation = math.hypot(*distances, mean * math.sqrt(zeros)) / math.sqrt(count)
     if not deviation > 1e-12:  # equal but for rounding
-        return [0.0] * len(scores)
-    return [distance / deviation for distance in distances]
+        return [0.0] * len(scores), 0.0
+    return [distance / deviation for distance in distances], -mean / deviation
 
 
 def weighted_mean(lists: Sequence[tuple[Mapping[K, float], float, float]]) -> dict[K, float]:

@@ -72,6 +72,9 @@ def test_a_list_that_is_filled_up() -> None:
     table = standardise([4.0, 2.0], depth=4)
     assert table.values == pytest.approx([1.507557, 0.301511], abs=1e-6)
     assert table.absent == pytest.approx(-0.904534, abs=1e-6)
+    assert standardise([4.0, 2.0], depth=10**12).absent == pytest.approx(
+        0, abs=1e-5
+    )  # no list that long is made
     assert standardise([], depth=4).values == [] and standardise([5.0, 5.0]).values == [0.0, 0.0]
     assert standardise([1e308, -1e308]).values == [1.0, -1.0]
 
