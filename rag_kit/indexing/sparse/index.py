@@ -32,11 +32,9 @@ _TFIDF = "counts"  # in a file: the weights are counts of terms, for TF-IDF
 
 def encode(encoder: SparseEncoder, texts: Sequence[str]) -> list[Vector]:
     """Encode texts in batches, and return one checked vector each; an async encoder runs in its own event loop."""
-    vectors: list[Vector] = []
-    for start in range(0, len(texts), _BATCH_SIZE):
-        batch = list(texts[start : start + _BATCH_SIZE])
-        vectors += check_vectors(call_function(encoder, batch), len(batch))
-    return vectors
+    batches = (list(texts[start : start + _BATCH_SIZE]) for start in range(0, len(texts), _BATCH_SIZE))
+    answers = (check_vectors(call_function(encoder, batch), len(batch)) for batch in batches)
+    return [vector for vectors in answers for vector in vectors]
 
 
 def check_vectors(answer: Any, count: int) -> list[Vector]:
