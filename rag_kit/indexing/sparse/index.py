@@ -25,7 +25,6 @@ Vector = dict[str, float]
 Weights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
 SparseEncoder = Callable[[list[str]], Sequence[Weights] | Awaitable[Sequence[Weights]]]
 
-
 _BATCH_SIZE = 64  # texts that an encoder is given at a time
 _TFIDF = "counts"  # in a file: the weights are counts of terms, for TF-IDF
 
