@@ -18,6 +18,7 @@ _MAX_NEAR = 4  # terms near a word that are looked at
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # of letters, also "don't"
 _MAX_TEXT = 100_000  # characters of a document that are looked through for a word as it is written there
 
+_Analyze = Callable[[str], list[str]]
 #: From terms to those among them that documents have, the most frequent first, each with the text of one document.
 FindKnown = Callable[[Iterable[str]], Iterator[tuple[str, str]]]
 
@@ -40,7 +41,7 @@ def edits(word: str) -> set[str]:
 def correct(
     query: str,
     weights: Mapping[str, float],
-    analyzer: Callable[[str], list[str]],
+    analyzer: _Analyze,
     is_known: Callable[[str], object],
     find_known: FindKnown,
 ) -> Mapping[str, float]:
@@ -49,8 +50,8 @@ def correct(
     An analyzer without ``typos`` has its terms searched as typed. Words of four Latin letters or more are corrected, by
     the most frequent one a single edit away: of each 100 mistypings about 80 are one edit (Damerau, "A technique for
     computer detection and correction of spelling errors", 1964). It is the typed word that is edited, for a wrong
-    letter may keep the analyzer from taking off the ending. Identifiers, numbers and other scripts are searched as
-    typed. `find_known` gives only what the caller may see.
+    letter may keep the analyzer from taking off the ending; documents may have it with another ending. Identifiers,
+    numbers and other scripts are searched as typed. `find_known` gives only what the caller may see.
     """
     if not getattr(analyzer, "typos", False):
         return weights
@@ -69,9 +70,7 @@ def correct(
     return corrected
 
 
-def _nearest(
-    typed: str, analyzer: Callable[[str], list[str]], find_known: FindKnown
-) -> tuple[str, str] | None:
+def _nearest(typed: str, analyzer: _Analyze, find_known: FindKnown) -> tuple[str, str] | None:
     """Return the most frequent term near a typed word, and a word that has it; ``None`` if no term is near."""
     near, best = edits(fold(typed)), None
     for known, text in islice(find_known(set(analyzer(" ".join(near)))), _MAX_NEAR):
@@ -82,7 +81,7 @@ def _nearest(
     return best
 
 
-def _words(text: str, analyzer: Callable[[str], list[str]]) -> Iterator[tuple[str, str]]:
+def _words(text: str, analyzer: _Analyze) -> Iterator[tuple[str, str]]:
     """Yield each word of a text that has one term, behind its term."""
     for match in _WORD.finditer(text[:_MAX_TEXT]):
         if len(terms := analyzer(match[0])) == 1:
