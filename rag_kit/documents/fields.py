@@ -1,4 +1,4 @@
-"""Metadata fields of filters and documents (``name[]``: one that holds lists), and the error for an unknown one."""
+"""Metadata fields of filters and documents (``name[]``: one that holds a list), and the error for an unknown one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> set[str]
     for row in rows:
         for name, value in row.items():
             if value is not None and name != PROVENANCE_KEY:
-                fields |= {name, f"{name}[]"} if isinstance(value, LISTS) else {name}
+                fields.add(f"{name}[]" if isinstance(value, LISTS) else name)
         if needed and needed <= fields:
             break
     return fields
@@ -51,14 +51,16 @@ def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = Tr
     With ``listed=False``, for a user who may see only some of the documents, it does not name the ``known`` fields.
     """
     name = min(missing).removesuffix("[]")
-    names = sorted(clean_text(field)[:60] for field in known if not field.endswith("[]"))
+    names = sorted({clean_text(field.removesuffix("[]"))[:60] for field in known})
     unlisted = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
     fields = f" The fields there are: {', '.join(names[:_MAX_LISTED])}{unlisted}."
     if not listed:
-        problem = "which no document has (or not as a list, as $contains asks)"
+        problem = "which no document has (or not as a list, as $contains asks, or only as a list)"
         fields = " The fields there are stay unnamed, since the retriever has a filter of its own."
     elif name in known:
         problem = "which is a list in no document"
+    elif f"{name}[]" in known:
+        problem = f"which is a list in every document: ask {{{name!r:.80}: {{'$contains': ...}}}}"
     else:
         problem = f"a field that no document has{did_you_mean(name, names)}"
     return InvalidInputError(

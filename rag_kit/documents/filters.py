@@ -241,9 +241,10 @@ def _check_scalar(key: str, operator: str, value: Any) -> Any:
     """Return the plain scalar behind an operand; refuse anything else."""
     plain = plain_scalar(value)
     if plain is MISSING or (isinstance(plain, float) and not math.isfinite(plain)):
+        given = to_plain(value) if plain is MISSING else plain  # to_plain would show NaN as None
         raise FilterError(
             f"{operator} on {key!r} needs a string, finite number or boolean, not {type(value).__name__} "
-            f"{to_plain(value)!r:.80}. One of several values is {{'$in': [...]}}, a missing key {{'$exists': false}}."
+            f"{given!r:.80}. One of several values is {{'$in': [...]}}, a missing key {{'$exists': false}}."
         )
     return plain
 

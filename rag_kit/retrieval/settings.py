@@ -46,7 +46,6 @@ class TextSettings(LeafSettings, total=False):
     bm25_params: Mapping[str, Any] | None
     encoder: Any
     query_encoder: Any
-    batch_size: int
 
 
 class CallSettings(RetrieverSettings, total=False):

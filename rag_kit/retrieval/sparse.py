@@ -50,7 +50,6 @@ class SparseRetriever(MemoryIndexRetriever):
         encoder: SparseEncoder | None = None,
         query_encoder: SparseEncoder | None = None,
         ids: Iterable[str] | None = None,
-        batch_size: int = 64,
         **fields: Unpack[LeafSettings],
     ) -> Self:
         """Encode documents and search them.
@@ -60,12 +59,9 @@ class SparseRetriever(MemoryIndexRetriever):
             encoder: The encoder; ``None`` for TF-IDF, fitted on the documents.
             query_encoder: Another one for queries.
             ids: Ids in the index, see ``SparseIndex.add``.
-            batch_size: Texts that the encoder is given at a time.
             **fields: Fields of a retriever: ``k``, ``filter``, ``name``, ``tags``, ``metadata``...
         """
-        index = SparseIndex.from_documents(
-            documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
-        )
+        index = SparseIndex.from_documents(documents, ids=ids, encoder=encoder, query_encoder=query_encoder)
         options: Any = fields  # Any, for not all keys are fields of this class
         return cls(index=index, **options)
 

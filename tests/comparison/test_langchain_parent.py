@@ -175,5 +175,5 @@ def test_uneven_ids() -> None:
     """Both refuse another number of ids than documents; ours names what was given."""
     with pytest.raises(ValueError, match="uneven"):
         their_retriever().add_documents([OLD], ids=["a", "b"])
-    with pytest.raises(InvalidInputError, match="2 ids were given for 1 documents"):
+    with pytest.raises(InvalidInputError, match="1 documents need as many ids, not 2"):
         our_retriever(OLD, ids=["a", "b"])

@@ -151,6 +151,7 @@ NEEDS = {
     "unknown key": "'nowhere', a field that no document has",
     "unknown key not": "'nowhere', a field that no document has",
     "contains in text": "'topic', which is a list in no document",
+    "list as value": "'tags', which is a list in every document",
 }
 BEGINS = {"begins", "begins not", "begins of a number"}
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 
 from rag_kit.concurrency.notes import write_note
+from rag_kit.text.language import fold
 
 WEIGHT = 0.8  # of a corrected word beside one that was found as typed; measured, see docs/benchmarks.md
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_MIN_LETTERS = 4  # shorter words have too many neighbours
+_LATIN = re.compile("[a-zß-öø-ɏ]{4,40}")  # terms to be corrected: shorter ones have too many neighbours
 _MAX_CORRECTED = 32  # words of a query
+_MAX_NEAR = 4  # terms near a word that are looked at
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # of letters, also "don't"
 _MAX_TEXT = 100_000  # characters of a document that are looked through for a word as it is written there
 
+_Analyze = Callable[[str], list[str]]
 #: From terms to those among them that documents have, the most frequent first, each with the text of one document.
 FindKnown = Callable[[Iterable[str]], Iterator[tuple[str, str]]]
 
@@ -37,28 +41,28 @@ def edits(word: str) -> set[str]:
 def correct(
     query: str,
     weights: Mapping[str, float],
-    analyzer: Callable[[str], list[str]],
+    analyzer: _Analyze,
     is_known: Callable[[str], object],
     find_known: FindKnown,
 ) -> Mapping[str, float]:
     """Replace each misspelt term of a query by the nearest known one, with less weight and a note in whole words.
 
-    An analyzer without ``typos`` has its terms searched as typed. Terms of four Latin letters or more are corrected, by
-    the most frequent term one edit away: of each 100 mistypings about 80 are one edit (Damerau, "A technique for
-    computer detection and correction of spelling errors", 1964). Identifiers, numbers and other scripts are searched
-    as typed. `find_known` gives only what the caller may see.
+    An analyzer without ``typos`` has its terms searched as typed. Words of four Latin letters or more are corrected, by
+    the most frequent one a single edit away: of each 100 mistypings about 80 are one edit (Damerau, "A technique for
+    computer detection and correction of spelling errors", 1964). It is the typed word that is edited, for a wrong
+    letter may keep the analyzer from taking off the ending; documents may have it with another ending. Identifiers,
+    numbers and other scripts are searched as typed. `find_known` gives only what the caller may see.
     """
     if not getattr(analyzer, "typos", False):
         return weights
-    words = (term for term in weights if len(term) >= _MIN_LETTERS and term.isascii() and term.isalpha())
-    unknown = [term for term in words if not is_known(term)]
+    unknown = [term for term in weights if _LATIN.fullmatch(term) and not is_known(term)]
     nearest: dict[str, str] = {}
+    typed_words = dict(_words(query, analyzer)) if unknown else {}
     for term in unknown[:_MAX_CORRECTED]:
-        for known, text in find_known(edits(term)):
-            nearest[term] = known
-            searched, typed = _word_for(known, text, analyzer), _word_for(term, query, analyzer)
-            write_note(f"searched {searched!r} for {typed!r}")
-            break  # the first is the most frequent one
+        typed = typed_words.get(term, term)
+        if found := _nearest(typed, analyzer, find_known):
+            nearest[term], word = found
+            write_note(f"searched {word!r} for {typed!r}")
     corrected: defaultdict[str, float] = defaultdict(float)
     for term, weight in weights.items():
         # the nearest one may be a term of the query, too
@@ -66,7 +70,19 @@ def correct(
     return corrected
 
 
-def _word_for(term: str, text: str, analyzer: Callable[[str], list[str]]) -> str:
-    """Return the first word of a text that is analysed to a term; the term itself if there is none."""
-    words = (match[0] for match in _WORD.finditer(text[:_MAX_TEXT]))
-    return next((word for word in words if analyzer(word) == [term]), term)
+def _nearest(typed: str, analyzer: _Analyze, find_known: FindKnown) -> tuple[str, str] | None:
+    """Return the most frequent term near a typed word, and a word that has it; ``None`` if no term is near."""
+    near, best = edits(fold(typed)), None
+    for known, text in islice(find_known(set(analyzer(" ".join(near)))), _MAX_NEAR):
+        word = next((word for term, word in _words(text, analyzer) if term == known), known)
+        if fold(word) in near:
+            return known, word
+        best = best or (known, word)  # an edit may be no word that people write, and yet have the stem of one
+    return best
+
+
+def _words(text: str, analyzer: _Analyze) -> Iterator[tuple[str, str]]:
+    """Yield each word of a text that has one term, behind its term."""
+    for match in _WORD.finditer(text[:_MAX_TEXT]):
+        if len(terms := analyzer(match[0])) == 1:
+            yield terms[0], match[0]

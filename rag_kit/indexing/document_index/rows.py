@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from rag_kit.documents.identity import to_plain
 from rag_kit.documents.provenance import strip_provenance
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25.parameters import documents_of
+from rag_kit.indexing.bm25.parameters import check_ids, documents_of
 from rag_kit.indexing.document_index.state import Connection, select_in
 
 if TYPE_CHECKING:
@@ -97,8 +97,7 @@ def document_rows(
 ) -> list[StoredRow]:
     """Turn documents into one row each; ``sources`` is one for all, one for each, or ``None`` for the metadata's."""
     documents = [strip_provenance(document) for document in documents_of(documents)]
-    if ids is not None and len(ids) != len(documents):
-        raise InvalidInputError(f"{len(ids)} ids were given for {len(documents)} documents; give one each.")
+    keys = [document.id for document in documents] if ids is None else check_ids(ids, len(documents))
     if sources is None:
         sources = [str(document.metadata.get("source") or "") for document in documents]
     elif isinstance(sources, str):
@@ -106,16 +105,13 @@ def document_rows(
     rows: list[StoredRow] = []
     occurrences: Counter[tuple[str, str]] = Counter()  # by source and text
     positions: Counter[str] = Counter()  # by source
-    for number, (document, source) in enumerate(zip(documents, sources, strict=True)):
+    for number, (document, source, key) in enumerate(zip(documents, sources, keys, strict=True)):
         text = document.page_content
-        key = ids[number] if ids is not None else document.id
         if key is None:
             key = chunk_id(source, text, occurrences[source, text])
             occurrences[source, text] += 1
-        elif not isinstance(key, str) or not key:
-            raise InvalidInputError(
-                f"Document {number} has the id {key!r}; an id is a text that is not empty."
-            )
+        elif not isinstance(key, str) or not key:  # a document's id that was set later may be of any type
+            raise InvalidInputError(f"Document {number} has the id {key!r}; an id is a text, not empty.")
         chunk = document.metadata.get("chunk")  # its number in the source; below, one that fits 64 bits
         ordinal = chunk if type(chunk) is int and abs(chunk) < 2**62 else positions[source]
         rows.append(make_row(f"Document {number}", key, source, ordinal, text, document.metadata))

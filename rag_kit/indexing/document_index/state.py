@@ -143,10 +143,11 @@ def read_state(connection: Connection, location: object) -> IndexState:
 
 
 def missing_index(location: object) -> IndexMissingError:
-    """Return the error for a folder or database without an index."""
-    return IndexMissingError(
-        f"There is no index in {location}. Make one: rag-kit ingest PATH --index '{location}'"
-    )
+    """Return the error for a folder or database without an index; a folder may have the rest of one."""
+    remains = isinstance(location, Path) and any(location.glob("*-*.index"))
+    lost = " any more (store.sqlite3 is lost or empty; restore a backup, if any)" if remains else ""
+    message = f"There is no index in {location}{lost}. Make one: rag-kit ingest PATH --index '{location}'"
+    return IndexMissingError(message)
 
 
 def locked_index(location: object, wait: float) -> LockedError:

@@ -140,10 +140,12 @@ class Store(ABC):
         """Raise InvalidInputError where an index lacks a leg."""
         if name not in ("keyword", *state.legs):
             legs = [*state.legs, name]
+            command = f"), or rag-kit ingest PATH --index DIR --legs {','.join(legs)}."
+            rest = ", sparse_encoder=...)." if "sparse" in legs else command  # the command takes no encoder
             raise InvalidInputError(
                 # the name alone: a retriever may note this, and notes leave with answers
                 f"The index {self.location.name!r} has no {name} leg. Add it: DocumentIndex.open(..., mode='w', "
-                f"legs={legs!r}), or rag-kit ingest PATH --index DIR --legs {','.join(legs)}."
+                f"legs={legs!r}{rest}"
             )
 
     @abstractmethod

@@ -25,14 +25,15 @@ Vector = dict[str, float]
 Weights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
 SparseEncoder = Callable[[list[str]], Sequence[Weights] | Awaitable[Sequence[Weights]]]
 
+_BATCH_SIZE = 64  # texts that an encoder is given at a time
+_TFIDF = "counts"  # in a file: the weights are counts of terms, for TF-IDF
 
-def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
+
+def encode(encoder: SparseEncoder, texts: Sequence[str]) -> list[Vector]:
     """Encode texts in batches, and return one checked vector each; an async encoder runs in its own event loop."""
-    vectors: list[Vector] = []
-    for start in range(0, len(texts), batch_size):
-        batch = list(texts[start : start + batch_size])
-        vectors += check_vectors(call_function(encoder, batch), len(batch))
-    return vectors
+    batches = (list(texts[start : start + _BATCH_SIZE]) for start in range(0, len(texts), _BATCH_SIZE))
+    answers = (check_vectors(call_function(encoder, batch), len(batch)) for batch in batches)
+    return [vector for vectors in answers for vector in vectors]
 
 
 def check_vectors(answer: Any, count: int) -> list[Vector]:
@@ -45,14 +46,10 @@ def check_vectors(answer: Any, count: int) -> list[Vector]:
     return list(map(check_weights, answer))
 
 
-_BATCH_SIZE = 64  # texts
-_TFIDF = "counts"  # in a file: the weights are counts of terms, for TF-IDF
-
-
 class SparseIndex(InvertedIndex):
     """An index in memory over the sparse vectors of any encoder: SPLADE, bge-m3, or TF-IDF, which is built in.
 
-    An encoder is a function, async or not, from a list of texts to one dict of term -> weight for each. Terms are
+    An encoder is a function, async or not, from up to 64 texts to a list of one dict of term -> weight each. Terms are
     strings or whole numbers (7 and "7" are the same), weights finite numbers of 0 or more. A document's score is the
     inner product of its vector and the query's; without a common term it is not found, ties come in insertion order.
 
@@ -63,10 +60,6 @@ class SparseIndex(InvertedIndex):
         encoder: The encoder; ``None`` for TF-IDF over the words of the documents that are there, with the formula of
             scikit-learn's ``TfidfVectorizer``: ``tf * (ln((1 + N) / (1 + df)) + 1)``, divided by the vector's length.
         query_encoder: Another one for queries.
-        batch_size: Texts that the encoder is given at a time.
-
-    Raises:
-        InvalidInputError: An argument is not allowed.
 
     Example:
         >>> def shape(texts): return [{word: 1.0 for word in text.split()} for text in texts]
@@ -78,22 +71,17 @@ class SparseIndex(InvertedIndex):
     kind = storage.IndexKind(b"RAGKSPRS", "sparse index", "weights")
 
     def __init__(
-        self,
-        encoder: SparseEncoder | None = None,
-        *,
-        query_encoder: SparseEncoder | None = None,
-        batch_size: int = _BATCH_SIZE,
+        self, encoder: SparseEncoder | None = None, *, query_encoder: SparseEncoder | None = None
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.query_encoder = query_encoder or encoder
-        self.batch_size = batch_size
 
     def _analyse(self, texts: Sequence[str]) -> list[Vector]:
         if self.encoder is None:
             analyse = default_analyzer()
             return [dict(Counter(analyse(text))) for text in texts]
-        return encode(self.encoder, texts, self.batch_size)
+        return encode(self.encoder, texts)
 
     def _make_run(self, analysed: Sequence[Vector], first: int) -> PostingRun:
         return weighted_terms(analysed, self._vocabulary, first)
@@ -138,7 +126,7 @@ class SparseIndex(InvertedIndex):
         """Return the vector of a query: that of the query encoder, checked, or its TF-IDF."""
         if self.query_encoder is None:
             return self._tfidf(query)
-        return encode(self.query_encoder, [check_query(query)], 1)[0]
+        return encode(self.query_encoder, [check_query(query)])[0]
 
     async def aencode_query(self, query: str) -> Vector:
         """Return the vector of a query as :meth:`encode_query`; an encoder that is not async runs on a thread."""
@@ -168,7 +156,6 @@ class SparseIndex(InvertedIndex):
         *,
         encoder: SparseEncoder | None = None,
         query_encoder: SparseEncoder | None = None,
-        batch_size: int = _BATCH_SIZE,
     ) -> Self:
         """Read an index that :meth:`save` wrote, with the encoders that it was built with, if any.
 
@@ -176,7 +163,6 @@ class SparseIndex(InvertedIndex):
             path: The file.
             encoder: The encoder of its documents.
             query_encoder: The one for queries, if it is another.
-            batch_size: As for the constructor.
 
         Raises:
             IndexMissingError: There is no such file.
@@ -194,7 +180,7 @@ class SparseIndex(InvertedIndex):
             raise InvalidInputError(f"{path} was built {preposition} encoder=; give the same to load(path).")
         if has_query_encoder and query_encoder is None:
             raise InvalidInputError(f"{path} was built with query_encoder=; give it again to load(path).")
-        index = cls(encoder, query_encoder=query_encoder, batch_size=batch_size)
+        index = cls(encoder, query_encoder=query_encoder)
         index._restore(state)
         return index
 

@@ -18,6 +18,7 @@ TEXTS = [
     "Pumps and hoses, model XR-20",
     "水泵的保修期为两年。",
     "A warranted claim",
+    "Der Akku von Frau Müller",
 ]
 
 
@@ -34,10 +35,11 @@ def searched(
 @pytest.mark.parametrize(
     ("typed", "word"),
     [("warrenty", "warranty"), ("waranty", "warranty"), ("warrantty", "warranty"), ("warratny", "warranty"),
-     ("pmups", "Pumps"), ("hozes", "hoses")],
+     ("pmups", "Pumps"), ("hozes", "hoses"), ("hoess", "hoses"), ("warratned", "warranted"), ("Müler", "Müller"),
+     ("hozed", "hoses")],
 )  # fmt: skip
 def test_one_wrong_letter_is_corrected(typed: str, word: str) -> None:
-    """A letter more, less or other, and two swapped; the note has the words as people write them."""
+    """A letter more, less or other, two swapped, in an ending, before another one; notes have words as people write."""
     found, notes = searched(BM25Index.from_texts(TEXTS), f"{typed} and more")
     assert word in found[0] and notes == [f"searched {word!r} for {typed!r}"]
 
@@ -94,8 +96,9 @@ async def test_notes_of_retrievers(tmp_path: Path) -> None:
 
 
 def test_a_long_query_of_unknown_words_takes_no_time() -> None:
-    """Only so many words are corrected."""
+    """Only so many words are corrected, and none that is longer than words are."""
     index = BM25Index.from_texts(TEXTS)
     begun = time.process_time()
     index.search(" ".join(f"zz{'abcdefghij'[n % 10] * (n % 40 + 1)}q" for n in range(5_000)))
+    assert searched(index, "warrenty" * 10_000 + " " + "warr'enty" * 10_000) == ([], [])
     assert time.process_time() - begun < 2

@@ -354,6 +354,8 @@ def test_bad_documents_are_refused(folder: Path, model: WordEmbeddings) -> None:
             ([Document("a", id="x"), Document("b", id="x")], None),
             ([Document("a")], ["1", "2"]),
             ([Document("a")], [""]),
+            ([Document("a"), Document("b")], "ab"),  # would be an id for each letter
+            ([Document.model_construct(page_content="a", metadata={}, id=7)], None),
             ([Document("half \ud800 pair")], None),
             ([Document("a", metadata={"source": "\udfff"})], None),
         ):

@@ -78,6 +78,20 @@ def test_a_reader_reads_the_index_that_took_the_place_of_its_own(tmp_path: Path)
             found(reader)
 
 
+@pytest.mark.parametrize("rest", [None, b""])
+def test_an_index_without_its_store_is_told_from_no_index(rest: bytes | None, tmp_path: Path) -> None:
+    """The error names the file that was lost or emptied; a folder that never was an index has another."""
+    replace_index(tmp_path, "The pump starts.", WordEmbeddings())
+    (tmp_path / "store.sqlite3").unlink()
+    if rest is not None:
+        (tmp_path / "store.sqlite3").write_bytes(rest)
+    for mode in ("r", "w"):
+        with pytest.raises(
+            IndexMissingError, match=r"store\.sqlite3 is lost or empty.*backup.*rag-kit ingest"
+        ):
+            DocumentIndex.open(tmp_path, mode=mode, embeddings=WordEmbeddings())
+
+
 def test_an_index_of_another_model_in_its_place_is_refused(tmp_path: Path) -> None:
     """Each search is refused, not only the first, since the query's vectors would mean something else."""
     folder = tmp_path / "index"

@@ -97,6 +97,10 @@ def test_a_writer_adds_and_removes_the_leg(tmp_path: Path) -> None:
         index.upsert(DOCUMENTS)
         with pytest.raises(InvalidInputError, match=r"no trigram leg.*--legs trigram"):
             index_retriever(index, "trigram")
+        with pytest.raises(
+            InvalidInputError, match=r"no sparse leg.*sparse_encoder=...\)\.$"
+        ):  # no command has one
+            index_retriever(index, "sparse")
     with DocumentIndex.open(tmp_path / "i", mode="w", legs=["trigram"]) as index:
         assert ids(index.leg_view("trigram").search("photografs")) == ["graph"]
     with DocumentIndex.open(tmp_path / "i", mode="w") as index:  # keeps it

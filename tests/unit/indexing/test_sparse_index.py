@@ -136,15 +136,15 @@ def test_arguments_that_are_refused() -> None:
 
 
 def test_batches() -> None:
-    """The encoder is given at most batch_size texts at a time, in order."""
+    """The encoder is given at most 64 texts at a time, in order."""
     sizes: list[int] = []
 
     def counting(texts: list[str]) -> list[dict[str, float]]:
         sizes.append(len(texts))
         return words(texts)
 
-    SparseIndex.from_texts(["a"] * 7, encoder=counting, batch_size=3)
-    assert sizes == [3, 3, 1]
+    SparseIndex.from_texts(["a"] * 130, encoder=counting)
+    assert sizes == [64, 64, 2]
 
 
 async def test_async_encoders() -> None:

@@ -132,6 +132,8 @@ def test_contains_on_text_is_an_error_that_says_what_it_means() -> None:
     message = refused(retriever, {"file": {"$contains": "hr"}}, "'file', which is a list in no document")
     assert "does not search inside a text" in message and "{'file': {'$startswith': 'folder/'}}" in message
     assert [doc.id for doc in retriever.invoke("pump", filter={"tags": {"$contains": "heat"}})] == ["b"]
+    for where in ({"tags": "heat"}, {"tags": {"$ne": "heat"}}):  # the second one let all lists pass
+        refused(retriever, where, "'tags', which is a list in every document: ask {'tags': {'.contains")
 
 
 @pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
