@@ -147,7 +147,7 @@ async def test_a_second_answer_may_search_again_but_comes_back_once(native: bool
 
 @both
 async def test_turns_go_on_counting_and_begin_clean(native: bool) -> None:
-    """A thread's passages keep their numbers; a turn without tools is unsourced only where nothing was ever found."""
+    """A thread's passages keep their numbers; a turn in which nothing was ever found is unsourced."""
     model = scripted("Hello![1]", AIMessage("", tool_calls=[CALL]), RIGHT)
     talk = Scripted(messages=iter(["Hello!"]), asked=[])
     result = await go(agent(talk), native, "Hi!")
@@ -157,6 +157,26 @@ async def test_turns_go_on_counting_and_begin_clean(native: bool) -> None:
     assert (await go(made, native, config=thread()))["citation_status"] == "flagged"
     second = await go(made, native, "Again?", config=thread())
     assert second["citation_status"] == "grounded" and second["citation_notes"] == []
+
+
+@both
+@pytest.mark.parametrize(
+    ("said", "status", "asked"),
+    [
+        ("You are welcome!", "unsourced", 3),
+        ("不客气！", "unsourced", 3),
+        (FAN, "uncited", 4),
+        (RIGHT, "grounded", 3),
+    ],
+)
+async def test_talk_after_a_search_is_not_sent_back(said: str, status: str, asked: int, native: bool) -> None:
+    """It shares no word with what was found; what does share some has to be cited, also in a turn without tools."""
+    model = scripted(RIGHT, said, said)
+    made = agent(model, checkpointer=InMemorySaver())
+    await go(made, native, config=thread())
+    result = await go(made, native, "Thanks!", config=thread())
+    assert (result["citation_status"], len(model.asked)) == (status, asked)
+    assert result["messages"][-1].text == said
 
 
 def flat(query: str) -> tuple[str, Any]:
@@ -181,6 +201,8 @@ def test_passages_of_other_tools_count(artifact: Any) -> None:
     """Whatever form their artifact has."""
     [found] = CitationCheck().passages([ToolMessage(f"1. {FAN}", tool_call_id="1", artifact=artifact)])
     assert found.page_content == FAN
+    # what a citation says of its passage: the address of a result of a search
+    assert ("https://a.example" in str(artifact)) == (found.metadata.get("source") == "https://a.example")
 
 
 def test_what_is_no_passage_does_not_count() -> None:
