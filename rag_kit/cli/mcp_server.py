@@ -22,7 +22,7 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter
 from rag_kit.documents.fields import did_you_mean
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import DocumentIndexError, InvalidInputError, RagKitError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.retrieval.inner import acall_retriever
@@ -92,7 +92,8 @@ class IndexServer(MCPServer):  # type: ignore[misc]
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
             cause = error.__cause__ or error
-            if isinstance(cause, RagKitError):
+            # an index that is gone or damaged is the operator's to mend, and the error names its folder
+            if isinstance(cause, RagKitError) and not isinstance(cause, DocumentIndexError):
                 raise ToolError(error_line(cause)) from None
             problem(f"{name}: {error_line(cause)}")
             raise
