@@ -355,7 +355,7 @@ def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -
     turns = []
     for turn in history or []:
         turns += [("user", turn["question"]), ("assistant", turn["answer"])]
-    return render_history(turns, max_chars=max_chars) if turns else Markup("")
+    return render_history(turns, max_chars=max_chars)
 
 
 def _check_retriever_and_model(retriever: Any, llm: Any) -> None:

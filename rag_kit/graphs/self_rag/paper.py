@@ -193,7 +193,11 @@ class Paper(SelfRagNodes):
         if context.max_calls is None:
             return groups, []
         # cut here and not where the calls happen to run out, so that a run can be repeated
-        affordable = _groups_within(groups, context.max_calls - state["usage"]["calls"])
+        affordable, calls = list[Group](), context.max_calls - state["usage"]["calls"]
+        for group in groups:  # which takes a call for each continuation, and one for their critiques
+            affordable.append(group[: max(0, calls - 1)])
+            calls -= len(affordable[-1]) + 1
+        affordable = list(filter(None, affordable))
         count, full_count = sum(map(len, affordable)), sum(map(len, groups))
         if count == full_count:
             return groups, []
@@ -269,7 +273,8 @@ class Paper(SelfRagNodes):
     async def rank_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Score the candidates, keep the best beams, send what is decided, go on or finish."""
         options: Any = {"width": context.beam_width, "hard": context.constraint == "hard"}
-        beams, judged = ranking.rank(state["beams"], state["candidates"], weights=context.weights, **options)
+        weights = context.relevance_weight, context.support_weight, context.usefulness_weight
+        beams, judged = ranking.rank(state["beams"], state["candidates"], weights=weights, **options)
         streamed = self._send_decided(beams, state["streamed"], ranking.count_shared_segments(beams))
         update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
@@ -282,9 +287,8 @@ class Paper(SelfRagNodes):
 
     async def finish(self, state: PaperState, context: SelfRagContext) -> Update:
         """Join the best beam's segments, number their passages, note what the critique found."""
-        best = max(
-            state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=ranking.first_beam()
-        )
+        beams = state["beams"] or [ranking.first_beam()]
+        best = max(beams, key=lambda beam: (beam["score"], -beam["number"]))
         segments, documents = best["segments"], state["documents"]
         if not segments:
             if state["trace"] and all(entry["passage"] is None for entry in state["trace"]):
@@ -294,6 +298,8 @@ class Paper(SelfRagNodes):
         self._send_decided([best], state["streamed"], len(segments))
         trace = _mark_winners(state["trace"], segments)
         winners = [entry for entry in trace if entry["won"]]
+        # a candidate without a usable verdict has the key "critique", see `_put_labels`
+        judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
         cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
         used = [index for index in ranking.used_passages(segments) if index < len(documents)]
         # those that the answer rests on come first, so that the numbers are its own
@@ -305,11 +311,10 @@ class Paper(SelfRagNodes):
             "documents": [documents[index] for index in used],
             "trace": Overwrite(trace),
             "unsupported": any(
-                "critique" not in labels  # which a candidate without a verdict has
-                and (labels.get("support") == "none" or labels.get("relevance") == "irrelevant")
-                for labels in (entry["labels"] for entry in winners)
+                labels.get("support") == "none" or labels.get("relevance") == "irrelevant"
+                for labels in judged
             ),
-            "notes": [*_note_critique(winners), *disagreements],
+            "notes": [*_note_critique(judged, len(winners)), *disagreements],
         }
 
     def _send_decided(self, beams: Sequence[Beam], sent_count: int, decided_count: int) -> int:
@@ -333,11 +338,9 @@ def _mark_winners(trace: Sequence[Any], segments: Sequence[AnswerSegment]) -> li
     return [{**entry, "won": entry["kept"] and identity(entry) in of_answer} for entry in trace]
 
 
-def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Note what the critique has against the parts of the answer."""
-    count, notes = len(winners), []
-    # a candidate without a usable verdict has the key "critique", see `_put_labels`
-    judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
+def _note_critique(judged: Sequence[Mapping[str, str]], count: int) -> list[str]:
+    """Note what the critique has against those of the ``count`` parts of the answer that it judged."""
+    notes = []
     for name, labels, problem in (
         ("relevance", ("irrelevant",), "rest on a passage that is irrelevant"),
         ("support", ("none",), "are not supported by their passage"),
@@ -370,18 +373,6 @@ async def _for_each_group(
             for candidate in group:
                 candidate.update({"parts": {}, "reason": f"{ranking.FAILED}: {type(outcome.error).__name__}"})
     return errors
-
-
-def _groups_within(groups: Sequence[Group], calls: int) -> list[Group]:
-    """Return as many groups as ``calls`` suffice for, the last one shortened.
-
-    A group takes a call for each continuation, and one for their critiques.
-    """
-    affordable: list[Group] = []
-    for group in groups:
-        affordable.append(group[: max(0, calls - 1)])
-        calls -= len(affordable[-1]) + 1
-    return list(filter(None, affordable))
 
 
 def _passages_for(beam: Beam, state: PaperState) -> list[int]:
