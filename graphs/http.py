@@ -78,6 +78,9 @@ def rewrite_body(body: bytes) -> bytes:
         message = json.loads(body)
         [content] = message["result"]["content"]
         state = ast.literal_eval(content["text"])
+        if messages := state.get("messages"):  # of a chat, whose last one is the answer
+            details = messages[-1]["additional_kwargs"]
+            state |= {**details, "question": details.get("asked"), "answer": messages[-1]["content"]}
         answer = {key: state.get(key) for key in KEYS}
         if waiting := state.get("__interrupt__"):  # nobody can reply within a call of a tool
             answer |= {"status": "clarify", "answer": waiting[0]["value"].get("question", "")}

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
+from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, UnexpectedToolError
-from mcp.types import Resource, ToolAnnotations
+from mcp.types import INTERNAL_ERROR, Resource, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from rag_kit import __version__
@@ -22,7 +23,7 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter
 from rag_kit.documents.fields import did_you_mean
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError, RagKitError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.retrieval.inner import acall_retriever
@@ -92,10 +93,11 @@ class IndexServer(MCPServer):  # type: ignore[misc]
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
             cause = error.__cause__ or error
-            if isinstance(cause, RagKitError):
+            # an index that is gone, damaged or locked is the operator's to mend, and the error names its folder
+            is_of_index = isinstance(cause, DocumentIndexError | LockedError)
+            if isinstance(cause, RagKitError) and not is_of_index:
                 raise ToolError(error_line(cause)) from None
-            problem(f"{name}: {error_line(cause)}")
-            raise
+            raise ToolError(_tell_operator(name, cause)) from None
 
     async def list_resources(self) -> list[Resource]:
         """List the first documents, in the order of their keys, that may be seen."""
@@ -125,12 +127,22 @@ class IndexServer(MCPServer):  # type: ignore[misc]
 
     def _sources(self) -> dict[str, str]:
         """Map the keys in URIs to sources, which may be paths of this machine and are not shown."""
-        return {hashlib.sha256(name.encode()).hexdigest()[:32]: name for name in self._index.sources()}
+        try:
+            sources = self._index.sources()
+        except RagKitError as error:
+            raise MCPError(INTERNAL_ERROR, _tell_operator("resources", error)) from None
+        return {hashlib.sha256(name.encode()).hexdigest()[:32]: name for name in sources}
 
     def _visible(self, ids: list[str]) -> list[Document]:
         """Return the passages with these ids that pass the filter; no summaries, which may tell of hidden passages."""
         documents, passes = self._index.get(ids), compile_filter(self._filter)
         return [doc for doc in documents if REPRESENTATION not in doc.metadata and passes(doc.metadata)]
+
+
+def _tell_operator(name: str, error: BaseException) -> str:
+    """Print why something failed; return what a client may read of it."""
+    problem(f"{name}: {error_line(error)}")
+    return f"{name} failed. Whoever runs this server has to mend that; the reason is on its standard error."
 
 
 def _check_arguments(tool: Any, arguments: dict[str, Any]) -> None:

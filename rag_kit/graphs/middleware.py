@@ -29,6 +29,8 @@ from rag_kit.graphs.state import AnswerCitation, AnswerStatus, Update, check_ans
 from rag_kit.models.replies import finish_of, text_of, without_thinking
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.text import detect_language
+from rag_kit.text.complexity import question_kind
+from rag_kit.text.evidence.questions import terms
 
 _MAX_PASSAGES = 200  # of one result of a tool
 _MAX_CHARS = 12_000  # of one passage
@@ -76,10 +78,10 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     answer is checked as those of this package's graphs are. One with a citation that does not hold, or a statement
     without one, is sent back once, with what is wrong; the better of the two stays. The state then has ``citations``
     (with verbatim quotes), ``uncited``, ``citation_status`` (``unsourced`` where there are no passages, none is cited,
-    and the answer does not decline after a search) and ``citation_notes``. These name what the turn's tools could not
-    search, and those that failed; without a passage, and where the answer declines, it is ``incomplete`` then. An
-    answer that is changed after its check, as by a middleware that redacts, is checked anew at the end. Where tokens
-    are streamed, those of an answer that is sent back were seen.
+    and the answer does not decline after a search; so is a reply to thanks) and ``citation_notes``. These name what
+    the turn's tools could not search, and those that failed; without a passage, and where the answer declines, it is
+    ``incomplete`` then. An answer that is changed after its check, as by a middleware that redacts, is checked anew at
+    the end. Where tokens are streamed, those of an answer that is sent back were seen.
 
     Args:
         tools: Names of tools whose results are passages also where they have no artifact: then the text of the result
@@ -236,7 +238,9 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         status = checked.pop("status")
         of_tools = [item for item in messages[asked_at:] if isinstance(item, ToolMessage)]
         searched = any(item.artifact is not None or item.name in self.named_tools for item in of_tools)
-        if not documents and not checked["citations"] and not (status == "declined" and searched):
+        is_talk = status == "uncited" and not of_tools and _is_talk(text, messages[asked_at].text, documents)
+        has_no_source = is_talk or not (documents or (status == "declined" and searched))
+        if has_no_source and not checked["citations"]:
             status, checked["uncited"] = "unsourced", []
         rank = _BEST_FIRST.index(status)
         if notes and status in ("declined", "unsourced"):  # the answer may be in what was not searched
@@ -316,6 +320,14 @@ def _documents_of(artifact: Any) -> Iterator[Document]:
                 yield Document(citation["quote"], metadata=source)
         return
     yield from documents_in(getattr(artifact, "documents", artifact))
+
+
+def _is_talk(answer: str, said: str, documents: Sequence[Document]) -> bool:
+    """Tell whether an answer is talk: it replies to a greeting or thanks, and no passage holds a word of it."""
+    words = {*terms(answer)}
+    return question_kind(said).intent == "chat" and all(
+        words.isdisjoint(terms(document.page_content)) for document in documents
+    )
 
 
 def _language_of(messages: Sequence[AnyMessage]) -> str:

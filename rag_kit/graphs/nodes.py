@@ -20,7 +20,7 @@ from rag_kit.concurrency.steps import Step
 from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
-from rag_kit.graphs.evaluators.base import Evaluator
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, judge_passages
 from rag_kit.graphs.evaluators.function import as_evaluator
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import ask, call_within_deadline, compute, note_no_reply, report, write
@@ -125,6 +125,12 @@ class RagNodes:
         if context.model is not None and not self._has_evaluator:
             return _named_grader(context.model, self._folder)
         return self._grader
+
+    async def judge(self, passages: Sequence[Document], state: Values, context: Any) -> list[Grading]:
+        """Let the evaluator of the run grade passages by the question that is answered."""
+        evaluator, instructions = self.evaluator(context), context.grade_instructions
+        question, language = question_of(state), state["language"]
+        return await judge_passages(evaluator, question, passages, language, instructions=instructions)
 
     def prompt(self, name: str, state: Values, context: RagContext) -> PromptTemplate:
         """Return a prompt in the run's language, with the run's own instructions if it has any."""
@@ -349,7 +355,7 @@ def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -
     turns = []
     for turn in history or []:
         turns += [("user", turn["question"]), ("assistant", turn["answer"])]
-    return render_history(turns, max_chars=max_chars) if turns else Markup("")
+    return render_history(turns, max_chars=max_chars)
 
 
 def _check_retriever_and_model(retriever: Any, llm: Any) -> None:

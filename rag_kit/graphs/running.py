@@ -184,8 +184,9 @@ class _State(dict[str, Any]):
 
     def __missing__(self, key: str) -> Any:
         raise InvalidInputError(
-            f"the state of this thread has no {key!r}, which an earlier node writes: it is of another version, or was "
-            "edited. Ask the question again: a new turn begins with a state of its own."
+            f"the state of this thread has no {key!r}, which an earlier node writes: it is of another version, was "
+            "edited, or a node in the place of that one forgot it. Ask the question again: a new turn begins with a "
+            "state of its own."
         )
 
 

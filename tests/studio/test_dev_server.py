@@ -371,13 +371,13 @@ def test_twenty_runs_at_once(server: str, graph: str) -> None:
     assert len(answers) == 1 and answers != {""}
 
 
-def call_tool(url: str, name: str, question: str, **more: Any) -> dict[str, Any]:
+def call_tool(url: str, name: str, **arguments: Any) -> dict[str, Any]:
     """The result of ``tools/call`` at the server's MCP endpoint."""
     message = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/call",
-        "params": {"name": name, "arguments": {"question": question, **more}},
+        "params": {"name": name, "arguments": arguments},
     }
     request = urllib.request.Request(
         f"{url}/mcp",
@@ -393,21 +393,29 @@ def call_tool(url: str, name: str, question: str, **more: Any) -> dict[str, Any]
 @every_graph
 def test_a_tool_call_over_mcp_gives_the_answer_as_json(server: str, graph: str) -> None:
     """Question, answer, status and citations, and nothing of the graph's machinery."""
-    [content] = call_tool(server, graph, QUESTION)["content"]
+    [content] = call_tool(server, graph, question=QUESTION)["content"]
     answer = json.loads(content["text"])
     assert list(answer) == ["question", "answer", "status", "citations"]
     assert answer["question"] == QUESTION and answer["status"] == "grounded"
     assert answer["citations"][0]["quote"] and answer["answer"]
 
 
+def test_the_chat_is_a_tool_of_mcp_too(server: str) -> None:
+    """It takes messages, and answers as the other graphs do."""
+    messages = [{"role": "user", "content": QUESTION}]
+    [content] = call_tool(server, "adaptive_rag_chat", messages=messages)["content"]
+    [expected] = call_tool(server, "adaptive_rag", question=QUESTION)["content"]
+    assert json.loads(content["text"]) == json.loads(expected["text"])
+
+
 def test_a_question_back_and_an_error_over_mcp(server: str) -> None:
     """Nobody can reply within the call: the question back is the answer; what is wrong is said as the server does."""
-    [content] = call_tool(server, "adaptive_rag", "What about it?")["content"]
+    [content] = call_tool(server, "adaptive_rag", question="What about it?")["content"]
     answer = json.loads(content["text"])
     assert answer["status"] == "clarify" and answer["answer"].endswith("?")
-    failed = call_tool(server, "crag", " ")
+    failed = call_tool(server, "crag", question=" ")
     assert failed["isError"] and "question is empty" in failed["content"][0]["text"]
-    failed = call_tool(server, "crag", QUESTION, k=2)
+    failed = call_tool(server, "crag", question=QUESTION, k=2)
     assert failed["isError"] and "input has no key 'k'" in failed["content"][0]["text"]
 
 

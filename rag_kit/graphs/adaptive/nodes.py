@@ -67,8 +67,7 @@ class AdaptiveNodes(RagNodes):
         if self.classifier is not None:
             verdict: Any = await call_classifier(self.classifier, question, earlier)
         else:
-            turns = [("user", text) for text in earlier]
-            history = render_history(turns, max_chars=MAX_HISTORY) if turns else Markup("")
+            history = render_history([("user", text) for text in earlier], max_chars=MAX_HISTORY)
             values = {"question": question, "history": history}
             verdict = await self.ask("classify_question", state, context, values)
         if isinstance(verdict, Exception):  # unsearched: several steps might have found it

@@ -19,7 +19,7 @@ from rag_kit.documents.provenance import peek_provenance
 from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading, Strip
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, REFINED, select_strips
 from rag_kit.graphs.crag.web import WebSearch, one_line, read_approval
-from rag_kit.graphs.evaluators.base import Grading, Thresholds, judge_passages, note_ungraded
+from rag_kit.graphs.evaluators.base import Grading, Thresholds, note_ungraded
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import can_wait, note_no_reply, report
@@ -57,9 +57,7 @@ class CragNodes(RagNodes):
     async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
         evaluator, passages = self.evaluator(context), state["documents"]
-        question, language = question_of(state), state["language"]
-        instructions = context.grade_instructions
-        gradings = await judge_passages(evaluator, question, passages, language, instructions=instructions)
+        gradings = await self.judge(passages, state, context)
         limits = self._thresholds(context)
         scores = [grading.score for grading in gradings]
         action = limits.action(scores)

@@ -198,7 +198,7 @@ def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document
     elif text := _first_text(value, _TEXT_KEYS):
         fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
         link, title = _first_text(fields, _LINK_KEYS), _first_text(fields, _TITLE_KEYS)
-        yield Document(text, metadata={"url": link, "title": title})
+        yield Document(text, metadata={"source": link or None, "title": title})
 
 
 def _failure_in(value: Mapping[Any, Any]) -> Any:

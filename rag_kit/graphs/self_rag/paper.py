@@ -3,41 +3,65 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
 from langgraph.types import Overwrite
 
 from rag_kit.concurrency.notes import write_note
-from rag_kit.errors import ModelError, ModelOutputError, ModelUnauthorizedError, ModelUnreachableError
-from rag_kit.graphs.nodes import note_disagreements
-from rag_kit.graphs.running import branch, report, values_side_by_side
-from rag_kit.graphs.self_rag.beams import (
-    answer_so_far,
-    cite_segments,
-    count_shared_segments,
-    critique_score,
-    first_beam,
-    rank,
-    used_passages,
+from rag_kit.concurrency.steps import Logic
+from rag_kit.errors import (
+    BudgetExceededError,
+    ModelError,
+    ModelOutputError,
+    ModelUnauthorizedError,
+    ModelUnreachableError,
 )
-from rag_kit.graphs.self_rag.shared import AnswerSegment, Beam, PaperState, SelfRagContext, none_if_unreadable
-from rag_kit.graphs.self_rag.writing import Reply, SegmentWriter, probabilities_of
+from rag_kit.graphs.nodes import note_disagreements
+from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
+from rag_kit.graphs.self_rag import logprobs, ranking
+from rag_kit.graphs.self_rag.shared import (
+    AnswerSegment,
+    Beam,
+    Continuation,
+    PaperState,
+    SelfRagContext,
+    SelfRagNodes,
+    cap_of,
+    has_answer,
+    none_if_unreadable,
+    source_of,
+)
 from rag_kit.graphs.state import Update, question_of
+from rag_kit.graphs.streaming import MessageCatcher
+from rag_kit.prompts import render_passages
 from rag_kit.retrieval.fusion import Search, identify
+from rag_kit.text import sentences
 from rag_kit.text.citations.decline import DECLINED
 
 logger = logging.getLogger(__name__)
 
 ScoringChoice = Literal["auto", "logprobs", "labels"]
 _OUT_OF_REACH_ERRORS = (ModelUnreachableError, ModelUnauthorizedError)
+_JUDGED_AT_ONCE = 10  # continuations in one call for their critiques
+_WORST_LABELS = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
+
+#: Continuations of one beam that are judged together.
+Group = list[Continuation]
 
 
-class Paper(SegmentWriter):
+class Reply(NamedTuple):
+    """The value of a model call, and its tokens; no tokens if there are no log-probabilities."""
+
+    value: Any
+    tokens: Sequence[logprobs.AnswerToken]
+
+
+class Paper(SelfRagNodes):
     """Nodes of mode ``paper``; each reads the state and returns an update of it."""
 
     files = (
@@ -54,16 +78,30 @@ class Paper(SegmentWriter):
         """Return all passages that the answer rests on: they are few, and each was shown."""
         return list(documents)
 
+    async def _ask_scored(
+        self, name: str, state: PaperState, context: SelfRagContext, values: Any, **fallback: Any
+    ) -> Reply:
+        """Ask the model by a prompt, with log-probabilities if the run has them.
+
+        With ``fallback=``, that of `ask`, it is asked for an object; without, for text.
+        """
+        llm, prompt = self.model(context), self.prompt(name, state, context)
+        catcher = MessageCatcher()
+        if state["scoring"] == "logprobs":
+            llm = logprobs.with_logprobs(llm, catcher)
+        step = ask(llm, prompt, values, **fallback) if fallback else write(llm, prompt, values)
+        return Reply(await step, logprobs.read_tokens(catcher.message))
+
     async def _ask_to_retrieve(
         self, state: PaperState, context: SelfRagContext, beam: Beam, fallback: Any = none_if_unreadable
     ) -> Reply:
         """Ask whether documents are to be searched for the next segment."""
-        values = {"question": question_of(state), "answer": answer_so_far(beam)}
+        values = {"question": question_of(state), "answer": ranking.answer_so_far(beam)}
         return await self._ask_scored("retrieve_needed", state, context, values, fallback=fallback)
 
     async def decide_retrieval(self, state: PaperState, context: SelfRagContext) -> Update:
         """Decide for each beam whether documents are searched for its next segment."""
-        beams: list[Beam] = [{**beam} for beam in state["beams"]] or [first_beam()]
+        beams: list[Beam] = [{**beam} for beam in state["beams"]] or [ranking.first_beam()]
         running = [beam for beam in beams if not beam["ended"]]
         notes: list[str] = []
         replies: list[Reply] = []
@@ -76,7 +114,7 @@ class Paper(SegmentWriter):
             label, tokens = ("yes", []) if reply.value is None else (reply.value.retrieve, reply.tokens)
             if reply.value is None:
                 notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
-            beam["wanted"] = critique_score("retrieve", probabilities_of(tokens, "retrieve", label))
+            beam["wanted"] = ranking.critique_score("retrieve", _probabilities_of(tokens, "retrieve", label))
             beam["retrieve"] = beam["wanted"] > context.delta
         segment = state["segment"] + 1
         report("decided", segment=segment, retrieve=[beam["retrieve"] for beam in running])
@@ -124,11 +162,120 @@ class Paper(SegmentWriter):
         documents = list(passages.values())
         return {"beams": beams, "documents": documents, "known": len(documents)}
 
+    async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
+        """Write a continuation of each beam for each of its passages, or one without, and have them judged."""
+        groups, notes = self._affordable_groups(state, context)
+        candidates, is_cut = list(chain(*groups)), bool(notes)
+        write, judge = partial(self._write, state, context), partial(self._judge, state, context)
+        errors = await _for_each_group(write, [[candidate] for candidate in candidates])
+        written = [[candidate for candidate in group if candidate["parts"]] for group in groups]
+        errors += await _for_each_group(judge, list(filter(None, written)))
+        cap_errors = [error for error in errors if isinstance(error, BudgetExceededError)]
+        # a candidate that failed has no parts
+        has_text = has_answer(state) or any(candidate["parts"] for candidate in candidates)
+        if not has_text and (cap_errors or (errors and len(errors) == len(candidates))):
+            raise (cap_errors or errors)[0]
+        if cap_errors:
+            cap = cap_of(cap_errors[0], context)
+            notes.append(f"segment {state['segment']}: {cap} was reached; the answer is the best so far")
+        if failed_count := len(errors) - len(cap_errors):
+            notes.append(f"segment {state['segment']}: {failed_count} candidates failed")
+        if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
+            notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
+        report("generated", segment=state["segment"], candidates=len(candidates))
+        return {"candidates": candidates, "notes": notes, "capped": is_cut or bool(cap_errors)}
+
+    generate_direct = generate_segments  # the node's name where no beam needs passages
+
+    def _affordable_groups(self, state: PaperState, context: SelfRagContext) -> tuple[list[Group], list[str]]:
+        """Make the candidates that ``max_calls`` leaves room for, in groups; a note says if these are not all."""
+        groups = self._groups(state)
+        if context.max_calls is None:
+            return groups, []
+        # cut here and not where the calls happen to run out, so that a run can be repeated
+        affordable, calls = list[Group](), context.max_calls - state["usage"]["calls"]
+        for group in groups:  # which takes a call for each continuation, and one for their critiques
+            affordable.append(group[: max(0, calls - 1)])
+            calls -= len(affordable[-1]) + 1
+        affordable = list(filter(None, affordable))
+        count, full_count = sum(map(len, affordable)), sum(map(len, groups))
+        if count == full_count:
+            return groups, []
+        if not count and not has_answer(state):
+            raise BudgetExceededError("calls", context.max_calls)
+        room = f"max_calls={context.max_calls} leaves room for {count} of {full_count} candidates"
+        return affordable, [f"segment {state['segment']}: {room}"]
+
+    def _groups(self, state: PaperState) -> list[Group]:
+        """Make the candidates of each beam, in groups that one call can judge."""
+        groups: list[Group] = []
+        for beam in state["beams"]:
+            if beam["ended"]:
+                continue
+            if not beam["retrieve"]:
+                groups.append([_new_candidate(state, beam, None)])
+                continue
+            group, room = Group(), 0  # room: characters of passages that still fit into the prompt
+            for passage in _passages_for(beam, state):
+                length = len(state["documents"][passage].page_content)
+                if not group or length > room or len(group) == _JUDGED_AT_ONCE:
+                    group, room = [], self.max_passage_chars
+                    groups.append(group)
+                group.append(_new_candidate(state, beam, passage))
+                room -= length
+        return groups
+
+    async def _write(self, state: PaperState, context: SelfRagContext, group: Group) -> None:
+        """Write the one candidate of a group, with its probability; one that repeats the answer gets a ``reason``."""
+        [candidate] = group
+        beam = state["beams"][candidate["beam"] - 1]  # numbers of beams count from 1
+        answer, passage, count = ranking.answer_so_far(beam), candidate["passage"], context.segment_sentences
+        documents = [] if passage is None else [state["documents"][passage]]
+        values = {"question": question_of(state), "answer": answer, "count": str(count)}
+        if documents:
+            candidate["source"] = source_of(documents[0])
+            values["passages"] = render_passages(documents, max_chars=self.max_passage_chars)
+        prompt = "continue_answer" if documents else "continue_unaided"
+        reply = await self._ask_scored(prompt, state, context, values)
+        written = reply.value
+        text = candidate["text"] = ranking.clean_continuation(written.text, count, documents)
+        # cut off only if its last sentence is kept: all sentences (len(text) is more) would be the same text
+        if written.cut_off and text == ranking.clean_continuation(written.text, len(text), documents):
+            candidate["cut_off"] = written.cut_off
+        earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
+        if text and ranking.without_punctuation(text) in map(ranking.without_punctuation, earlier):
+            candidate["reason"] = "repeats the answer so far"
+        elif text:
+            candidate["parts"]["p"] = ranking.sequence_probability([token.logprob for token in reply.tokens])
+
+    async def _judge(self, state: PaperState, context: SelfRagContext, candidates: Group) -> None:
+        """Have the model critique continuations of one beam, and put the labels into these."""
+        beam = state["beams"][candidates[0]["beam"] - 1]  # numbers of beams count from 1
+        values: dict[str, Any] = {"question": question_of(state), "answer": ranking.answer_so_far(beam)}
+        ask_model = partial(self._ask_scored, fallback=none_if_unreadable)
+        passages = [candidate["passage"] for candidate in candidates if candidate["passage"] is not None]
+        if not passages:  # the continuation is alone, and was written without one
+            values["statement"] = candidates[0]["text"]
+            reply = await ask_model("critique_usefulness", state, context, values)
+            _put_labels(candidates[0], reply.value, reply.tokens, asked=["usefulness"])
+            return
+        documents = [state["documents"][passage] for passage in passages]
+        limit = self.max_passage_chars if len(documents) == 1 else None  # several fit: `_groups` saw to it
+        values["passages"] = render_passages(documents, max_chars=limit)
+        values["statements"] = render_passages([candidate["text"] for candidate in candidates])
+        values["count"] = len(candidates)
+        reply = await ask_model("critique", state, context, values)
+        verdicts = {verdict.id: verdict for verdict in reply.value.labels} if reply.value else {}
+        for number, candidate in enumerate(candidates, start=1):
+            tokens = logprobs.tokens_of_entry(reply.tokens, number)
+            _put_labels(candidate, verdicts.get(number), tokens, asked=ranking.CRITIQUES)
+
     async def rank_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Score the candidates, keep the best beams, send what is decided, go on or finish."""
         options: Any = {"width": context.beam_width, "hard": context.constraint == "hard"}
-        beams, judged = rank(state["beams"], state["candidates"], weights=context.weights, **options)
-        streamed = self._send_decided(beams, state["streamed"], count_shared_segments(beams))
+        weights = context.relevance_weight, context.support_weight, context.usefulness_weight
+        beams, judged = ranking.rank(state["beams"], state["candidates"], weights=weights, **options)
+        streamed = self._send_decided(beams, state["streamed"], ranking.count_shared_segments(beams))
         update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
         follows = "finish"
@@ -140,7 +287,8 @@ class Paper(SegmentWriter):
 
     async def finish(self, state: PaperState, context: SelfRagContext) -> Update:
         """Join the best beam's segments, number their passages, note what the critique found."""
-        best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=first_beam())
+        beams = state["beams"] or [ranking.first_beam()]
+        best = max(beams, key=lambda beam: (beam["score"], -beam["number"]))
         segments, documents = best["segments"], state["documents"]
         if not segments:
             if state["trace"] and all(entry["passage"] is None for entry in state["trace"]):
@@ -150,28 +298,29 @@ class Paper(SegmentWriter):
         self._send_decided([best], state["streamed"], len(segments))
         trace = _mark_winners(state["trace"], segments)
         winners = [entry for entry in trace if entry["won"]]
+        # a candidate without a usable verdict has the key "critique", see `_put_labels`
+        judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
         cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
-        used = [index for index in used_passages(segments) if index < len(documents)]
+        used = [index for index in ranking.used_passages(segments) if index < len(documents)]
         # those that the answer rests on come first, so that the numbers are its own
         ranked = [documents[index] for index in dict.fromkeys([*used, *range(len(documents))])]
         disagreements = await note_disagreements(question_of(state), ranked, len(used))
         return {
-            "answer": "".join(cite_segments(segments)),
+            "answer": "".join(ranking.cite_segments(segments)),
             "cut_off": cut_off,
             "documents": [documents[index] for index in used],
             "trace": Overwrite(trace),
             "unsupported": any(
-                "critique" not in labels  # which a candidate without a verdict has
-                and (labels.get("support") == "none" or labels.get("relevance") == "irrelevant")
-                for labels in (entry["labels"] for entry in winners)
+                labels.get("support") == "none" or labels.get("relevance") == "irrelevant"
+                for labels in judged
             ),
-            "notes": [*_note_critique(winners), *disagreements],
+            "notes": [*_note_critique(judged, len(winners)), *disagreements],
         }
 
     def _send_decided(self, beams: Sequence[Beam], sent_count: int, decided_count: int) -> int:
         """Send the decided segments not sent yet, unless a guard must see the answer; return how many are done with."""
         if decided_count > sent_count and not self.guards.answer:
-            for text in cite_segments(beams[0]["segments"])[sent_count:decided_count]:
+            for text in ranking.cite_segments(beams[0]["segments"])[sent_count:decided_count]:
                 report("segment", text=text)
         return max(sent_count, decided_count)
 
@@ -189,11 +338,9 @@ def _mark_winners(trace: Sequence[Any], segments: Sequence[AnswerSegment]) -> li
     return [{**entry, "won": entry["kept"] and identity(entry) in of_answer} for entry in trace]
 
 
-def _note_critique(winners: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Note what the critique has against the parts of the answer."""
-    count, notes = len(winners), []
-    # a candidate without a usable verdict has the key "critique", see `_put_labels`
-    judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
+def _note_critique(judged: Sequence[Mapping[str, str]], count: int) -> list[str]:
+    """Note what the critique has against those of the ``count`` parts of the answer that it judged."""
+    notes = []
     for name, labels, problem in (
         ("relevance", ("irrelevant",), "rest on a passage that is irrelevant"),
         ("support", ("none",), "are not supported by their passage"),
@@ -211,3 +358,56 @@ def _none_if_refused(error: Exception) -> None:
         raise error
     if not isinstance(error, ModelOutputError):
         logger.info("log-probabilities were refused: %s", error)
+
+
+async def _for_each_group(
+    work: Callable[[Group], Logic[None]], groups: Sequence[Group]
+) -> list[BaseException]:
+    """Do the work for all groups side by side; return an error for each candidate of the groups that failed."""
+    steps = [branch(f"candidates of beam {group[0]['beam']}", partial(work, group)) for group in groups]
+    fan = await run_side_by_side(steps)
+    errors: list[BaseException] = []
+    for group, outcome in zip(groups, fan.outcomes, strict=True):
+        if outcome.error is not None:
+            errors += [outcome.error] * len(group)
+            for candidate in group:
+                candidate.update({"parts": {}, "reason": f"{ranking.FAILED}: {type(outcome.error).__name__}"})
+    return errors
+
+
+def _passages_for(beam: Beam, state: PaperState) -> list[int]:
+    """Return the indices of the passages for a beam: those that its search found, or that were put in since."""
+    count = len(state["documents"])
+    known_count = state.get("known", count)  # after the search; a thread of an earlier version has none
+    found = [index for index in beam["found"] if index < count]
+    if known_count > count:  # an editor took some away
+        return found or list(range(count))
+    return [*found, *range(known_count, count)]
+
+
+def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Continuation:
+    """Make a candidate before anything is written."""
+    return Continuation(
+        segment=state["segment"], beam=beam["number"], passage=passage, source=None, text="", cut_off="", labels={},
+        probabilities={}, parts={}, f=None, score=None, kept=False, won=False, reason="",
+    )  # fmt: skip
+
+
+def _put_labels(
+    candidate: Continuation, verdict: Any, tokens: Sequence[logprobs.AnswerToken], *, asked: Sequence[str]
+) -> None:
+    """Put a verdict's labels for the critiques ``asked`` for (None: the lowest) and all scores into a candidate."""
+    for name in asked:
+        label = _WORST_LABELS[name] if verdict is None else str(getattr(verdict, name))
+        candidate["labels"][name] = label
+        candidate["probabilities"][name] = _probabilities_of([] if verdict is None else tokens, name, label)
+    if verdict is None:
+        candidate["labels"]["critique"] = "unusable"
+    for name in ranking.CRITIQUES:
+        candidate["parts"][name] = ranking.critique_score(name, candidate["probabilities"].get(name, {}))
+
+
+def _probabilities_of(tokens: Sequence[logprobs.AnswerToken], name: str, label: str) -> dict[str, float]:
+    """Return the probabilities of a field's labels: the model's own if its tokens show them, else 1."""
+    by_label = logprobs.label_probabilities(tokens, name, label, ranking.WORTH[name])
+    return by_label or {option: float(option == label) for option in ranking.WORTH[name]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rag_kit.graphs.evaluators.base import judge_passages, note_ungraded
+from rag_kit.graphs.evaluators.base import note_ungraded
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.shared import (
     Draft,
@@ -47,13 +47,7 @@ class Reflect(SelfRagNodes):
     async def grade_documents(self, state: ReflectState, context: SelfRagContext) -> Update:
         """Keep the passages that the evaluator finds relevant, and those it could not judge."""
         passages, evaluator = state["documents"], self.evaluator(context)
-        gradings = await judge_passages(
-            evaluator,
-            question_of(state),
-            passages,
-            state["language"],
-            instructions=context.grade_instructions,
-        )
+        gradings = await self.judge(passages, state, context)
         # an evaluator that is not selective decides on all of them together
         min_score = evaluator.thresholds.lower if evaluator.selective else -1.0
         all_useless = evaluator.thresholds.action([grading.score for grading in gradings]) == "incorrect"

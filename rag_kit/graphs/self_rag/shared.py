@@ -161,11 +161,6 @@ class SelfRagContext(RagContext):
     grade_support_instructions: str | None = instructions_field("grade_support", "grade_support")
     grade_usefulness_instructions: str | None = instructions_field("grade_usefulness", "grade_usefulness")
 
-    @property
-    def weights(self) -> tuple[float, float, float]:
-        """The weights of the three critiques in ``f``."""
-        return self.relevance_weight, self.support_weight, self.usefulness_weight
-
 
 class SelfRagNodes(RagNodes):
     """Base of the nodes of both modes: the first one, the status, and the end at a cap."""

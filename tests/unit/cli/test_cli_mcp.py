@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -241,3 +242,26 @@ async def test_a_store_that_is_down_is_no_empty_collection(index: Path) -> None:
         found = await IndexServer(opened, retriever, answer, None, None).search("zeppelin")
     assert found["passages"] == [] and any("ConnectionError" in what for what in found["unsearched"])
     assert set(found["unsearched"]) <= set(found["notes"])
+
+
+async def test_an_index_that_is_gone_is_told_to_the_operator(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names a folder of this machine: the assistant gets a sentence without it, also for resources."""
+    from rag_kit.cli.mcp_server import IndexServer
+
+    answer: Any = None
+    folder = ingest_pages(tmp_path, PAGES)
+    with DocumentIndex.open(folder) as opened:
+        server = IndexServer(opened, KeywordIndexRetriever(index=opened), answer, None, None)
+        async with mcp.Client(server) as client:
+            [uri, *_] = [each.uri for each in (await client.list_resources()).resources]
+            shutil.move(folder, tmp_path / "elsewhere")
+            failed = await client.call_tool("search", {"query": "pump"})
+            said = "failed. Whoever runs this server has to mend that; the reason is on its standard error."
+            assert failed.is_error and failed.content[0].text == f"search {said}"
+            for asked in (client.list_resources(), client.read_resource(uri)):
+                with pytest.raises(mcp.MCPError, match=f"^resources {said}$"):
+                    await asked
+    told = capsys.readouterr().err
+    assert all(f"{name}: There is no index in {tmp_path}" in told for name in ("search", "resources"))

@@ -292,6 +292,30 @@ def test_tools_are_told_errors_of_the_kit() -> None:
     assert http.show_error(b'{"answer": 1}') == b'{"answer": 1}' and http.show_error(b"[") == b"["
 
 
+@pytest.mark.parametrize(
+    ("message", "waiting", "told"),
+    [
+        (
+            {"content": "60.[1]", "additional_kwargs": {"asked": "When?", "status": "grounded"}},
+            {},
+            "grounded",
+        ),
+        # the run waits for a person before it answers, so that the last message is the user's
+        ({"content": "It?", "additional_kwargs": {}}, {"question": "Which one?"}, "clarify"),
+    ],
+)
+def test_a_chat_answers_a_call_of_a_tool(message: Any, waiting: Any, told: str) -> None:
+    """The last message is the answer, unless the run waits."""
+    pytest.importorskip("langgraph_sdk")
+    http = pytest.importorskip("graphs.http", reason="the assemblies for Studio are not in the wheel")
+    state = {"messages": [message], **({"__interrupt__": [{"value": waiting}]} if waiting else {})}
+    body = json.dumps({"result": {"content": [{"type": "text", "text": repr(state)}]}}).encode()
+    [content] = json.loads(http.rewrite_body(body))["result"]["content"]
+    answer = json.loads(content["text"])
+    assert list(answer) == ["question", "answer", "status", "citations"] and answer["status"] == told
+    assert answer["answer"] == waiting.get("question", message["content"])
+
+
 TENANTS = [
     Document(
         f"The fan of {tenant} starts at {degrees} degrees.", metadata={"tenant": tenant, "degrees": degrees}

@@ -147,7 +147,7 @@ async def test_a_second_answer_may_search_again_but_comes_back_once(native: bool
 
 @both
 async def test_turns_go_on_counting_and_begin_clean(native: bool) -> None:
-    """A thread's passages keep their numbers; a turn without tools is unsourced only where nothing was ever found."""
+    """A thread's passages keep their numbers; a turn in which nothing was ever found is unsourced."""
     model = scripted("Hello![1]", AIMessage("", tool_calls=[CALL]), RIGHT)
     talk = Scripted(messages=iter(["Hello!"]), asked=[])
     result = await go(agent(talk), native, "Hi!")
@@ -159,6 +159,30 @@ async def test_turns_go_on_counting_and_begin_clean(native: bool) -> None:
     assert second["citation_status"] == "grounded" and second["citation_notes"] == []
 
 
+@both
+@pytest.mark.parametrize(
+    ("question", "said", "status", "asked"),
+    [
+        ("Thanks!", "You are welcome!", "unsourced", 3),
+        ("谢谢你！", "不客气！", "unsourced", 3),
+        ("Thanks!", FAN, "uncited", 4),
+        ("Thanks!", RIGHT, "grounded", 3),
+        ("Thanks! What does it cost?", "It costs nothing.", "uncited", 4),
+        ("风扇何时启动？", "六十度时启动。", "uncited", 4),
+    ],
+)
+async def test_talk_after_a_search_is_not_sent_back(
+    question: str, said: str, status: str, asked: int, native: bool
+) -> None:
+    """A reply to thanks needs no source; what states a fact does, also in other words and in a turn without tools."""
+    model = scripted(RIGHT, said, said)
+    made = agent(model, checkpointer=InMemorySaver())
+    await go(made, native, config=thread())
+    result = await go(made, native, question, config=thread())
+    assert (result["citation_status"], len(model.asked)) == (status, asked)
+    assert result["messages"][-1].text == said
+
+
 def flat(query: str) -> tuple[str, Any]:
     return "text", [{"title": "Fans", "url": "https://a.example", "content": FAN}]
 
@@ -167,6 +191,7 @@ ARTIFACTS: dict[str, Any] = {
     "documents": [Document(FAN)],
     "documents as JSON": [{"page_content": FAN, "metadata": {"file": "fan.md"}, "type": "Document"}],
     "results of a search": {"results": [{"title": "Fans", "url": "https://a.example", "content": FAN}]},
+    "a result without an address": [{"title": "Fans", "content": FAN}],
     "an object that has documents": type("Result", (), {"documents": [Document(FAN)]})(),
     "an answer with citations": {
         "status": "grounded",
@@ -181,6 +206,9 @@ def test_passages_of_other_tools_count(artifact: Any) -> None:
     """Whatever form their artifact has."""
     [found] = CitationCheck().passages([ToolMessage(f"1. {FAN}", tool_call_id="1", artifact=artifact)])
     assert found.page_content == FAN
+    # what a citation says of its passage: the address of a result of a search
+    address = "https://a.example" if "https://a.example" in str(artifact) else None
+    assert found.metadata.get("source") == address
 
 
 def test_what_is_no_passage_does_not_count() -> None:

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from rag_kit.graphs.self_rag.beams import (
+from rag_kit.graphs.self_rag.logprobs import AnswerToken, label_probabilities, read_tokens
+from rag_kit.graphs.self_rag.ranking import (
     CRITIQUES,
     WORTH,
     critique_score,
     segment_score,
     sequence_probability,
 )
-from rag_kit.graphs.self_rag.logprobs import AnswerToken, label_probabilities, read_tokens
 
 probability = st.floats(0, 1)
 

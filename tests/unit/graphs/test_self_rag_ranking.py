@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_kit.graphs.self_rag.beams import (
+from rag_kit.graphs.self_rag.ranking import (
     WORTH,
     answer_so_far,
     cite_segments,
