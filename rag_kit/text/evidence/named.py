@@ -9,14 +9,14 @@ from itertools import pairwise
 
 from rag_kit.text.analysis import tag_words
 from rag_kit.text.asking import without_remarks
-from rag_kit.text.evidence.questions import Question, analyse, terms
+from rag_kit.text.evidence.questions import Question, analyse, clauses_named, terms
 from rag_kit.text.evidence.sentences import PassageText
 from rag_kit.text.evidence.times import fit_in_time, time_spans
-from rag_kit.text.language import HAN, SURNAMES, fold
+from rag_kit.text.language import ENGLISH_FUNCTION_WORDS, HAN, SURNAMES, fold
 from rag_kit.text.values.numbers import read_any
-from rag_kit.text.values.reading import level
+from rag_kit.text.values.reading import find_values, level
 
-# XP-9900, FY2022
+# XP-9900
 _IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
 # CK6150在2025年的单价, price of the CK6150
 _ATTRIBUTE = re.compile(
@@ -41,6 +41,15 @@ _NUMBERED_IN_WORDS = re.compile(  # the second phase, Phase II
     r"(?i)\b(?:first|second|third|[a-z]{3,9}th|\d{1,3}(?:st|nd|rd|th))[ -]([a-z]{3,9})\b"
     r"|\b([a-z]{3,9})[ -][ivx]{1,4}\b"
 )
+_VERSION = r"\d{1,9}(?:\.\d{1,9}){0,4}"
+# Windows 10, ISO 9001, XP 3200
+_NAME_AND_NUMBER = re.compile(
+    rf"(?<![A-Za-z\d])(?P<name>[A-Za-z/]*[A-Z][A-Za-z]*)[ -](?P<number>{_VERSION})(?![A-Za-z\d%])"
+)
+_VERSIONS = (  # behind a name: 10, 9 to 11; maybe "or later"
+    rf"(?P<versions>{_VERSION}(?:(?: ?[-~,/、和或至到]| (?:and|or|to|und|oder|bis)\b) ?{_VERSION}){{0,9}})"
+    r"(?P<open> ?(?:\+|(?:or|and|und|oder) (?:later|newer|higher|above|up|neuer|höher)|[及或]?(?:以[上后]|更[高新])))?"
+)
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _HAN = re.compile(f"[{HAN}]+")
 _TITLES = "老师|先生|女士|小姐|师傅|医生|律师|教授|院长|董事长|总|经理|主任|工"
@@ -53,8 +62,8 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     Each identifier and name must be in some passage. A passage must hold one of the identifiers and one of the Chinese
     persons, and its document a time that overlaps the question's times, if it names any. Other names are compared by
     their stems and may be misspelled by a letter; names in remarks of askers about themselves ("I live in Bath.") are
-    not looked for. Where passages number a thing (二期, line 2), the number in the question must be among theirs. A
-    clause is looked for in the documents whose titles or file names have most of the question.
+    not looked for. Where passages number a thing (二期, line 2, ISO 9001), the number in the question must be among
+    theirs. A clause is looked for in the documents whose titles or file names have most of the question.
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
@@ -74,9 +83,12 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
         in_words = kind in {word.lower() for found in _NUMBERED_IN_WORDS.findall(whole) for word in found}
         if kind in numbers and not (heads_column or in_words or of_kind <= numbers[kind]):
             return []
+    if _has_other_number(level(asked.text), level(whole)) or _has_other_place(fold(asked.text), fold(whole)):
+        return []
     kept = list(passages)
+    identifiers = (one for one in _IDENTIFIER.findall(level(question.text)) if not time_spans(one))  # FY2022
     # each name is a tuple of the forms that a text may have
-    codes: set[tuple[str, ...]] = {(_letters_and_digits(one),) for one in _IDENTIFIER.findall(question.text)}
+    codes: set[tuple[str, ...]] = {(_letters_and_digits(one),) for one in identifiers}
     for names, normalise in ((codes, _letters_and_digits), (_persons(fold(asked.text)), fold)):
         if names:
             plain = [(number, normalise(text)) for number, text in texts.items()]
@@ -103,6 +115,40 @@ def _numbered(text: str) -> dict[str, set[int]]:
         listed = [int(read_any(number)) for number in re.findall(_N, match["listed"], re.IGNORECASE)]
         numbers.setdefault(match["kind"].lower(), set()).update(range(min(listed), max(listed) + 1))
     return numbers
+
+
+def _has_other_number(question: str, text: str) -> bool:
+    """Tell whether a text has numbers behind a name of a question, but neither the question's nor a range around it."""
+    amounts = [value for value in find_values(question) if value.dimension not in ("", "id")]
+    for match in _NAME_AND_NUMBER.finditer(question):
+        name = match["name"]
+        is_amount = any(value.start < match.end() and match.start() < value.end for value in amounts)
+        if is_amount or name.lower() in ENGLISH_FUNCTION_WORDS or clauses_named(match[0]):
+            continue
+        found = re.finditer(rf"(?i)(?<![a-z\d]){name}s?[ -]?(?:{_VERSIONS}|(?-i:[IVX]+\b))", text)
+        fits = [_may_include(one["versions"], one["open"], match["number"]) for one in found]
+        if fits and not any(fits):
+            return True
+    return False
+
+
+def _may_include(listed: str | None, is_open: str | None, asked: str) -> bool:
+    """Tell whether listed numbers have the asked one, a part of it or numbers around it; None are Roman numerals."""
+    texts = asked, *re.findall(_VERSION, listed or "")
+    number, *numbers = [[int(part) for part in text.split(".")] for text in texts]
+    has_part = any(number[: len(one)] == one[: len(number)] for one in numbers)  # Python 3 and Python 3.12
+    return has_part or bool(is_open) or not numbers or min(numbers) <= number <= max(numbers)
+
+
+def _has_other_place(question: str, text: str) -> bool:
+    """Tell whether a text lacks a place of a question, and has another one before the same word: 上海分公司."""
+    tagged = [pair for run in _HAN.findall(question) for pair in pairwise(tag_words(run))]
+    for (place, tag), (thing, _) in tagged:
+        if tag == "ns" and len(thing) > 1 and place[:2] not in text:
+            runs = re.findall(rf"[{HAN}]{{2,6}}(?={thing})", text)
+            if any(tag_words(run)[-1][1] == "ns" for run in runs):
+                return True
+    return False
 
 
 def attribute_asked(question: Question) -> set[str]:

@@ -25,11 +25,11 @@ _NAMED = re.compile(
     r"(?<=[\s(])[A-Z][\w'’.-]*|\b[A-Z]{2,}\b|[!-~]*\d[!-~]*|[“\"「《『]([^”\"」》』]{1,40})[”\"」》』]"
 )
 _DATE = re.compile(
-    r"\b(?:1\d|20)\d{2}s?\b|\d+ ?[年月日](?:第?[一二三四1-4]季度?|[上下]半年)?|Q[1-4]\b|\b\w+ quarter\b"
+    r"\bFY ?'?(?:20)?\d\d\b|\b(?:1\d|20)\d{2}s?\b|\d+ ?财?[年月日]度?(?:第?[一二三四1-4]季度?|[上下]半年)?"
+    r"|Q[1-4](?![A-Za-z\d])|\b\w+ quarter\b"
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]*)\b(?= ?\d)",
     re.IGNORECASE,
 )
-
 
 # Frequent English words that frame a question ("What kind of ...", "Name the ..."), so that rarer ones decide.
 _FRAME_WORDS = word_set(
@@ -38,8 +38,6 @@ _FRAME_WORDS = word_set(
     "main long often number amount percentage example examples reason reasons way ways describe list "
     "difference differences considered known refer refers referred"
 )
-
-
 _NAME_SALIENCE, _FRAME_SALIENCE = 1.5, 0.3
 
 
@@ -77,11 +75,11 @@ def question_terms(text: str) -> tuple[Term, ...]:
         [('colour', False), ('flag', False), ('chad', True)]
     """
     dates, named = _terms_of_matches(_DATE, text), _terms_of_matches(_NAMED, text)
-    named -= dates
     without_asking = text
     if _HAN.search(text):
         named |= _terms_of_matches(_LATIN, text)
         without_asking = _ASKING.sub(" ", fold(text))
+    named -= dates
     keys = list(dict.fromkeys(terms(without_asking)))
     keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
     salience = dict.fromkeys(_frame_terms(), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)
@@ -179,9 +177,7 @@ _KINDS = {
     "who": r"\bwho(?:m|se)?\b|谁|哪位|何人|什么人",
 }
 _KIND_PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
-_TIMES = frozenset(
-    {"date", "decade", "century", "clock", "weekday", "quarter"}
-)  # dimensions of values that say when
+_TIMES = ("date", "decade", "century", "clock", "weekday", "quarter")  # dimensions of values that say when
 _NAME = re.compile(
     r"(?<!^)\b[A-Z][\w'’.-]*[a-z]\w*(?:\s+(?:of|the|de|von|van|der|la|le|[A-Z][\w'’.-]*))*"
     r"|[\u3400-\u9fff]+[·•・][\u3400-\u9fff]+|[（(][A-Za-z]"

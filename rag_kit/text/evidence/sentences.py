@@ -98,18 +98,23 @@ _OPENING = 2  # sentences that open a passage
 
 
 @dataclass(frozen=True)
-class SentenceCandidate:
+class _ReadSentence:
+    text: str  # verbatim
+    passage_index: int  # of its passage, from 0
+    matched: frozenset[str]  # terms of the question in it
+    title: frozenset[str]  # and in the titles and headings above it
+    header: str  # the header of the table that it is a row of, or ""
+
+
+@dataclass(frozen=True)
+class SentenceCandidate(_ReadSentence):
     """A sentence that may become a part of the answer."""
 
-    text: str  # verbatim
     number: int  # of its passage
-    passage_index: int  # of its passage, from 0
     order: int  # position among all sentences
-    matched: frozenset[str]  # terms of the question in it
     near: frozenset[str]  # terms of the question in it, its neighbours and the title of its passage
     features: Features
     score: float  # the features, weighed: the logarithm of a share
-    header: str  # the header of the table that it is a row of, or ""
 
     def worth(self, min_near: float = MIN_NEAR) -> float:
         """Return the score as a share of the highest possible one; 0 for a sentence with too little of the question."""
@@ -117,16 +122,6 @@ class SentenceCandidate:
         on_topic = features.near >= max(min_near, 1e-9)  # with a limit of 0, too, it must have some word
         signs = (features.cover, features.kind, features.edges, features.overlap)
         return max(0.0, self.score / _HIGHEST) if on_topic and any(signs) else 0.0
-
-
-class _ReadSentence(NamedTuple):
-    """A sentence, the index of its passage, the question's terms in it and in the titles and headings above it."""
-
-    text: str
-    passage_index: int
-    matched: frozenset[str]
-    title: frozenset[str]
-    header: str  # of its table
 
 
 def collect(question: Question, passages: Sequence[PassageText]) -> list[SentenceCandidate]:
@@ -170,15 +165,12 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
         )
         candidates.append(
             SentenceCandidate(
-                text=sentence.text,
+                **vars(sentence),
                 number=passages[index].number,
-                passage_index=index,
                 order=order,
-                matched=sentence.matched,
                 near=near,
                 features=features,
                 score=sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True)),
-                header=sentence.header,
             )
         )
     return candidates
