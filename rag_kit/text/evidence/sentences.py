@@ -23,6 +23,7 @@ from rag_kit.text.evidence.questions import (
 from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import Sentence, sentences
+from rag_kit.text.values.reading import find_values
 
 MAX_SENTENCES = 400  # looked at together; what follows is left out, so that time is bounded
 _MAX_TITLE = 500
@@ -282,7 +283,22 @@ def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[
         if is_in_clause or stands_in:
             title = named | (question.keys & set(terms("\n".join(headings.values()))))
             matched = question.keys & set(terms(text))
+            if table_header:
+                matched = _match_amounts(question, text, matched)
             yield _ReadSentence(text, n, matched, title, table_header), is_in_clause
+
+
+def _match_amounts(question: Question, row: str, matched: frozenset[str]) -> frozenset[str]:
+    """Count an amount of the question as in a row that has it, or a range around it; not where another unit has it."""
+    for asked in (value for value in find_values(question.text) if value.unit):
+        keys = question.keys & set(terms(question.text[asked.start : asked.end]))
+        values = [value for value in find_values(row) if value.dimension in (asked.dimension, "")]
+        with_unit = [value for value in values if value.dimension]
+        lows, highs = ([one.base for one in with_unit if one.bound == side] for side in ("min", "max"))
+        is_within = max(lows, default=-math.inf) <= asked.base <= min(highs, default=math.inf)
+        has_it = is_within if lows or highs else any(one.base in (asked.base, asked.amount) for one in values)
+        matched = matched | keys if has_it else matched - keys
+    return matched
 
 
 def _sentences_in_context(passage: PassageText) -> Iterator[tuple[str, str, int]]:

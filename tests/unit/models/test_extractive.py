@@ -221,6 +221,10 @@ MANUAL = [
 ZH_MANUAL = ["XP-3200的扬程为8米。", "2022年净利润为500万元，2023年净利润为600万元。"]
 
 
+FEES = "| Parcel | Fee |\n|---|---|\n| up to 5 kg | 4 EUR |\n| over 5 kg up to 20 kg | 9 EUR |\n| over 20 kg | 12 EUR |"
+LEAVE = "| 员工工龄 | 年休假 |\n|---|---|\n| 满1年不满10年 | 5天 |\n| 满10年不满20年 | 10天 |\n| 满20年以上 | 15天 |"
+
+
 @pytest.mark.parametrize("asked", ["是多长时间", "有多长", "多久", "为多少个月"])
 def test_how_long_may_be_asked_in_any_words(model: ExtractiveChatModel, asked: str) -> None:
     """Chinese words that ask for a length are not expected in the answer."""
@@ -401,6 +405,9 @@ OTHER_NUMBERS = [
         ("一季度营收是多少？", ["前三季度营收20亿元。2024年Q1营收5亿元。"], "5亿元", ()),
         ("住宿费是多少？", ["每月收住宿费~~150元~~180元。~~每月5日交费。~~"], "住宿费180元。[1]", ("5日",)),
         ("主持人是谁？", ["主持：顾明远\n\n记录：李倩"], "顾明远", ("李倩",)),
+        ("What does a parcel of 12 kg cost?", [FEES], "9 EUR", ("4 EUR", "12 EUR")),
+        ("What does a parcel of 2000 g cost?", [FEES], "4 EUR", ("9 EUR", "12 EUR")),
+        ("工龄15年的员工有几天年休假？", [LEAVE], "10天", ("5天 |", "15天")),
         ("What was the profit in FY 2023?", ["The profit was 8 EUR in 2022 and 9 EUR in 2023."], "9 EUR", ()),
         ("What was the profit in FY2023?", ["The profit was 8 EUR in 2022 and 9 EUR in 2023."], "9 EUR", ()),
         ("2024年Q2营收是多少？", ["2024年第二季度营收5亿元。"], "5亿元", ()),
