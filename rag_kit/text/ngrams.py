@@ -13,7 +13,6 @@ from rag_kit.text.language import CLOSE, SPECIAL, fold
 
 # lengths of the n-grams of words, and of runs in scripts without spaces
 _SIZES = {"sizes": [3, 4], "close_sizes": [1, 2]}
-_CACHE_LIMIT = 200_000  # distinct words remembered
 _LONGEST_CACHED = 64  # characters of a word that is worth remembering
 _RUNS = re.compile(f"[{CLOSE}]+|[^\\W_{CLOSE}]+")
 
@@ -43,7 +42,7 @@ class CharacterNgrams(StoredAnalyzer):
         return grams
 
 
-@lru_cache(_CACHE_LIMIT)
+@lru_cache(200_000)
 def _cut(word: str) -> tuple[str, ...]:
     """Cut a word into n-grams."""
     text, kind = (word, "close_sizes") if SPECIAL.match(word) else (f" {word} ", "sizes")

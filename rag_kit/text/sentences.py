@@ -123,8 +123,7 @@ _FIRST_WORDS = word_set(
 )
 _WORD_BEFORE = re.compile(r"(?:^|[\s(\[“\"'‘—–/（，。、])([^\W\d_]+(?:\.[^\W\d_]+)*)$")
 _INITIALS = re.compile(r"[^\W\d_a-zI]|[^\W\d_](?:\.[^\W\d_])+")
-# z. B., d. h.; at the bar is the stop that is looked at
-_SPACED = re.compile(r"(?:^|[\s(])[a-zäöü](?:\. [A-Za-zÄÖÜ]\||\|[A-Za-zÄÖÜ]\.$)")
+_SPACED = re.compile(r"(?:^|[\s(])[a-zäöü](?:\. [A-Za-zÄÖÜ]\||\|[A-Za-zÄÖÜ]\.$)")  # z. B.; | is the stop
 _GERMAN_DAY = re.compile(r"(?:^|[\s(])(?:[012]?\d|3[01])$")
 _GERMAN_ORDINAL = re.compile(
     r"\b(?:[Dd](?:er|ie|as|e[mns])|[Ii]m|[VvBb](?:om|eim)|[Zz]u[mr]|[Jj]ede[rsnm]) \d{1,3}$"

@@ -143,12 +143,10 @@ def _may_include(listed: str | None, is_open: str | None, asked: str) -> bool:
 def _has_other_place(question: str, text: str) -> bool:
     """Tell whether a text lacks a place of a question, and has another one before the same word: 上海分公司."""
     tagged = [pair for run in _HAN.findall(question) for pair in pairwise(tag_words(run))]
-    for (place, tag), (thing, _) in tagged:
-        if tag == "ns" and len(thing) > 1 and place[:2] not in text:
-            runs = re.findall(rf"[{HAN}]{{2,6}}(?={thing})", text)
-            if any(tag_words(run)[-1][1] == "ns" for run in runs):
-                return True
-    return False
+    named = [(place, thing) for (place, tag), (thing, _) in tagged if tag == "ns" and len(thing) > 1]
+    things = [thing for place, thing in named if place[:2] not in text]
+    runs = [run for thing in things for run in re.findall(rf"[{HAN}]{{2,6}}(?={thing})", text)]
+    return any(tag_words(run)[-1][1] == "ns" for run in runs)
 
 
 def attribute_asked(question: Question) -> set[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
 from rag_kit.text.evidence.times import TimeSpan, time_spans
-from rag_kit.text.language import detect_language, fold, word_set
+from rag_kit.text.language import detect_language, fold
 from rag_kit.text.values.numbers import read_any
 from rag_kit.text.values.reading import find_values
 
@@ -32,7 +32,7 @@ _DATE = re.compile(
 )
 
 # Frequent English words that frame a question ("What kind of ...", "Name the ..."), so that rarer ones decide.
-_FRAME_WORDS = word_set(
+_FRAME_WORDS = (
     "name names named call called type types kind kinds sort many much year years date time times person people "
     "thing things term terms word words happen happened happens according following given mean means meant "
     "main long often number amount percentage example examples reason reasons way ways describe list "
@@ -82,18 +82,13 @@ def question_terms(text: str) -> tuple[Term, ...]:
     named -= dates
     keys = list(dict.fromkeys(terms(without_asking)))
     keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
-    salience = dict.fromkeys(_frame_terms(), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)
+    salience = dict.fromkeys(terms(_FRAME_WORDS), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)
     return tuple(Term(key, salience.get(key, 1.0), key in named, key in dates) for key in keys)
 
 
 def _terms_of_matches(pattern: re.Pattern[str], text: str) -> set[str]:
     """Return the terms in all parts of a text that a pattern matches."""
     return {key for match in pattern.finditer(text) for key in terms(match[0])}
-
-
-@cache
-def _frame_terms() -> frozenset[str]:
-    return frozenset(key for word in _FRAME_WORDS for key in content_words(word))
 
 
 _NUMBERED = (
