@@ -37,19 +37,19 @@ _NUMBERED = [
         rf"|lot|batch|page|chapter|table|figure|zone|floor|team|shift|version|round)s?\s(?:no\.?\s)?{_LISTED}",
     )
 ]
-_NUMBERED_IN_WORDS = re.compile(  # the second phase, Phase II
-    r"(?i)\b(?:first|second|third|[a-z]{3,9}th|\d{1,3}(?:st|nd|rd|th))[ -]([a-z]{3,9})\b"
-    r"|\b([a-z]{3,9})[ -][ivx]{1,4}\b"
-)
+_ORDINAL = r"(?:first|second|third|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf)th|\d{1,3}(?:st|nd|rd|th))"
 _VERSION = r"\d{1,9}(?:\.\d{1,9}){0,4}"
 # Windows 10, ISO 9001, XP 3200
 _NAME_AND_NUMBER = re.compile(
     rf"(?<![A-Za-z\d])(?P<name>[A-Za-z/]*[A-Z][A-Za-z]*)[ -](?P<number>{_VERSION})(?![A-Za-z\d%])"
 )
-_VERSIONS = (  # behind a name: 10, 9 to 11; maybe "or later"
-    rf"(?P<versions>{_VERSION}(?:(?: ?[-~,/、和或至到]| (?:and|or|to|und|oder|bis)\b) ?{_VERSION}){{0,9}})"
-    r"(?P<open> ?(?:\+|(?:or|and|und|oder) (?:later|newer|higher|above|up|neuer|höher)|[及或]?(?:以[上后]|更[高新])))?"
+_TO = r"(?: ?[-~至到]| (?:(?:up )?to|through|bis(?: zu)?)\b) ?"
+# near a number: others are meant, too
+_OPEN = re.compile(
+    r"(?i)[+<>≥≤]|\b(?:from|since|least|minimum|than|later|newer|older|higher|above|below|up|onwards?|ab|seit|mindestens"
+    r"|neuer|höher|älter)\b|以[上下前后]|更[高新低早旧]|起"
 )
+_WITHIN = 25  # characters around a number in which such a word or a unit is looked for
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _HAN = re.compile(f"[{HAN}]+")
 _TITLES = "老师|先生|女士|小姐|师傅|医生|律师|教授|院长|董事长|总|经理|主任|工"
@@ -79,9 +79,7 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
         return []
     numbers = _numbered(whole := "\n".join(texts.values()))
     for kind, of_kind in _numbered(asked.text).items():
-        heads_column = re.search(rf"\|\s*{kind}(?:s|次|别|号|\s?no\.?)?\s*\|", whole, re.IGNORECASE)
-        in_words = kind in {word.lower() for found in _NUMBERED_IN_WORDS.findall(whole) for word in found}
-        if kind in numbers and not (heads_column or in_words or of_kind <= numbers[kind]):
+        if kind in numbers and not (of_kind <= numbers[kind] or _is_numbered_otherwise(kind, whole)):
             return []
     if _has_other_number(level(asked.text), level(whole)) or _has_other_place(fold(asked.text), fold(whole)):
         return []
@@ -117,36 +115,59 @@ def _numbered(text: str) -> dict[str, set[int]]:
     return numbers
 
 
+def _is_numbered_otherwise(kind: str, text: str) -> bool:
+    """Tell whether a text numbers things in words, Roman figures or a column: the second phase, Phase II."""
+    in_words = rf"\b{_ORDINAL}[ -](?:\w+ )?{kind}\b|(?<![a-z\d]){kind}[ -][ivxl]{{1,5}}\b"
+    return bool(re.search(rf"(?i){in_words}|\|\s*{kind}(?:s|次|别|号|\s?no\.?)?\s*\|", text))
+
+
 def _has_other_number(question: str, text: str) -> bool:
-    """Tell whether a text has numbers behind a name of a question, but neither the question's nor a range around it."""
-    amounts = [value for value in find_values(question) if value.dimension not in ("", "id")]
+    """Tell whether a text has numbers behind a name of a question, but nowhere the question's or others around it."""
     for match in _NAME_AND_NUMBER.finditer(question):
-        name = match["name"]
-        is_amount = any(value.start < match.end() and match.start() < value.end for value in amounts)
-        if is_amount or name.lower() in ENGLISH_FUNCTION_WORDS or clauses_named(match[0]):
+        name, asked = match["name"], match["number"]
+        is_time = find_values(f"{asked} {name}")[0].dimension in ("time", "months")  # Day 2
+        if is_time or name.lower() in ENGLISH_FUNCTION_WORDS or clauses_named(match[0]):
             continue
-        found = re.finditer(rf"(?i)(?<![a-z\d]){name}s?[ -]?(?:{_VERSIONS}|(?-i:[IVX]+\b))", text)
-        fits = [_may_include(one["versions"], one["open"], match["number"]) for one in found]
-        if fits and not any(fits):
+        same = re.finditer(rf"(?<![\d.]){re.escape(asked)}(?!,?\d)", text)
+        if _is_amount(match) or not all(map(_is_amount, same)):
+            continue
+        numbers = rf"({_VERSION})(?:{_TO}(?:{name}[ -]?)?({_VERSION}))?"
+        found = list(re.finditer(rf"(?i)(?<![a-z\d]){name}s?[ -]?{numbers}", text))
+        fits = any(_may_include(one, asked) for one in found)
+        if found and not (fits or _is_numbered_otherwise(name, text)):
             return True
     return False
 
 
-def _may_include(listed: str | None, is_open: str | None, asked: str) -> bool:
-    """Tell whether listed numbers have the asked one, a part of it or numbers around it; None are Roman numerals."""
-    texts = asked, *re.findall(_VERSION, listed or "")
-    number, *numbers = [[int(part) for part in text.split(".")] for text in texts]
-    has_part = any(number[: len(one)] == one[: len(number)] for one in numbers)  # Python 3 and Python 3.12
-    return has_part or bool(is_open) or not numbers or min(numbers) <= number <= max(numbers)
+def _is_amount(found: re.Match[str]) -> bool:
+    """Tell whether what was found in a text is in a value with a unit, or in a date."""
+    begin = max(0, found.start() - _WITHIN)
+    values = find_values(found.string[begin : found.end() + _WITHIN])
+    spans = [(begin + one.start, begin + one.end) for one in values if one.dimension not in ("", "id")]
+    return any(start < found.end() and found.start() < end for start, end in spans)
+
+
+def _may_include(found: re.Match[str], asked: str) -> bool:
+    """Tell whether a number is in the range that was found, or is said to be ("or later"); 3.12 is in 3."""
+    texts = asked, found[1], found[2] or found[1]
+    number, first, last = ([int(part) for part in text.split(".")] for text in texts)
+    around = found.string[max(0, found.start() - _WITHIN) : found.end() + _WITHIN]
+    return first <= number <= last or number[: len(first)] == first or bool(_OPEN.search(around))
 
 
 def _has_other_place(question: str, text: str) -> bool:
-    """Tell whether a text lacks a place of a question, and has another one before the same word: 上海分公司."""
-    tagged = [pair for run in _HAN.findall(question) for pair in pairwise(tag_words(run))]
-    named = [(place, thing) for (place, tag), (thing, _) in tagged if tag == "ns" and len(thing) > 1]
-    things = [thing for place, thing in named if place[:2] not in text]
-    runs = [run for thing in things for run in re.findall(rf"[{HAN}]{{2,6}}(?={thing})", text)]
-    return any(tag_words(run)[-1][1] == "ns" for run in runs)
+    """Tell whether a text lacks a place of a question, and always has others before the same word: 上海分公司."""
+    words = [pair for run in _HAN.findall(question) for pair in pairwise(tag_words(run))]
+    for place, (thing, _) in words:
+        if _is_place(*place) and len(thing) > 1 and place[0][:2] not in text:
+            before = {re.split(rf"[^{HAN}]", part[-6:])[-1] for part in text.split(thing)[:-1]}
+            if before and all(one and _is_place(*tag_words(one)[-1]) for one in before):
+                return True
+    return False
+
+
+def _is_place(word: str, tag: str) -> bool:
+    return tag == "ns" and not word.endswith(("城市", "外国", "山区"))
 
 
 def attribute_asked(question: Question) -> set[str]:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 from rag_kit.documents.identity import version_text
@@ -24,7 +24,9 @@ from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spa
 from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import Sentence, sentences
 from rag_kit.text.values.reading import find_values
+from rag_kit.text.values.value import Value
 
+_TO = re.compile(r"\s?(?:[-–—~～至到]|to|bis)\s?")  # between the ends of a range
 MAX_SENTENCES = 400  # looked at together; what follows is left out, so that time is bounded
 _MAX_TITLE = 500
 _HEADING = re.compile(r"#{1,6}\s")
@@ -268,6 +270,9 @@ def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[
     asked = question.clauses
     # the words for a clause that is asked for, as it may be written otherwise: 第9条, 第九条
     named = question.keys & set(terms(" ".join(match[0] for match in REFERENCE.finditer(question.text))))
+    values = find_values(question.text) if "|" in passage.text else ()
+    spans = {value: question.text[value.start : value.end] for value in values if value.unit}
+    amounts = {value: question.keys & set(terms(span)) for value, span in spans.items()}
     headings = {0: passage.title}  # by level
     clause = clause_begun(passage.heading)  # the one that the next sentence is in
     for text, table_header, level in _sentences_in_context(passage):
@@ -283,20 +288,26 @@ def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[
         if is_in_clause or stands_in:
             title = named | (question.keys & set(terms("\n".join(headings.values()))))
             matched = question.keys & set(terms(text))
-            if table_header:
-                matched = _match_amounts(question, text, matched)
+            if table_header and amounts:
+                matched = _match_amounts(amounts, text, matched)
             yield _ReadSentence(text, n, matched, title, table_header), is_in_clause
 
 
-def _match_amounts(question: Question, row: str, matched: frozenset[str]) -> frozenset[str]:
+def _match_amounts(amounts: dict[Value, frozenset[str]], row: str, matched: frozenset[str]) -> frozenset[str]:
     """Count an amount of the question as in a row that has it, or a range around it; not where another unit has it."""
-    for asked in (value for value in find_values(question.text) if value.unit):
-        keys = question.keys & set(terms(question.text[asked.start : asked.end]))
-        values = [value for value in find_values(row) if value.dimension in (asked.dimension, "")]
-        with_unit = [value for value in values if value.dimension]
-        lows, highs = ([one.base for one in with_unit if one.bound == side] for side in ("min", "max"))
-        is_within = max(lows, default=-math.inf) <= asked.base <= min(highs, default=math.inf)
-        has_it = is_within if lows or highs else any(one.base in (asked.base, asked.amount) for one in values)
+    in_row = find_values(row)
+    for asked, keys in amounts.items():
+        values = [value for value in in_row if value.dimension == asked.dimension]
+        lows, highs = ([one.base for one in values if one.bound == side] for side in ("min", "max"))
+        ranges = [(max(lows, default=-math.inf), min(highs, default=math.inf))] if lows or highs else []
+        ranges += [
+            (one.base, two.base) for one, two in pairwise(values) if _TO.fullmatch(row, one.end, two.start)
+        ]
+        if asked.bound and not ranges:  # amounts over 5 EUR are asked for
+            continue
+        ranges = ranges or [(one.base, one.base) for one in values]
+        without_unit = () if values else (one.amount for one in in_row if not one.dimension)
+        has_it = any(low <= asked.base <= high for low, high in ranges) or asked.amount in without_unit
         matched = matched | keys if has_it else matched - keys
     return matched
 
