@@ -31,7 +31,7 @@ class MemoryIndexRetriever(RagKitRetriever):
     def model_post_init(self, context: Any, /) -> None:
         """Build the score arrays now rather than in the first, perhaps asynchronous, call."""
         super().model_post_init(context)
-        self.index.prepare()
+        self.index.current()
 
     @classmethod
     @abstractmethod

@@ -6,13 +6,13 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text.asking import ASKING_TERMS, without_question_words
+from rag_kit.text.asking import without_question_words
 from rag_kit.text.language import (
     ASCII_RUNS,
     CHINESE_FUNCTION_WORDS,
@@ -25,7 +25,6 @@ from rag_kit.text.language import (
     unicode_runs,
 )
 
-_LANGUAGES = ("auto", "en", "zh")
 TERMS_VERSION = 2  # of the terms that texts give; an index holds those of one version
 _CACHE_LIMIT = 200_000  # distinct words remembered per analyzer, about 40 MB at most
 _MAX_TERM = 128  # longer runs (encoded blobs) are cut: nobody types them whole
@@ -78,12 +77,12 @@ def tag_words(run: str, guess_names: bool = False) -> list[tuple[str, str]]:
 class _Terms(dict[str, tuple[str, ...]]):
     """Remembers the terms of each word; computes them on first sight."""
 
-    def __init__(self, language: str, stem: bool, stops: frozenset[str]) -> None:
+    def __init__(self, stem: bool, stops: frozenset[str]) -> None:
         super().__init__()
         self._stops = stops
         self._lock = threading.Lock()  # for the stemmer and for writes to this dict
         self._stemmer = None
-        if stem and language != "zh":
+        if stem:
             import Stemmer
 
             self._stemmer = Stemmer.Stemmer("english", 0)  # 0: no cache in the stemmer, this class is one
@@ -137,28 +136,30 @@ class _Terms(dict[str, tuple[str, ...]]):
         return [word]
 
 
+@dataclass
 class StoredAnalyzer:
     """Base of dataclasses that turn a text into terms: their fields are settings that can be stored."""
 
-    _constants: ClassVar[dict[str, Any]] = {"version": TERMS_VERSION}  # settings that are no fields
+    _constants: ClassVar[dict[str, Any]]  # settings that are no fields
 
     def query_terms(self, text: str) -> list[str]:
-        """Return the terms of a query, without question words unless nothing else is left.
+        """Return the terms of a query, without question words unless nothing else is left, or stop words are one's own.
 
         Example:
             >>> Analyzer().query_terms("What does the pump do?"), Analyzer().query_terms("What?")
             (['pump'], ['what'])
         """
-        return self(without_question_words(text)) or self(text)  # type: ignore[operator,no-any-return]
+        own_stops = getattr(self, "stop_words", True) is not True
+        return self(text if own_stops else without_question_words(text)) or self(text)  # type: ignore[operator,no-any-return]
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain JSON, to be stored with an index.
 
         Example:
-            >>> Analyzer("en").settings()
-            {'version': 2, 'language': 'en', 'stem': True, 'stop_words': True, 'typos': True}
+            >>> Analyzer().settings()
+            {'version': 2, 'language': 'auto', 'stem': True, 'stop_words': True, 'typos': True}
         """
-        values = {name: getattr(self, name) for name in _field_names(type(self))}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
         return {**self._constants, **plain}
 
@@ -170,10 +171,10 @@ class StoredAnalyzer:
             InvalidInputError: The settings are of a newer version, or not settings at all.
 
         Example:
-            >>> Analyzer.from_settings(Analyzer("en", stem=False).settings())("cats")
+            >>> Analyzer.from_settings(Analyzer(stem=False).settings())("cats")
             ['cats']
         """
-        names = _field_names(cls)
+        names = [field.name for field in fields(cls)]
         if (
             not isinstance(settings, Mapping)
             or not settings.keys() <= {*cls._constants, *names}
@@ -190,11 +191,7 @@ class StoredAnalyzer:
         return type(self).from_settings, (self.settings(),)
 
 
-def _field_names(cls: Any) -> list[str]:
-    return [field.name for field in fields(cls)]
-
-
-@dataclass(unsafe_hash=True)
+@dataclass(kw_only=True, unsafe_hash=True)
 class Analyzer(StoredAnalyzer):
     """Turns a text into the terms that keyword search counts, the same way for documents and queries.
 
@@ -208,41 +205,32 @@ class Analyzer(StoredAnalyzer):
     is compiled into rjieba, comes with the first Chinese text.
 
     Args:
-        language: ``"auto"`` applies both sets of rules; ``"en"`` loads no Chinese dictionary (Chinese runs give
-            characters and pairs only); ``"zh"`` neither stems nor stops English words.
         stem: Whether to stem English words.
         stop_words: ``True`` for the built-in English list (Chinese function words are kept: leaving them out
             was measured to be worse), ``False`` for none, or the words to leave out, of any language.
         typos: Whether a search takes the nearest word of the documents for a word that none of them has.
-
-    Raises:
-        InvalidInputError: Unknown language.
 
     Example:
         >>> Analyzer()("The GPT-4o models of 北京大学")
         ['gpt4o', 'gpt', '4o', '4', 'o', 'model', '北', '京', '大', '学', '北京', '京大', '大学', '北京大学']
     """
 
-    language: Literal["auto", "en", "zh"] = "auto"
-    stem: bool = field(default=True, kw_only=True)
-    stop_words: bool | Iterable[str] = field(default=True, kw_only=True)
-    typos: bool = field(default=True, kw_only=True)
+    _constants: ClassVar = {"version": TERMS_VERSION, "language": "auto"}
+    stem: bool = True
+    stop_words: bool | Iterable[str] = True
+    typos: bool = True
 
     def __post_init__(self) -> None:
-        if self.language not in _LANGUAGES:
-            names = ", ".join(_LANGUAGES)
-            raise InvalidInputError(f"language={self.language!r} is not known; use one of {names}.")
         if isinstance(self.stop_words, str):
             raise InvalidInputError("stop_words is a string; give True, False or a list of words.")
         self._own_stops = frozenset[str]()
         if not isinstance(self.stop_words, bool):
             self.stop_words = tuple(sorted(set(self.stop_words)))
             self._own_stops = frozenset(map(fold, self.stop_words))
-        english = self.stop_words is True and self.language != "zh"
-        stops = ENGLISH_STOPS if english else self._own_stops
-        self._terms = _Terms(self.language, self.stem, stops)
+        stops = ENGLISH_STOPS if self.stop_words is True else self._own_stops
+        self._terms = _Terms(self.stem, stops)
         self._names = [name for name in _NAMES if name.lower() in stops]
-        if self.language != "en" and find_spec("rjieba") is None:
+        if find_spec("rjieba") is None:
             load_segmenter()  # jieba's dictionary is a file, and a call on an event loop must not wait for one
 
     def __call__(self, text: str) -> list[str]:
@@ -269,19 +257,12 @@ class Analyzer(StoredAnalyzer):
                     terms.append(word)
         return terms
 
-    def query_terms(self, text: str) -> list[str]:
-        """Return the terms of a query, without question words if the analyzer has the built-in stop words."""
-        terms = self(text)
-        if self.stop_words is not True or ASKING_TERMS.isdisjoint(terms):
-            return terms
-        return self(without_question_words(text)) or terms
-
     def _chinese_terms(self, run: str) -> list[str]:
         """Return the characters of a run, its pairs, and its words of three characters or more."""
         terms = list(run)
         if len(run) > 1:
             terms += _pairs(run)
-        if self.language != "en" and len(run) > 2:
+        if len(run) > 2:
             terms += [word for word in load_segmenter()(run) if 2 < len(word) <= _MAX_TERM]
         return [term for term in terms if term not in self._own_stops] if self._own_stops else terms
 

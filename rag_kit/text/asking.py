@@ -28,8 +28,6 @@ _WORDS = re.compile(
 _ARTICLE = re.compile(r"\b(?:the|an?)\s+$", re.IGNORECASE)
 _PLAIN_WORD = re.compile(r"(?:^|\s)[a-z]")
 _TO_SIMPLIFIED = str.maketrans(TRADITIONAL, SIMPLIFIED)
-#: Terms, as an `Analyzer` makes them, of which a query has one if it holds a word to leave out.
-ASKING_TERMS = frozenset([*_ASKING, "doe", "whi", "pleas", *"么怎哪谁何吗呢我", "请问", "多少", "是否"])
 
 
 def asks(text: str) -> bool:

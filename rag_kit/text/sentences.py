@@ -123,9 +123,11 @@ _FIRST_WORDS = word_set(
 )
 _WORD_BEFORE = re.compile(r"(?:^|[\s(\[“\"'‘—–/（，。、])([^\W\d_]+(?:\.[^\W\d_]+)*)$")
 _INITIALS = re.compile(r"[^\W\d_a-zI]|[^\W\d_](?:\.[^\W\d_])+")
-_SPACED = re.compile(r"(?:^|[\s(])[a-zäöü]\. [A-Za-zÄÖÜ]$")  # z. B., d. h.
-_FIRST_OF_SPACED = re.compile(r"(?:^|[\s(])[a-zäöü]\|[A-Za-zÄÖÜ]\.$")
+_SPACED = re.compile(r"(?:^|[\s(])[a-zäöü](?:\. [A-Za-zÄÖÜ]\||\|[A-Za-zÄÖÜ]\.$)")  # z. B.; | is the stop
 _GERMAN_DAY = re.compile(r"(?:^|[\s(])(?:[012]?\d|3[01])$")
+_GERMAN_ORDINAL = re.compile(
+    r"\b(?:[Dd](?:er|ie|as|e[mns])|[Ii]m|[VvBb](?:om|eim)|[Zz]u[mr]|[Jj]ede[rsnm]) \d{1,3}$"
+)
 AFTER_DAY = re.compile(
     r"(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhunderts?|Quartals?"
     r"|Stock|Etage|Tag(?:e[sn]?)?|Woche|Monats?|Lebensjahrs?|Auflage|Klasse|Geburtstage?s?)\b"
@@ -193,9 +195,9 @@ def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str
     if match.start() - begin < _MAX_LIST_NUMBER and _LIST_NUMBER.fullmatch(text[begin : match.start()]):
         return True
     window = text[max(begin, match.start() - _BEHIND) : match.start()]
-    if _SPACED.search(window) or _FIRST_OF_SPACED.search(f"{window}|{following}"):  # z. B.
-        return True
-    if _GERMAN_DAY.search(window) and AFTER_DAY.match(following):  # 3. Oktober
+    is_spaced = _SPACED.search(f"{window}|{following}")
+    is_day = _GERMAN_DAY.search(window) and AFTER_DAY.match(following)  # 3. Oktober
+    if is_spaced or is_day or _GERMAN_ORDINAL.search(window):  # z. B., der 2. Abschnitt
         return True
     before = _WORD_BEFORE.search(window)
     if not before:

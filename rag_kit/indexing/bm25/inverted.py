@@ -70,7 +70,7 @@ class InvertedIndex(ABC):
         """Build an index of documents; ``ids`` as for :meth:`add`, ``settings`` as for the constructor."""
         index = cls(**settings)
         index.add(documents, ids)
-        index.prepare()
+        index.current()  # else the first search merges what was added
         return index
 
     @classmethod
@@ -166,10 +166,6 @@ class InvertedIndex(ABC):
                 self._view = None
         return len(removed)
 
-    def prepare(self) -> None:
-        """Merge the last writes now, which otherwise the first search after a write does."""
-        self.current()
-
     def current(self) -> BM25View:
         """Return a view of the state after all finished writes, which no later write changes."""
         if (view := self._view) is not None:
@@ -218,7 +214,7 @@ class InvertedIndex(ABC):
         self._postings = Postings(pointers, postings.documents, postings.counts)
         self._rows, self._merged = {row.key: row for row in rows}, rows
         self._lengths = np.array([row.length for row in rows], np.int64)
-        self.prepare()
+        self.current()
 
     def _write(
         self,

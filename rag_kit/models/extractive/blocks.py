@@ -94,7 +94,8 @@ def _elements(body: str, name: str) -> Iterator[tuple[dict[str, str], str]]:
         if start < 0 or head < 0 or end < 0:
             return
         attributes = _ATTRIBUTE.finditer(body, start, head)
-        yield {match[1]: html.unescape(match[2]) for match in attributes}, _inner(body[head + 1 : end])
+        about = {match[1]: html.unescape(match[2]) for match in attributes}
+        yield about, unescape_tags(body[head + 1 : end]).strip()
         position = end + len(closing)
 
 
@@ -105,15 +106,11 @@ def _block(body: str, name: str) -> str:
     if start < 0:
         return ""
     end = body.find(closing, start)
-    return _inner(body[start + len(opening) : end if end >= 0 else len(body)])
+    return unescape_tags(body[start + len(opening) : end if end >= 0 else len(body)]).strip()
 
 
 def _number(text: str, default: int) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else default
-
-
-def _inner(text: str) -> str:
-    return unescape_tags(text).strip()
 
 
 def _schema(body: str) -> dict[str, Any] | None:

@@ -31,8 +31,6 @@ _GAP = {
         r"|《[^》]{2,20}》|“[^”]{2,12}”)"
     ),
 }
-# text before and behind a span that cuts a number in two: "1," before "200", ".5" behind it
-_CUT, _CUT_ON = re.compile(r"\d[,.，．]?$"), re.compile(r"[,.，．]?\d")
 # rows of tables, code and its output, marks of citations, addresses: nobody asks for a gap in those
 _NO_PROSE = re.compile(r"[|`{}<>\\\n]|^\s*(?:#|\$|//)|[-=]>|\[\d+\]|://|\w\(")
 _VAGUE = re.compile(
@@ -132,9 +130,7 @@ def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
             if value.start < end and start < value.end:
                 start, end = min(start, value.start), max(end, value.end)
         answer = text[start:end].strip()
-        is_cut = _CUT.search(text[:start]) or _CUT_ON.match(text[end:])
-        fits = _MIN_CHARS[language] <= len(text) <= _MAX_CHARS[language] and text.count(answer) == 1
-        if fits and not is_cut:
+        if _MIN_CHARS[language] <= len(text) <= _MAX_CHARS[language] and text.count(answer) == 1:
             question = _ASK[language].format(f"{text[:start]}____{text[end:]}".replace('"', "'"))
             yield {"question": question, "answers": [answer], "reference": text, "quotes": [text]}
 

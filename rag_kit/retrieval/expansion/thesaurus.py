@@ -18,7 +18,7 @@ from rag_kit.text.language import CLOSE
 
 # a character of a script that is written without spaces, or a word of another
 _WORD_OR_CHARACTER = re.compile(f"[{CLOSE}]|[^\\W_{CLOSE}]+")
-_analyzer = cache(lambda: Analyzer("en", stop_words=False))  # made at its first use
+_analyzer = cache(lambda: Analyzer(stop_words=False))  # made at its first use
 Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
 
 

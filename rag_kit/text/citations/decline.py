@@ -25,7 +25,7 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 _MARK = re.compile(r"[\[［【]\s*\d[^\]］】]{0,40}[\]］】]")
 # One of these words stands in whatever says that something is lacking.
 _NEGATIVE = re.compile(
-    r"\b(?:no|not|nothing|none|neither|never|without|cannot|unable|unclear|impossible|insufficient|silent|unanswered"
+    r"\b(?:no|not|nothing|none|neither|never|without|cannot|unable|unclear|impossible|insufficient|silent|missing|unanswered"
     r"|left)\b|\b(?:lack|fail|omit|leave|remain)|n't|[没未不无缺难]|超出"
 )
 # "The answer is not in the documents" in other languages: words for answer, for not, and for documents
@@ -47,7 +47,7 @@ _SOURCE = (
     r"|materials?)"
     r"|\bthe (?:(?:provided|given|retrieved|supplied|available|above|attached)(?: \w+)? \w+"
     r"|[\w-]+(?: [\w-]+)? (?:provided|given|retrieved|supplied|available|above)\b)"
-    r"|documents|passages|context)\b(?! (?:of(?! wh)|manager|code|exchange))"
+    r"|documents|passages|context)\b(?! (?:of\b(?! wh)|manager|code|exchange))"
 )
 _STATE = (
     r"(?:mention|specif|stat|provid|address|discuss|disclos|describ|expla|identif|nam|indicat|detail|list|cover"
@@ -97,6 +97,7 @@ _UNSAID = (
     r"|\b(?:my|our|handbook)\b.{0,40}?\b(?:(?:do|does)(?: not|n't) (?:say|mention|state|specify|tell|answer)"
     r"|says? nothing|is silent)\b"
     r"|^nothing (?:on|about) .{1,30} in (?:the|our|my) handbook"
+    rf"|{_INFO}[^.]*? (?:is|are) missing (?:from|in) {_SOURCE}"
     r"|\b(?:that|this|such) (?:information|detail|data|answer) (?:is not|isn't) (?:available|there|given)(?: to me)?$"
 )
 _SOURCE_THEN = (
@@ -144,7 +145,8 @@ _EN = _Rules(
         r"|\b(?:unclear|impossible|(?:not|\w+n't) possible|none of (?:them|these))\b"
         rf"|(?:is|are|was|were|been|has|have)(?: not|n't)(?: \w+ly)?(?: been)? (?:{_STATE}|given in)"
         r"|^(?:(?:but|however|and|although|though|nor|so|yet|while|as)\b,? ?)*(?:it|they|these|this|both|which)?"
-        rf"(?: \w+ly)? ?(?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK}|(?:do |does )?not (?:of|about|its|in|on|the)\b)"
+        rf"(?: \w+ly)? ?(?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK}|(?:do |does )?not"
+        r" (?:of|about|its|his|her|their|in|on|the|how|wh\w+)\b)"
     ),
     aside=(
         rf"{_SOURCE}|\b(?:which|that|this|these|both) (?:is|are|would be|were) (?:\w+ )?(?:needed|required|necessary)"
@@ -167,6 +169,8 @@ _SOURCE_ZH = (
     r"|文本|文章|文献|文字|参考(?:内容)?|内容|信息|搜索结果|知识库|本文|上文|片段|摘录|节选)"
     r"|(?:文档|资料|手册|知识库)(?=[里中内]?(?:没有?|未|[查找]不到))"
 )
+# what a document says follows: 手册规定不得泄露信息
+_SAYS_ZH = r"(?:规定|要求|指出|显示|表明|强调|注明)(?![中里内的没未])"
 _TOPIC_ZH = r"提到|提及|介绍|讨论|描述|涉及|涵盖|记载|讲"
 _STATE_ZH = (
     rf"(?:{_TOPIC_ZH}|说明|包含|包括|给出|提供|指出|出现|披露|透露|交代|列出|定义|回答|证据|信息|内容|答案|数据|细节"
@@ -202,13 +206,16 @@ _ZH = _Rules(
     source=_SOURCE_ZH,
     clause=r"[，,；;：:]",
     absent=(
-        rf"(?:{_SOURCE_ZH})[^因由被]{{0,10}}?(?:没有?|未|不|无|缺乏|缺少).{{0,6}}?{_STATE_ZH}"
+        rf"(?:{_SOURCE_ZH})(?!{_SAYS_ZH})[^因由被]{{0,10}}?(?:没有?|未|不|无|缺乏|缺少).{{0,6}}?{_STATE_ZH}"
         rf"|(?:{_SOURCE_ZH}).{{0,6}}(?:不足|无关|看不出|[查找搜]不到|{_CANNOT_ZH})|问题.{{0,6}}(?:无关|没有|未|得不到)"
         r"|超出.*范围|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{0,24}?(?:答案|信息|内容|说明|记载)"
         rf"|^(?:因此|所以|暂时|目前|我(?!们)|还|也)*(?:{_CANNOT_ZH})|我不知道|不在其中"
     ),
     unsaid=_UNSAID_ZH,
-    absent_later=(rf"^[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未|没|^不){_STATE_ZH})|不清楚(?!的)"),
+    absent_later=(
+        rf"^(?!..{_SAYS_ZH})[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未|没|^不){_STATE_ZH})|不清楚(?!的)"
+        rf"|^但?(?:是|并)?没有(?!{_DOES_ZH}).{{1,16}}的{_INFO_ZH}$"
+    ),
     aside=(
         rf"{_SOURCE_ZH}|^(?:它们?|其)?(?:而(?!是)|并|虽然|尽管|不过|但)|[只仅]|{_TOPIC_ZH}|抱歉|对不起|不好意思|恐怕|遗憾"
         r"|(?<!而是)建议|请|您(?!的)|感谢|问题|需要|^(?:根据|依据|从|对于|由于|鉴于|关于|至于)"

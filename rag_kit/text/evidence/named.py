@@ -9,14 +9,14 @@ from itertools import pairwise
 
 from rag_kit.text.analysis import tag_words
 from rag_kit.text.asking import without_remarks
-from rag_kit.text.evidence.questions import Question, analyse, terms
+from rag_kit.text.evidence.questions import Question, analyse, clauses_named, terms
 from rag_kit.text.evidence.sentences import PassageText
 from rag_kit.text.evidence.times import fit_in_time, time_spans
-from rag_kit.text.language import HAN, SURNAMES, fold
+from rag_kit.text.language import ENGLISH_FUNCTION_WORDS, HAN, SURNAMES, fold
 from rag_kit.text.values.numbers import read_any
-from rag_kit.text.values.reading import level
+from rag_kit.text.values.reading import find_values, level
 
-# XP-9900, FY2022
+# XP-9900
 _IDENTIFIER = re.compile(r"(?<![A-Za-z0-9.])(?=[A-Za-z]+[./_-]?\d)[A-Za-z][A-Za-z0-9./_-]+[A-Za-z0-9]")
 # CK6150在2025年的单价, price of the CK6150
 _ATTRIBUTE = re.compile(
@@ -37,10 +37,19 @@ _NUMBERED = [
         rf"|lot|batch|page|chapter|table|figure|zone|floor|team|shift|version|round)s?\s(?:no\.?\s)?{_LISTED}",
     )
 ]
-_NUMBERED_IN_WORDS = re.compile(  # the second phase, Phase II
-    r"(?i)\b(?:first|second|third|[a-z]{3,9}th|\d{1,3}(?:st|nd|rd|th))[ -]([a-z]{3,9})\b"
-    r"|\b([a-z]{3,9})[ -][ivx]{1,4}\b"
+_ORDINAL = r"(?:first|second|third|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf)th|\d{1,3}(?:st|nd|rd|th))"
+_VERSION = r"\d{1,9}(?:\.\d{1,9}){0,4}"
+# Windows 10, ISO 9001, XP 3200
+_NAME_AND_NUMBER = re.compile(
+    rf"(?<![A-Za-z\d])(?P<name>[A-Za-z/]*[A-Z][A-Za-z]*)[ -](?P<number>{_VERSION})(?![A-Za-z\d%])"
 )
+_TO = r"(?: ?[-~至到]| (?:(?:up )?to|through|bis(?: zu)?)\b) ?"
+# near a number: others are meant, too
+_OPEN = re.compile(
+    r"(?i)[+<>≥≤]|\b(?:from|since|least|minimum|than|later|newer|older|higher|above|below|up|onwards?|ab|seit|mindestens"
+    r"|neuer|höher|älter)\b|以[上下前后]|更[高新低早旧]|起"
+)
+_WITHIN = 25  # characters around a number in which such a word or a unit is looked for
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _HAN = re.compile(f"[{HAN}]+")
 _TITLES = "老师|先生|女士|小姐|师傅|医生|律师|教授|院长|董事长|总|经理|主任|工"
@@ -53,8 +62,8 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     Each identifier and name must be in some passage. A passage must hold one of the identifiers and one of the Chinese
     persons, and its document a time that overlaps the question's times, if it names any. Other names are compared by
     their stems and may be misspelled by a letter; names in remarks of askers about themselves ("I live in Bath.") are
-    not looked for. Where passages number a thing (二期, line 2), the number in the question must be among theirs. A
-    clause is looked for in the documents whose titles or file names have most of the question.
+    not looked for. Where passages number a thing (二期, line 2, ISO 9001), the number in the question must be among
+    theirs. A clause is looked for in the documents whose titles or file names have most of the question.
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
@@ -70,13 +79,14 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
         return []
     numbers = _numbered(whole := "\n".join(texts.values()))
     for kind, of_kind in _numbered(asked.text).items():
-        heads_column = re.search(rf"\|\s*{kind}(?:s|次|别|号|\s?no\.?)?\s*\|", whole, re.IGNORECASE)
-        in_words = kind in {word.lower() for found in _NUMBERED_IN_WORDS.findall(whole) for word in found}
-        if kind in numbers and not (heads_column or in_words or of_kind <= numbers[kind]):
+        if kind in numbers and not (of_kind <= numbers[kind] or _is_numbered_otherwise(kind, whole)):
             return []
+    if _has_other_number(level(asked.text), level(whole)) or _has_other_place(fold(asked.text), fold(whole)):
+        return []
     kept = list(passages)
+    identifiers = (one for one in _IDENTIFIER.findall(level(question.text)) if not time_spans(one))  # FY2022
     # each name is a tuple of the forms that a text may have
-    codes: set[tuple[str, ...]] = {(_letters_and_digits(one),) for one in _IDENTIFIER.findall(question.text)}
+    codes: set[tuple[str, ...]] = {(_letters_and_digits(one),) for one in identifiers}
     for names, normalise in ((codes, _letters_and_digits), (_persons(fold(asked.text)), fold)):
         if names:
             plain = [(number, normalise(text)) for number, text in texts.items()]
@@ -103,6 +113,61 @@ def _numbered(text: str) -> dict[str, set[int]]:
         listed = [int(read_any(number)) for number in re.findall(_N, match["listed"], re.IGNORECASE)]
         numbers.setdefault(match["kind"].lower(), set()).update(range(min(listed), max(listed) + 1))
     return numbers
+
+
+def _is_numbered_otherwise(kind: str, text: str) -> bool:
+    """Tell whether a text numbers things in words, Roman figures or a column: the second phase, Phase II."""
+    in_words = rf"\b{_ORDINAL}[ -](?:\w+ )?{kind}\b|(?<![a-z\d]){kind}[ -][ivxl]{{1,5}}\b"
+    return bool(re.search(rf"(?i){in_words}|\|\s*{kind}(?:s|次|别|号|\s?no\.?)?\s*\|", text))
+
+
+def _has_other_number(question: str, text: str) -> bool:
+    """Tell whether a text has numbers behind a name of a question, but nowhere the question's or others around it."""
+    for match in _NAME_AND_NUMBER.finditer(question):
+        name, asked = match["name"], match["number"]
+        is_time = find_values(f"{asked} {name}")[0].dimension in ("time", "months")  # Day 2
+        if is_time or name.lower() in ENGLISH_FUNCTION_WORDS or clauses_named(match[0]):
+            continue
+        same = re.finditer(rf"(?<![\d.]){re.escape(asked)}(?!,?\d)", text)
+        if _is_amount(match) or not all(map(_is_amount, same)):
+            continue
+        numbers = rf"({_VERSION})(?:{_TO}(?:{name}[ -]?)?({_VERSION}))?"
+        found = list(re.finditer(rf"(?i)(?<![a-z\d]){name}s?[ -]?{numbers}", text))
+        fits = any(_may_include(one, asked) for one in found)
+        if found and not (fits or _is_numbered_otherwise(name, text)):
+            return True
+    return False
+
+
+def _is_amount(found: re.Match[str]) -> bool:
+    """Tell whether what was found in a text is in a value with a unit, or in a date."""
+    begin = max(0, found.start() - _WITHIN)
+    values = find_values(found.string[begin : found.end() + _WITHIN])
+    spans = [(begin + one.start, begin + one.end) for one in values if one.dimension not in ("", "id")]
+    return any(start < found.end() and found.start() < end for start, end in spans)
+
+
+def _may_include(found: re.Match[str], asked: str) -> bool:
+    """Tell whether a number is in the range that was found, or is said to be ("or later"); 3.12 is in 3."""
+    texts = asked, found[1], found[2] or found[1]
+    number, first, last = ([int(part) for part in text.split(".")] for text in texts)
+    around = found.string[max(0, found.start() - _WITHIN) : found.end() + _WITHIN]
+    return first <= number <= last or number[: len(first)] == first or bool(_OPEN.search(around))
+
+
+def _has_other_place(question: str, text: str) -> bool:
+    """Tell whether a text lacks a place of a question, and always has others before the same word: 上海分公司."""
+    words = [pair for run in _HAN.findall(question) for pair in pairwise(tag_words(run))]
+    for place, (thing, _) in words:
+        if _is_place(*place) and len(thing) > 1 and place[0][:2] not in text:
+            before = {re.split(rf"[^{HAN}]", part[-6:])[-1] for part in text.split(thing)[:-1]}
+            if before and all(one and _is_place(*tag_words(one)[-1]) for one in before):
+                return True
+    return False
+
+
+def _is_place(word: str, tag: str) -> bool:
+    return tag == "ns" and not word.endswith(("城市", "外国", "山区"))
 
 
 def attribute_asked(question: Question) -> set[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
 from rag_kit.text.evidence.times import TimeSpan, time_spans
-from rag_kit.text.language import detect_language, fold, word_set
+from rag_kit.text.language import detect_language, fold
 from rag_kit.text.values.numbers import read_any
 from rag_kit.text.values.reading import find_values
 
@@ -25,21 +25,19 @@ _NAMED = re.compile(
     r"(?<=[\s(])[A-Z][\w'’.-]*|\b[A-Z]{2,}\b|[!-~]*\d[!-~]*|[“\"「《『]([^”\"」》』]{1,40})[”\"」》』]"
 )
 _DATE = re.compile(
-    r"\b(?:1\d|20)\d{2}s?\b|\d+ ?[年月日](?:第?[一二三四1-4]季度?|[上下]半年)?|Q[1-4]\b|\b\w+ quarter\b"
+    r"\bFY ?'?(?:20)?\d\d\b|\b(?:1\d|20)\d{2}s?\b|\d+ ?财?[年月日]度?(?:第?[一二三四1-4]季度?|[上下]半年)?"
+    r"|Q[1-4](?![A-Za-z\d])|\b\w+ quarter\b"
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]*)\b(?= ?\d)",
     re.IGNORECASE,
 )
 
-
 # Frequent English words that frame a question ("What kind of ...", "Name the ..."), so that rarer ones decide.
-_FRAME_WORDS = word_set(
+_FRAME_WORDS = (
     "name names named call called type types kind kinds sort many much year years date time times person people "
     "thing things term terms word words happen happened happens according following given mean means meant "
     "main long often number amount percentage example examples reason reasons way ways describe list "
     "difference differences considered known refer refers referred"
 )
-
-
 _NAME_SALIENCE, _FRAME_SALIENCE = 1.5, 0.3
 
 
@@ -77,25 +75,20 @@ def question_terms(text: str) -> tuple[Term, ...]:
         [('colour', False), ('flag', False), ('chad', True)]
     """
     dates, named = _terms_of_matches(_DATE, text), _terms_of_matches(_NAMED, text)
-    named -= dates
     without_asking = text
     if _HAN.search(text):
         named |= _terms_of_matches(_LATIN, text)
         without_asking = _ASKING.sub(" ", fold(text))
+    named -= dates
     keys = list(dict.fromkeys(terms(without_asking)))
     keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
-    salience = dict.fromkeys(_frame_terms(), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)
+    salience = dict.fromkeys(terms(_FRAME_WORDS), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)
     return tuple(Term(key, salience.get(key, 1.0), key in named, key in dates) for key in keys)
 
 
 def _terms_of_matches(pattern: re.Pattern[str], text: str) -> set[str]:
     """Return the terms in all parts of a text that a pattern matches."""
     return {key for match in pattern.finditer(text) for key in terms(match[0])}
-
-
-@cache
-def _frame_terms() -> frozenset[str]:
-    return frozenset(key for word in _FRAME_WORDS for key in content_words(word))
 
 
 _NUMBERED = (
@@ -179,9 +172,7 @@ _KINDS = {
     "who": r"\bwho(?:m|se)?\b|谁|哪位|何人|什么人",
 }
 _KIND_PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
-_TIMES = frozenset(
-    {"date", "decade", "century", "clock", "weekday", "quarter"}
-)  # dimensions of values that say when
+_TIMES = ("date", "decade", "century", "clock", "weekday", "quarter")  # dimensions of values that say when
 _NAME = re.compile(
     r"(?<!^)\b[A-Z][\w'’.-]*[a-z]\w*(?:\s+(?:of|the|de|von|van|der|la|le|[A-Z][\w'’.-]*))*"
     r"|[\u3400-\u9fff]+[·•・][\u3400-\u9fff]+|[（(][A-Za-z]"

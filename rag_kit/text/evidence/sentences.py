@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 from rag_kit.documents.identity import version_text
@@ -23,7 +23,10 @@ from rag_kit.text.evidence.questions import (
 from rag_kit.text.evidence.times import TimeFit, TimeSpan, fit_in_time, time_spans
 from rag_kit.text.language import detect_language
 from rag_kit.text.sentences import Sentence, sentences
+from rag_kit.text.values.reading import find_values
+from rag_kit.text.values.value import Value
 
+_TO = re.compile(r"\s?(?:[-–—~～至到]|to|bis)\s?")  # between the ends of a range
 MAX_SENTENCES = 400  # looked at together; what follows is left out, so that time is bounded
 _MAX_TITLE = 500
 _HEADING = re.compile(r"#{1,6}\s")
@@ -98,18 +101,23 @@ _OPENING = 2  # sentences that open a passage
 
 
 @dataclass(frozen=True)
-class SentenceCandidate:
+class _ReadSentence:
+    text: str  # verbatim
+    passage_index: int  # of its passage, from 0
+    matched: frozenset[str]  # terms of the question in it
+    title: frozenset[str]  # and in the titles and headings above it
+    header: str  # the header of the table that it is a row of, or ""
+
+
+@dataclass(frozen=True)
+class SentenceCandidate(_ReadSentence):
     """A sentence that may become a part of the answer."""
 
-    text: str  # verbatim
     number: int  # of its passage
-    passage_index: int  # of its passage, from 0
     order: int  # position among all sentences
-    matched: frozenset[str]  # terms of the question in it
     near: frozenset[str]  # terms of the question in it, its neighbours and the title of its passage
     features: Features
     score: float  # the features, weighed: the logarithm of a share
-    header: str  # the header of the table that it is a row of, or ""
 
     def worth(self, min_near: float = MIN_NEAR) -> float:
         """Return the score as a share of the highest possible one; 0 for a sentence with too little of the question."""
@@ -117,16 +125,6 @@ class SentenceCandidate:
         on_topic = features.near >= max(min_near, 1e-9)  # with a limit of 0, too, it must have some word
         signs = (features.cover, features.kind, features.edges, features.overlap)
         return max(0.0, self.score / _HIGHEST) if on_topic and any(signs) else 0.0
-
-
-class _ReadSentence(NamedTuple):
-    """A sentence, the index of its passage, the question's terms in it and in the titles and headings above it."""
-
-    text: str
-    passage_index: int
-    matched: frozenset[str]
-    title: frozenset[str]
-    header: str  # of its table
 
 
 def collect(question: Question, passages: Sequence[PassageText]) -> list[SentenceCandidate]:
@@ -170,15 +168,12 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
         )
         candidates.append(
             SentenceCandidate(
-                text=sentence.text,
+                **vars(sentence),
                 number=passages[index].number,
-                passage_index=index,
                 order=order,
-                matched=sentence.matched,
                 near=near,
                 features=features,
                 score=sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True)),
-                header=sentence.header,
             )
         )
     return candidates
@@ -275,6 +270,9 @@ def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[
     asked = question.clauses
     # the words for a clause that is asked for, as it may be written otherwise: 第9条, 第九条
     named = question.keys & set(terms(" ".join(match[0] for match in REFERENCE.finditer(question.text))))
+    values = find_values(question.text) if "|" in passage.text else ()
+    spans = {value: question.text[value.start : value.end] for value in values if value.unit}
+    amounts = {value: question.keys & set(terms(span)) for value, span in spans.items()}
     headings = {0: passage.title}  # by level
     clause = clause_begun(passage.heading)  # the one that the next sentence is in
     for text, table_header, level in _sentences_in_context(passage):
@@ -290,7 +288,28 @@ def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[
         if is_in_clause or stands_in:
             title = named | (question.keys & set(terms("\n".join(headings.values()))))
             matched = question.keys & set(terms(text))
+            if table_header and amounts:
+                matched = _match_amounts(amounts, text, matched)
             yield _ReadSentence(text, n, matched, title, table_header), is_in_clause
+
+
+def _match_amounts(amounts: dict[Value, frozenset[str]], row: str, matched: frozenset[str]) -> frozenset[str]:
+    """Count an amount of the question as in a row that has it, or a range around it; not where another unit has it."""
+    in_row = find_values(row)
+    for asked, keys in amounts.items():
+        values = [value for value in in_row if value.dimension == asked.dimension]
+        lows, highs = ([one.base for one in values if one.bound == side] for side in ("min", "max"))
+        ranges = [(max(lows, default=-math.inf), min(highs, default=math.inf))] if lows or highs else []
+        ranges += [
+            (one.base, two.base) for one, two in pairwise(values) if _TO.fullmatch(row, one.end, two.start)
+        ]
+        if asked.bound and not ranges:  # amounts over 5 EUR are asked for
+            continue
+        ranges = ranges or [(one.base, one.base) for one in values]
+        without_unit = () if values else (one.amount for one in in_row if not one.dimension)
+        has_it = any(low <= asked.base <= high for low, high in ranges) or asked.amount in without_unit
+        matched = matched | keys if has_it else matched - keys
+    return matched
 
 
 def _sentences_in_context(passage: PassageText) -> Iterator[tuple[str, str, int]]:

@@ -112,7 +112,7 @@ _PATTERNS = {
         r"| (?:and|to) (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)",
     ),
     "id": (
-        rf"{_CODES}(?:[/ ][A-Z]{{1,4}})* ?\d[\w.\-]*(?<=\w)",
+        rf"{_CODES}(?:[/ ][A-Z]{{1,4}})* ?\d[A-Za-z\d.\-]*(?<=[A-Za-z\d])",
         r"[A-Z][A-Za-z]{0,7}-?\d[A-Za-z\d]*(?:[-/.][A-Za-z\d]+)*",
         r"[A-Z]{1,6}(?:-[A-Z\d]+)*-\d[A-Za-z\d]*",
         # numbers of accounts, cards and persons, in one piece or in groups, and of telephones

@@ -194,7 +194,7 @@ def test_add_analyses_only_what_is_new() -> None:
     index.search("q")
     index.add([Document("c")])
     index.delete([index.ids[0]])
-    index.prepare()
+    index.current()
     assert seen == ["a", "b", "q", "c"]
 
 

@@ -141,11 +141,11 @@ def test_an_index_of_words_is_refused() -> None:
 
 
 def test_the_index_of_characters_is_saved(tmp_path: Path) -> None:
-    """It is saved, loaded, added to and deleted from as any BM25Index, with its n-gram sizes."""
-    retriever = TrigramRetriever(index=BM25Index.from_texts(TEXTS, analyzer=CharacterNgrams([3], [2])))
+    """It is saved, loaded, added to and deleted from as any BM25Index."""
+    retriever = TrigramRetriever(index=BM25Index.from_texts(TEXTS, analyzer=CharacterNgrams()))
     retriever.index.save(tmp_path / "i")
     index = BM25Index.load(tmp_path / "i")
-    assert index.analyzer == CharacterNgrams([3], [2]) != CharacterNgrams()
+    assert index.analyzer == CharacterNgrams()
     index.add([Document("serendipity")], ids=["s"])
     loaded = TrigramRetriever(index=index, k=1)
     assert loaded.invoke("serendipty")[0].page_content == "serendipity"
@@ -153,18 +153,19 @@ def test_the_index_of_characters_is_saved(tmp_path: Path) -> None:
     assert loaded.invoke("serendipty") != ["serendipity"]
 
 
-@pytest.mark.parametrize("sizes", [[], [1], [9], "34", [3.0], [True], 2.5, None])
-def test_sizes_that_are_refused(sizes: Any) -> None:
-    """Lengths of n-grams are whole numbers in a range."""
-    with pytest.raises(InvalidInputError, match="sizes"):
-        CharacterNgrams(sizes)
+def test_an_index_of_other_sizes_is_refused() -> None:
+    """An index of an earlier version may have n-grams of other lengths."""
+    settings = CharacterNgrams().settings()
+    assert settings["sizes"] == [3, 4] and CharacterNgrams.from_settings(settings) == CharacterNgrams()
+    with pytest.raises(InvalidInputError, match="build the index again"):
+        CharacterNgrams.from_settings({**settings, "sizes": [3]})
 
 
 def test_ngrams_of_all_scripts() -> None:
-    """Words have ends, close scripts have not; short words are whole terms; folding is that of words."""
-    grams = CharacterNgrams([3], [2])
-    assert grams("AB a") == [" ab", "ab ", " a "]
-    assert grams("漢語") == ["汉语"] and grams("汉") == ["汉"]
+    """Words have ends, close scripts have not; folding is that of words."""
+    grams = CharacterNgrams()
+    assert grams("AB a") == [" ab", "ab ", " ab ", " a "]
+    assert grams("漢語") == ["汉", "语", "汉语"] and grams("汉") == ["汉"]
     assert grams("ＡＢ") == grams("ab") and grams("x_y") == grams("x y")
-    assert grams("หมา") and grams("ひらがな")[0] == "ひら" and grams("한국어") == ["한국", "국어"]
+    assert grams("หมา") and grams("ひらがな")[4] == "ひら" and grams("한국어")[3:] == ["한국", "국어"]
     assert grams("") == [] == grams("!?")

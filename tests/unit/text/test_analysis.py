@@ -79,12 +79,6 @@ def test_other_scripts_by_word() -> None:
     assert {"한국어", "한국"} <= set(default_analyzer()("한국어"))
 
 
-def test_languages() -> None:
-    """ "en" needs no Chinese dictionary, "zh" leaves English words as they are."""
-    assert Analyzer("zh")("the cats 北京") == ["the", "cats", "北", "京", "北京"]
-    assert Analyzer("en")("cats 北京大学") == ["cat", "北", "京", "大", "学", "北京", "京大", "大学"]
-
-
 @given(st.text())
 def test_fold_twice_changes_nothing(text: str) -> None:
     """Folding is idempotent and never raises."""
@@ -104,17 +98,20 @@ def test_fold_unifies_widths_and_invisible_marks() -> None:
 
 def test_settings_round_trip_and_refuse_others() -> None:
     """Settings survive JSON; unknown or newer ones are refused by name."""
-    analyzer = Analyzer("en", stem=False, stop_words=["x"])
+    analyzer = Analyzer(stem=False, stop_words=["x"])
     assert Analyzer.from_settings(json.loads(json.dumps(analyzer.settings()))) == analyzer
-    for wrong in ({"version": 99}, {}, {**analyzer.settings(), "new": 1}):
+    for wrong in (
+        {"version": 99},
+        {},
+        {**analyzer.settings(), "language": "en"},
+        {**analyzer.settings(), "new": 1},
+    ):
         with pytest.raises(InvalidInputError, match=r"version|unknown keys"):
             Analyzer.from_settings(wrong)
 
 
 def test_wrong_arguments_are_refused() -> None:
     """The message names what is allowed."""
-    with pytest.raises(InvalidInputError, match="auto, en, zh"):
-        Analyzer("fr")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="list of words"):
         Analyzer(stop_words="the")
     with pytest.raises(InvalidInputError, match="must be a str"):
@@ -168,7 +165,7 @@ def test_import_loads_no_dictionary() -> None:
         "import sys, rag_kit.text as t; chinese = {'jieba', 'rjieba'}\n"
         "assert not sys.modules.keys() & {'Stemmer', 'numpy', *chinese}\n"
         "from rag_kit.text.analysis import warm_up; warm_up(); "
-        "t.Analyzer()('plain words'); t.content_words('Which Ελληνικά?'); t.Analyzer('en')('北京大学')\n"
+        "t.Analyzer()('plain words'); t.content_words('Which Ελληνικά?')\n"
         "assert not sys.modules.keys() & chinese\n"
         "assert '北京大学' in t.Analyzer()('北京大学') and 'rjieba' in sys.modules"
     )

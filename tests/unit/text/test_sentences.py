@@ -47,6 +47,10 @@ CASES = [
         "Der Rest verfällt am 31. März. Max. 5 Tage, z. B. im 3. Quartal, siehe Nr. 4.",
         ["Der Rest verfällt am 31. März.", "Max. 5 Tage, z. B. im 3. Quartal, siehe Nr. 4."],
     ),
+    (
+        "Im 2. Abschnitt, z. B. die 3. Zeile. Der 5. Treffer.",
+        ["Im 2. Abschnitt, z. B. die 3. Zeile.", "Der 5. Treffer."],
+    ),
     ("| Dr. Lee. He won. | 5 |\n| Eva. | 6 |", ["| Dr. Lee. He won. | 5 |", "| Eva. | 6 |"]),
     ("", []),
     (" \n\t\n", []),

@@ -35,6 +35,7 @@ def normal(text: str) -> list[str]:
         ("二〇二四年十一月五日 FY2022 May 2020", ["date 2024-11-05", "date 2022", "date 2020-05"]),
         ("14时30分, 14:30, 下午2点半, 2:30 pm", ["870 clock"] * 4),
         ("XR-20, GB/T 7714, XR20", ["id XR20", "id GBT7714", "id XR20"]),
+        ("按GB/T 7714执行", ["id GBT7714"]),
         ("第三季度, Q3, third quarter", ["3 quarter"] * 3),
         ("1980s, 20世纪80年代, 17世纪20年代", ["1980 decade", "1980 decade", "1620 decade"]),
         ("at most five, 不超过5, no more than 5, 至少5", ["max 5", "max 5", "max 5", "min 5"]),
