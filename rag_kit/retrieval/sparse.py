@@ -120,6 +120,7 @@ class TrigramRetriever(MemoryIndexRetriever):
         documents: Iterable[Document],
         *,
         ids: Iterable[str] | None = None,
+        min_match: float = 0.0,
         **fields: Unpack[LeafSettings],
     ) -> Self:
         """Index documents and search them.
@@ -127,10 +128,11 @@ class TrigramRetriever(MemoryIndexRetriever):
         Args:
             documents: The documents.
             ids: Ids in the index, see ``BM25Index.add``.
-            **fields: Fields of a retriever: ``min_match``, ``k``, ``filter``, ``name``, ``tags``...
+            min_match: See the class.
+            **fields: Fields of a retriever: ``k``, ``filter``, ``name``, ``tags``...
         """
         index = BM25Index.from_documents(documents, ids=ids, analyzer=CharacterNgrams())
-        return cls(index=index, **fields)
+        return cls(index=index, min_match=min_match, **fields)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search, and leave out hits below ``min_match`` times the highest score possible."""
