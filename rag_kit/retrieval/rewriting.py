@@ -27,6 +27,7 @@ from rag_kit.retrieval.fusion import Search, merge
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 
+NOTHING = ("", "none", "null", "na", "无")  # how models write that they have no text, as `folded` gives it
 MAX_QUERY_CHARS = 500  # of a text that is a question
 _MAX_SINGLE_LINE_CHARS = 2_000  # texts that may be longer are passages, whose line breaks stay
 
@@ -194,7 +195,7 @@ class RewritingRetriever(AskingRetriever):
         for text in texts:
             text = " ".join(text.split()) if max_chars <= _MAX_SINGLE_LINE_CHARS else text.strip()
             key = folded(text)
-            if not key:
+            if key in NOTHING:
                 dropped["empty"] += 1
             elif key == question_key:
                 dropped["repeats the question"] += 1
