@@ -48,13 +48,12 @@ class ByVectorRetriever(RagKitRetriever):
 
     def reads(self, query: str) -> bool:
         """Whether the embedding model reads the language of a query, as far as it says so."""
-        return reads(self._model(), query)
+        return not getattr(self._model(), "english_only", False) or detect_language(query) == "en"
 
     async def prepare(self, queries: Sequence[str]) -> None:
         """Embed the queries in one request, where the model can."""
         unknown = [query for query in queries if self._remembered_vector(query) is None]
-        readable = [query for query in unknown if self.reads(query)]
-        if readable:
+        if readable := [query for query in unknown if self.reads(query)]:
             await prepare_vectors(self._model(), readable)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
@@ -75,11 +74,6 @@ class ByVectorRetriever(RagKitRetriever):
     def _remembered_vector(self, query: str) -> Sequence[float] | None:
         """Return the kept vector of a query; None where time is measured, so that it is embedded again."""
         return None if keeps_query_vectors() else self.kept_vector(query)
-
-
-def reads(model: Any, query: str) -> bool:
-    """Tell whether a model reads the language of a query; True unless it says otherwise."""
-    return not getattr(model, "english_only", False) or detect_language(query) == "en"
 
 
 async def embed(
