@@ -17,6 +17,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
 
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import combine_filters, compile_filter, get_provenance
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
@@ -178,9 +179,17 @@ class FamilyWriter(RagKitRetriever):
             ids = [document_key(document, self.id_key) for document in documents]
         return self.index.upsert(self._families(documents), ids).parents
 
+    async def aupsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> Changes:
+        """Write documents with their children on a thread; see ``upsert``."""
+        return await run_in_thread(self.upsert, documents, ids)
+
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents with all their children, in one transaction; ids that are not there are passed over."""
         return self.index.delete(ids)
+
+    async def adelete(self, ids: Sequence[str]) -> int:
+        """Remove documents with their children on a thread; see ``delete``."""
+        return await run_in_thread(self.delete, ids)
 
     def close(self) -> None:
         """Close the index if ``from_documents`` opened it."""

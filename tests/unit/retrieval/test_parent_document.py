@@ -225,12 +225,12 @@ def test_row_4_an_update_leaves_no_stale_child(tmp_path: Path) -> None:
 
 
 async def test_row_5_a_deleted_document_is_gone() -> None:
-    """delete takes parents and children."""
+    """delete takes parents and children; the same by aupsert and adelete."""
     retriever = make(numbered("ant"), numbered("bee"), embeddings=WordEmbeddings())
     assert retriever.delete(["ant", "unknown"]) == 1
     assert ids(await both(retriever, "ant1 bee1")) == ["bee"] and retriever.index.get(["ant"]) == []
-    assert retriever.upsert([numbered("cat")]).added == ["cat"]
-    assert retriever.delete(["cat", "bee"]) == 2 and await both(retriever, "cat1 bee1") == []
+    assert (await retriever.aupsert([numbered("cat")])).added == ["cat"]
+    assert await retriever.adelete(["cat", "bee"]) == 2 and await both(retriever, "cat1 bee1") == []
     assert retriever.index.ids() == []
 
 
