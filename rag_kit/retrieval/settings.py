@@ -103,6 +103,18 @@ class RewritingSettings(CallSettings, total=False):
     term_weight: float
 
 
+class RerankSettings(CallSettings, total=False):
+    """The arguments of ``RerankRetriever``."""
+
+    blend: float | None
+    max_query_tokens: int | None
+    score_threshold: float | None
+    score_gap: Any
+    token_budget: int | None
+    count_tokens: Callable[[str], int] | None
+    lost_in_the_middle: bool
+
+
 class CompressionSettings(CallSettings, total=False):
     """The arguments of ``CompressionRetriever``."""
 

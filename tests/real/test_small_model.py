@@ -120,8 +120,8 @@ RETRIEVERS: dict[str, Callable[[Any], Any]] = {
     "routing": lambda llm: kit.RoutingRetriever.from_llm(
         llm, {"a": (words(), "pumps"), "b": (words(), "fans")}
     ),
-    "listwise": lambda llm: kit.RerankRetriever(retriever=words(), reranker=kit.ListwiseReranker(llm)),
-    "pointwise": lambda llm: kit.RerankRetriever(retriever=words(), reranker=kit.PointwiseReranker(llm)),
+    "listwise": lambda llm: kit.RerankRetriever.from_llm(llm, words()),
+    "pointwise": lambda llm: kit.RerankRetriever.from_llm(llm, words(), mode="pointwise"),
     "compression": lambda llm: kit.CompressionRetriever.from_llm(llm, words()),
 }
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from rag_kit.documents.provenance import peek_score
@@ -17,7 +18,9 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.convex import standardise
 from rag_kit.retrieval.fields import OptionalCount, check_count
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores
+from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
+from rag_kit.retrieval.settings import RerankSettings
 from rag_kit.text.language import detect_language
 
 T = TypeVar("T")
@@ -119,6 +122,27 @@ class RerankRetriever(RefiningRetriever):
     token_budget: OptionalCount = None
     count_tokens: Callable[[str], int] | None = None
     lost_in_the_middle: bool = False
+
+    @classmethod
+    def from_llm(
+        cls,
+        llm: Runnable[Any, Any],
+        retriever: Any,
+        *,
+        mode: Literal["pointwise", "listwise"] = "listwise",
+        prompt: Any = None,
+        k: int = 4,
+        **settings: Unpack[RerankSettings],
+    ) -> Self:
+        """Make the retriever with a language model as the reranker.
+
+        ``mode="listwise"``: the model orders the passages, 20 in one call; ``"pointwise"``: it grades each one, which
+        gives scores. ``prompt`` goes to ``ListwiseReranker`` or ``PointwiseReranker``, ``settings`` to the class.
+        """
+        if mode not in ("pointwise", "listwise"):
+            raise InvalidInputError(f"mode={mode!r} was given; allowed: 'pointwise', 'listwise'.")
+        kind = PointwiseReranker if mode == "pointwise" else ListwiseReranker
+        return cls(retriever=retriever, reranker=kind(llm, prompt=prompt), k=k, **settings)
 
     @field_validator("score_gap")
     @classmethod

@@ -241,6 +241,16 @@ def test_wrong_settings() -> None:
         PointwiseReranker(Scripted(script=""), max_chars=0)
 
 
+def test_from_llm() -> None:
+    """The mode chooses the reranker; an unknown one is refused."""
+    model, inner = Scripted(script=""), RunnableLambda(lambda query: DOCS)
+    assert isinstance(RerankRetriever.from_llm(model, inner).reranker[0], ListwiseReranker)
+    graded = RerankRetriever.from_llm(model, inner, mode="pointwise", score_threshold=0.5, k=2)
+    assert isinstance(graded.reranker[0], PointwiseReranker) and graded.k == 2
+    with pytest.raises(InvalidInputError, match="mode='pairwise'"):
+        RerankRetriever.from_llm(model, inner, mode="pairwise")  # type: ignore[arg-type]
+
+
 def test_one_passage_is_not_degraded() -> None:
     """A single passage needs no order: no model is asked, and no note says that something failed."""
     reranker = ListwiseReranker(Scripted(script=ranking(1)))
