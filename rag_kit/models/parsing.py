@@ -30,9 +30,9 @@ _CHATTER = re.compile(
 )
 # the mark before an entry of a list: "- ", "2. ", "(2)", "②", "二、", "Query 2: "
 _MARK = re.compile(
-    r"^\s*(?:[-*•·‣▪–—]\s+|[（(]?\d{1,2}[.)）](?=\s|[^\d\s])\s*|\d{1,2}\s*[、．:：]\s*|[①-⑳]\s*|"
+    r"^\s*(?:[-*•·‣▪–—]\s+|[（(]?\d{1,2}[.)）](?=\s|[^\d\s])\s*|\d{1,2}\s*(?:[、．]|[:：](?!\d\d(?!\d)))\s*|[①-⑳]\s*|"
     r"[一二三四五六七八九十]{1,2}[、.．]\s*|[（(][一二三四五六七八九十]{1,2}[)）]\s*|"
-    r"(?:Q|query|question|version|alternative|查询|问题|版本|passage|段落)\s*\d{1,2}\s*[.:：)](?!\d)\s*)",
+    r"(?:Q|query|question|version|alternative|查询|问题|版本|passage|段落)\s*\d{1,2}\s*[.:：)](?!\d{1,2}(?!\d))\s*)",
     re.IGNORECASE,
 )
 # the label of an answer: "Rewritten query: ", "The step-back question is: "
@@ -44,6 +44,8 @@ _LABEL = re.compile(
 )
 # RankGPT's form of an order of passages: "[2] > [1] > [3]", or "2 > 1 > 3" and "2, 1, 3" as the whole text.
 _CHAIN = re.compile(r"\[\d{1,4}\](?:\s*[>＞]\s*\[\d{1,4}\])+|^\s*\d{1,4}(?:\s*[>＞,，、]\s*\d{1,4})+\s*$")
+# one number in brackets on each line, as an order: "1. [3]"
+_RANKED_LINE = re.compile(r"^[ \t]*(?:\d{1,4}[.)][ \t]*)?\[(\d{1,4})\][ \t\r]*$", re.MULTILINE)
 _QUOTED = (('"', '"'), ("*", "*"), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), ("《", "》"))
 
 
@@ -83,8 +85,11 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
     name = target.only_field
     takes_ranking = name is not None and target.fields[name].get("items", {}).get("type") == "integer"
     # as JSON, "[2] > [1] > [3]" would be three lists of one; the last ranking counts: others are weighed before it
-    if takes_ranking and "{" not in body and (rankings := _CHAIN.findall(body)):
-        yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
+    if takes_ranking and "{" not in body:
+        if rankings := _CHAIN.findall(body):
+            yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
+        elif len(numbers := _RANKED_LINE.findall(body)) > 1:
+            yield {name: list(map(int, numbers))}
     if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
         with suppress(ValueError, RecursionError):
             yield json.loads(text)
@@ -155,7 +160,7 @@ def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
     kind = target.kinds[name]
     if kind == "strings":
         items = _marked_lines(text) or (_unmarked_lines(text) if lines else [])
-        passage = _without_preamble(text)
+        passage = _without_preamble(text, passage=True)
         if not items and lines and name == "passages" and not _CHATTER.match(passage):
             return [passage]  # asked for a passage, many models just write it
         return items
@@ -192,10 +197,12 @@ def _unmarked_lines(text: str) -> list[str]:
     return [line for line in block if line] if len(block) > 1 else []
 
 
-def _without_preamble(text: str) -> str:
+def _without_preamble(text: str, *, passage: bool = False) -> str:
     """Leave out a first line that only introduces the answer, and a label before it."""
     first, _, rest = text.strip().partition("\n")
-    answer = rest.strip() if rest and _is_preamble(first) else text.strip()
+    # "To reset it:" or "Here are the steps." may begin a passage
+    begins = passage and not (_CHATTER.match(first) and first.rstrip("* \r").endswith((":", "：", "!", "！")))
+    answer = rest.strip() if rest and _is_preamble(first) and not begins else text.strip()
     return _LABEL.sub("", answer, count=1)
 
 

@@ -59,6 +59,9 @@ GRADE = Target(Grade)
         ("What is BM25?\nHow does BM25 rank?", ["What is BM25?", "How does BM25 rank?"]),
         ("Sure, here they are:\nWhat is BM25?\nHow does it rank?", ["What is BM25?", "How does it rank?"]),
         ("version 2.0 release notes\nquery 3.1 syntax", ["version 2.0 release notes", "query 3.1 syntax"]),
+        ("版本2.0的说明\n版本3.1的说明", ["版本2.0的说明", "版本3.1的说明"]),
+        ("Query 1:2024 results\nQuery 2:2023 results", ["2024 results", "2023 results"]),
+        ("12:30 trains\n14:45 trains", ["12:30 trains", "14:45 trains"]),
         ("3.5 million people?\n2024 results?", ["3.5 million people?", "2024 results?"]),
     ],
 )
@@ -149,8 +152,11 @@ def test_a_passage_may_come_as_it_is() -> None:
     passage = "BM25 ranks documents by term frequency. It was published in 1994."
     for before in ("", "Passage: ", "Here is a passage that answers the question:\n\n", "以下是段落：\n"):
         assert parse_text(before + passage, Target(Passages)).passages == [passage]
-    with pytest.raises(UnreadableError):
-        parse_text("Sure, I can do that!", Target(Passages))
+    topic = "To reset the pump:\n\nHold the button for five seconds."
+    assert parse_text(topic, Target(Passages)).passages == [topic]
+    for unclear in ("Sure, I can do that!", "Here are the steps to reset it. First hold it.\nThen wait."):
+        with pytest.raises(UnreadableError):
+            parse_text(unclear, Target(Passages))
 
 
 def test_prose_is_no_answer_where_json_was_bound() -> None:
