@@ -23,7 +23,7 @@ from rag_kit.retrieval.vectors import embed, unit
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.questions import analyse
 from rag_kit.text.evidence.sentences import MAX_SENTENCES, MIN_NEAR, PassageText, collect, passage_text
-from rag_kit.text.sentences import Sentence, sentences
+from rag_kit.text.sentences import MARKER, Sentence, sentences
 
 KEPT_KEY = "kept"
 _RULE_SIGNS = frozenset("|-: ")  # of the line below a table's header
@@ -65,17 +65,17 @@ class CompressedPassage:
                 header = range(table_start, number + 1)
             elif number in selected:
                 belonging.update(header)
-            if number in selected and sentence.text.endswith((":", "：")):
+            if number in selected and sentence.text.rstrip("*_").endswith((":", "：")):
                 belonging.update(self._block_after(number))
         return belonging
 
     def _block_after(self, number: int) -> Iterator[int]:
-        """Yield the numbers of the sentences that follow one, up to a blank line behind the first of them."""
+        """Yield the numbers of the sentences that follow one, up to a blank line before what is no entry of a list."""
         for following in range(number + 1, min(number + 1 + _MAX_INTRODUCED, len(self.sentences))):
-            gap = self.document.page_content[
-                self.sentences[following - 1].end : self.sentences[following].start
-            ]
-            if following > number + 1 and gap.count("\n") > 1:
+            before, sentence = self.sentences[following - 1 : following + 1]
+            gap = self.document.page_content[before.end : sentence.start]
+            is_entry = MARKER.match(sentence.text) and sentence.text[0] not in "#>|`~"
+            if following > number + 1 and gap.count("\n") > 1 and not is_entry:
                 return
             yield following
 

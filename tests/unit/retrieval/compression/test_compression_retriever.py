@@ -124,6 +124,7 @@ TABLE = "The hall is old.\n\n| part | price |\n|---|---|\n| pump | 40 |\n| valve
             [1],
             "To reset it:\n\n1. Hold it.\n2. Wait.",
         ),
+        ("**Reset:**\n\n- Hold it.\n\n- Wait.\n\nTea is hot.", [1], "**Reset:**\n\n- Hold it.\n\n- Wait."),
         ("重置步骤：\n- 按住。\n- 等待。\n\n茶是热的。", [1], "重置步骤：\n- 按住。\n- 等待。"),
     ],
 )
