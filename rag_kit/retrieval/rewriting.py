@@ -192,10 +192,13 @@ class RewritingRetriever(AskingRetriever):
         languages = {detect_language(call.query)} | ({"en"} if latin else set())
         usable: dict[str, str] = {}
         dropped: Counter[str] = Counter()
+        wrote_nothing = all(
+            folded(text) in NOTHING for text in texts
+        )  # beside others, "None" may be Python's
         for text in texts:
             text = " ".join(text.split()) if max_chars <= _MAX_SINGLE_LINE_CHARS else text.strip()
             key = folded(text)
-            if key in NOTHING:
+            if wrote_nothing or not key:
                 dropped["empty"] += 1
             elif key == question_key:
                 dropped["repeats the question"] += 1
