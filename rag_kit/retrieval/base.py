@@ -82,7 +82,7 @@ class RagKitRetriever(BaseRetriever):
         ['a', 'b']
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
     call_arguments: ClassVar[frozenset[str]] = frozenset()
     # What other libraries call an argument: the name here, which takes its place, or what to do instead.
     other_names: ClassVar[Mapping[str, str]] = {}

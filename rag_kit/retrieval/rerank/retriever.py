@@ -117,7 +117,7 @@ class RerankRetriever(RefiningRetriever):
     reranker: Annotated[Any, BeforeValidator(as_rerankers)]
     blend: float | None = Field(default=None, gt=0.0, le=1.0)
     max_query_tokens: OptionalCount = None
-    score_threshold: float | None = None
+    score_threshold: float | None = Field(default=None, allow_inf_nan=False)
     score_gap: ScoreGap | bool | None = None
     token_budget: OptionalCount = None
     count_tokens: Callable[[str], int] | None = None
