@@ -108,6 +108,10 @@ def mistakes(llm: BaseChatModel, words: BM25Retriever, embeddings: Any) -> list[
         lambda: CompressionRetriever.from_llm(llm, words, fetchk=9),  # refused
         lambda: RoutingRetriever.from_llm(llm, {"a": (words, "Pumps")}, most=2),
         lambda: RoutingRetriever.from_llm(llm, {"a": (words, "Pumps")}, mots=2),  # refused
+        lambda: EnsembleRetriever(retrievers=[words, words], c=60),
+        lambda: EnsembleRetriever(retrievers=[words, words], cc=60),  # refused
+        lambda: RerankRetriever.from_llm(llm, words, mode="pointwise", score_threshold=0.5),
+        lambda: RerankRetriever.from_llm(llm, words, mode="pointwise", scorethreshold=0.5),  # refused
         lambda: TrigramRetriever.from_documents(DOCUMENTS, min_match=0.3),
         lambda: SparseRetriever.from_documents(DOCUMENTS, min_match=0.3),  # refused
         lambda: TrigramRetriever.from_documents(DOCUMENTS, ids=["1", "2"]),
