@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Self, Unpack
 
 from langchain_core.documents import Document
 from pydantic import Field, field_validator
 
-from rag_kit.concurrency.steps import call_step
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
-from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex, Weights
+from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex
 from rag_kit.retrieval.bm25 import MemoryIndexRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.settings import LeafSettings
+from rag_kit.retrieval.vectors import encode_query
 from rag_kit.text.ngrams import CharacterNgrams
 
 
@@ -71,9 +70,7 @@ class SparseRetriever(MemoryIndexRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Encode the query, on an event loop without blocking it, and search by the sparse vector."""
-        forms = partial(self.index.encode_query, query), partial(self.index.aencode_query, query)
-        vector: Weights = await call_step("encode", *forms)
-        hits = self.index.search_vector(vector, call.k, call.filter)
+        hits = self.index.search_vector(await encode_query(self.index, query), call.k, call.filter)
         return add_first_stage(hits, "sparse", self.get_name(), query, max_score=hits.maximum)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence, Sized
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import Field
 
-from rag_kit.concurrency.steps import both_forms
-from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.concurrency.steps import both_forms, call_step
+from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
 from rag_kit.models.clients import (
     QueryVectors,
     embed_logic,
@@ -19,6 +20,7 @@ from rag_kit.models.clients import (
     prepare_vectors,
     prepared_vector,
 )
+from rag_kit.models.failures import map_model_error
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.text.language import detect_language
@@ -74,6 +76,19 @@ class ByVectorRetriever(RagKitRetriever):
     def _remembered_vector(self, query: str) -> Sequence[float] | None:
         """Return the kept vector of a query; None where time is measured, so that it is embedded again."""
         return None if keeps_query_vectors() else self.kept_vector(query)
+
+
+async def encode_query(index: Any, query: str) -> dict[str, float]:
+    """Return a query's sparse vector by the encoder of an index; raises the kit's errors."""
+    try:
+        # a step holds the blocking call and the asynchronous one; whoever runs it chooses
+        forms = partial(index.encode_query, query), partial(index.aencode_query, query)
+        vector: dict[str, float] = await call_step("encode", *forms)
+        return vector
+    except RagKitError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a user's encoder raises
+        raise map_model_error(error) from None
 
 
 async def embed(
