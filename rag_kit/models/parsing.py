@@ -46,7 +46,8 @@ _LABEL = re.compile(
 _CHAIN = re.compile(r"\[\d{1,4}\](?:\s*[>＞]\s*\[\d{1,4}\])+|^\s*\d{1,4}(?:\s*[>＞,，、]\s*\d{1,4})+\s*$")
 # one number in brackets on each line, as an order: "1. [3]"
 _RANKED_LINE = re.compile(r"^[ \t]*(?:\d{1,4}[.)][ \t]*)?\[(\d{1,4})\][ \t\r]*$", re.MULTILINE)
-_QUOTED = (('"', '"'), ("*", "*"), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), ("《", "》"))
+# marks before and after a text
+_AROUND = (("**", "**"), ("__", "__"), *zip("\"*“'`「《", "\"*”'`」》", strict=True))
 
 
 def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
@@ -214,12 +215,8 @@ def _is_preamble(line: str) -> bool:
 def _strip_quotes(text: str) -> str:
     """Remove the quotation marks or bold marks around a text."""
     text = text.strip()
-    for mark in ("**", "__"):
-        inner = text[len(mark) : -len(mark)]
-        if text.startswith(mark) and text.endswith(mark) and inner and mark not in inner:
-            text = inner.strip()
-    for opening, closing in _QUOTED:
-        inner = text[1:-1]
+    for opening, closing in _AROUND:
+        inner = text[len(opening) : -len(closing)]
         if text.startswith(opening) and text.endswith(closing) and inner and closing not in inner:
-            return inner.strip()  # but of '"a" and "b"' the marks stay
+            text = inner.strip()  # but of '"a" and "b"' the marks stay
     return text
