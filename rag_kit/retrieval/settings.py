@@ -106,6 +106,7 @@ class RewritingSettings(CallSettings, total=False):
 class RerankSettings(CallSettings, total=False):
     """The arguments of ``RerankRetriever``."""
 
+    k: int
     blend: float | None
     max_query_tokens: int | None
     score_threshold: float | None
