@@ -30,19 +30,24 @@ _CHATTER = re.compile(
 )
 # the mark before an entry of a list: "- ", "2. ", "(2)", "②", "二、", "Query 2: "
 _MARK = re.compile(
-    r"^\s*(?:[-*•·‣▪–—]\s+|[（(]?\d{1,2}[.)）](?=\s|[^\d\s])\s*|\d{1,2}\s*[、．:：]\s*|[①-⑳]\s*|"
+    r"^\s*(?:[-*•·‣▪–—]\s+|[（(]?\d{1,2}[.)）](?=\s|[^\d\s])\s*|\d{1,2}\s*(?:[、．]|[:：](?!\d\d(?!\d)))\s*|[①-⑳]\s*|"
     r"[一二三四五六七八九十]{1,2}[、.．]\s*|[（(][一二三四五六七八九十]{1,2}[)）]\s*|"
-    r"(?:Q|query|question|查询|问题|passage|段落)\s*\d{1,2}\s*[.:：)]\s*)",
+    r"(?:Q|query|question|version|alternative|查询|问题|版本|passage|段落)\s*\d{1,2}\s*[.:：)](?!\d{1,2}(?!\d))\s*)",
     re.IGNORECASE,
 )
+# the label of an answer: "Rewritten query: ", "The step-back question is: "
 _LABEL = re.compile(
-    r"^\s*(?:(?:the\s+)?(?:rewritten|standalone|search|final|new|revised)\s+)*(?:query|question|answer|output)\s*[:：]\s*"
-    r"|^\s*(?:改写后的|独立的|检索|搜索)?(?:查询|问题|答案|检索词)\s*[:：]\s*",
+    r"^\s*(?:the\s+)?(?:(?:rewritten|standalone|search|final|new|revised|alternative|step-?back|more|general)\s+)*"
+    r"(?:query|question|answer|output|passage)(?:\s+is)?\s*[:：]\s*"
+    r"|^\s*(?:改写后的|独立的|检索|搜索|更一般的)?(?:查询|问题|答案|检索词|段落)(?:是|为)?\s*[:：]\s*",
     re.IGNORECASE,
 )
 # RankGPT's form of an order of passages: "[2] > [1] > [3]", or "2 > 1 > 3" and "2, 1, 3" as the whole text.
 _CHAIN = re.compile(r"\[\d{1,4}\](?:\s*[>＞]\s*\[\d{1,4}\])+|^\s*\d{1,4}(?:\s*[>＞,，、]\s*\d{1,4})+\s*$")
-_QUOTED = (('"', '"'), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), ("《", "》"))
+# one number in brackets on each line, as an order: "1. [3]"
+_RANKED_LINE = re.compile(r"^[ \t]*(?:\d{1,4}[.)][ \t]*)?\[(\d{1,4})\][ \t\r]*$", re.MULTILINE)
+# marks before and after a text
+_AROUND = (("**", "**"), ("__", "__"), *zip("\"*“'`「《", "\"*”'`」》", strict=True))
 
 
 def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
@@ -81,8 +86,11 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
     name = target.only_field
     takes_ranking = name is not None and target.fields[name].get("items", {}).get("type") == "integer"
     # as JSON, "[2] > [1] > [3]" would be three lists of one; the last ranking counts: others are weighed before it
-    if takes_ranking and "{" not in body and (rankings := _CHAIN.findall(body)):
-        yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
+    if takes_ranking and "{" not in body:
+        if rankings := _CHAIN.findall(body):
+            yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
+        elif len(numbers := _RANKED_LINE.findall(body)) > 1:
+            yield {name: list(map(int, numbers))}
     if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
         with suppress(ValueError, RecursionError):
             yield json.loads(text)
@@ -153,17 +161,15 @@ def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
     kind = target.kinds[name]
     if kind == "strings":
         items = _marked_lines(text) or (_unmarked_lines(text) if lines else [])
-        if not items and lines and name == "passages" and not _CHATTER.match(text):
-            return [text]  # asked for a passage, many models just write it
+        passage = _without_preamble(text, passage=True)
+        if not items and lines and name == "passages" and not _CHATTER.match(passage):
+            return [passage]  # asked for a passage, many models just write it
         return items
     if kind in ("boolean", "number", "integer") and len(text) <= _MAX_SCALAR:
         return text
     if kind == "string" and (lines or _LABEL.match(text)):
-        filled_lines = [line for line in text.splitlines() if line.strip()]
-        if len(filled_lines) > 1 and _is_preamble(filled_lines[0]):
-            del filled_lines[0]
-        value = _strip_quotes(_LABEL.sub("", "\n".join(filled_lines), count=1))
-        if len(filled_lines) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
+        value = _strip_quotes(_without_preamble(text))
+        if "\n" not in value and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
             return value
     return None
 
@@ -187,9 +193,18 @@ def _unmarked_lines(text: str) -> list[str]:
         if not line and len(block) > 1:  # after one line alone a blank may lie between the entries
             break
         if line and (block or not _is_preamble(line)):
-            block.append(_strip_quotes(line.rstrip(",，;；")))
+            block.append(_strip_quotes(_LABEL.sub("", line.rstrip(",，;；"), count=1)))
     # A single unmarked line may as well be a remark; only several are a list.
     return [line for line in block if line] if len(block) > 1 else []
+
+
+def _without_preamble(text: str, *, passage: bool = False) -> str:
+    """Leave out a first line that only introduces the answer, and a label before it."""
+    first, _, rest = text.strip().partition("\n")
+    # "To reset it:" or "Here are the steps." may begin a passage
+    begins = passage and not (_CHATTER.match(first) and first.rstrip("* \r").endswith((":", "：", "!", "！")))
+    answer = rest.strip() if rest and _is_preamble(first) and not begins else text.strip()
+    return _LABEL.sub("", answer, count=1)
 
 
 def _is_preamble(line: str) -> bool:
@@ -200,12 +215,8 @@ def _is_preamble(line: str) -> bool:
 def _strip_quotes(text: str) -> str:
     """Remove the quotation marks or bold marks around a text."""
     text = text.strip()
-    for mark in ("**", "__"):
-        inner = text[len(mark) : -len(mark)]
-        if text.startswith(mark) and text.endswith(mark) and inner and mark not in inner:
-            text = inner.strip()
-    for opening, closing in _QUOTED:
-        inner = text[1:-1]
+    for opening, closing in _AROUND:
+        inner = text[len(opening) : -len(closing)]
         if text.startswith(opening) and text.endswith(closing) and inner and closing not in inner:
-            return inner.strip()  # but of '"a" and "b"' the marks stay
+            text = inner.strip()  # but of '"a" and "b"' the marks stay
     return text

@@ -330,9 +330,8 @@ class Call:
                 if isinstance(outcome.error, BudgetExceededError):
                     raise outcome.error
             lines = "; ".join(describe_failure(outcome.name, outcome.error) for outcome in outcomes)
-            raise BranchError(f"All {tasks} of {self.owner.get_name()} failed. {lines}") from outcomes[
-                0
-            ].error
+            first_error = outcomes[0].error
+            raise BranchError(f"All {tasks} of {self.owner.get_name()} failed. {lines}") from first_error
         answered = []
         for search, outcome in zip(searches, outcomes, strict=True):
             self._note_outcome(outcome, unsearched=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -58,6 +58,8 @@ class EnsembleRetriever(AskingRetriever):
     weights: Weights = None
     fusion: Fusion = "rrf"
     rrf_k: RrfK = 60
+    if TYPE_CHECKING:
+        c: float = 60  # another name of rrf_k, see ``other_names``
 
     @model_validator(mode="after")
     def _check_weights(self) -> Self:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from rag_kit.documents import Filter, copy_document
 from rag_kit.documents.fields import read_fields
@@ -34,6 +34,7 @@ class ExactVectorRetriever(ByVectorRetriever):
     Args:
         documents: What is searched.
         embeddings: The embedding model.
+        vectors: Vectors of the documents, shape ``(documents, dimensions)``; default: made here.
         k: How many documents come back.
         filter: Only documents whose metadata match.
 
@@ -51,7 +52,7 @@ class ExactVectorRetriever(ByVectorRetriever):
 
     documents: list[Document]
     embeddings: Embeddings
-    _matrix: Any = PrivateAttr()
+    vectors: Any = Field(default=None, exclude=True, repr=False)
     _masks: Any = PrivateAttr()
     _rows: dict[str, int] = PrivateAttr(default_factory=dict)
 
@@ -64,36 +65,33 @@ class ExactVectorRetriever(ByVectorRetriever):
         vectors: np.ndarray | None = None,
         **settings: Unpack[LeafSettings],
     ) -> ExactVectorRetriever:
-        """Make a retriever.
+        """Make a retriever; ``settings`` are further arguments of the class, such as ``k``."""
+        check_embeddings(embeddings)
+        return cls(documents=list(documents), embeddings=embeddings, vectors=vectors, **settings)
 
-        Args:
-            documents: What is searched.
-            embeddings: The embedding model.
-            vectors: Vectors of the documents, shape ``(documents, dimensions)``; default: made here.
-            **settings: Further fields, such as ``k``.
-        """
+    def model_post_init(self, context: Any, /) -> None:
+        """Embed the documents, unless their vectors were given."""
+        super().model_post_init(context)
         import numpy as np
 
-        check_embeddings(embeddings)
+        count, vectors = len(self.documents), self.vectors
         if vectors is None:
-            answer = embed_documents(embeddings, [document.page_content for document in documents])
-            vectors = checked_vectors(answer, len(documents), embeddings) if documents else np.zeros((0, 0))
-        if vectors.ndim != 2 or len(vectors) != len(documents):
+            answer = embed_documents(self.embeddings, [document.page_content for document in self.documents])
+            vectors = checked_vectors(answer, count, self.embeddings) if count else np.zeros((0, 0))
+        vectors = np.array(vectors, dtype=np.float32, order="C")
+        if vectors.ndim != 2 or len(vectors) != count:
             raise InvalidInputError(
-                f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"
+                f"vectors of shape {vectors.shape} for {count} documents; give one row a document"
             )
-        options: Any = settings  # Any, for not all keys are fields of this class
-        retriever = cls(documents=list(documents), embeddings=embeddings, **options)
-        retriever._matrix = unit(np.array(vectors, dtype=np.float32, order="C"))
-        retriever._masks = FilterMasks([document.metadata for document in retriever.documents])
-        return retriever
+        self.vectors = unit(vectors)
+        self._masks = FilterMasks([document.metadata for document in self.documents])
 
     def vectors_of(self, documents: Sequence[Document]) -> np.ndarray:
         """Return the unit vectors of those documents that this retriever holds, in their order."""
         if not self._rows:
             self._rows = {_key(document): row for row, document in enumerate(self.documents)}
         rows = [self._rows.get(_key(document)) for document in documents]
-        vectors: np.ndarray = self._matrix[[row for row in rows if row is not None]]
+        vectors: np.ndarray = self.vectors[[row for row in rows if row is not None]]
         return vectors
 
     def searched(self) -> Sequence[Any]:
@@ -117,13 +115,13 @@ class ExactVectorRetriever(ByVectorRetriever):
         return self._find(query, vector, k, filter, "feedback")
 
     def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
-        size = self._matrix.shape[1] if len(self._matrix) else None
+        size = self.vectors.shape[1] if len(self.vectors) else None
         [checked] = checked_vectors([vector], 1, self.embeddings, dimension=size)
         return self._find(query, checked, call.k, call.filter, self.name or "dense")
 
     def _find(self, query: str, vector: Any, k: int, filter: Filter | None, name: str) -> list[Document]:
         mask = self._masks.mask(filter) if filter else None
-        hits = nearest_rows(self._matrix, vector, k, mask)
+        hits = nearest_rows(self.vectors, vector, k, mask)
         scored = [(copy_document(self.documents[row]), score) for row, score in hits]
         return add_first_stage(scored, "dense", name, query)
 

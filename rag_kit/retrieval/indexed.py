@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.steps import call_step
 from rag_kit.documents import Filter, add_note, compile_filter
 from rag_kit.documents.provenance import add_first_stage, first_stage
 from rag_kit.errors import InvalidInputError, ModelError
@@ -24,7 +22,7 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever
 from rag_kit.retrieval.ranked_ids import RankedIds
-from rag_kit.retrieval.vectors import ByVectorRetriever
+from rag_kit.retrieval.vectors import ByVectorRetriever, encode_query
 
 PIPELINES = ("hybrid", "bm25", "dense", "trigram", "sparse")
 Pipeline = Literal["hybrid", "bm25", "dense", "trigram", "sparse"]
@@ -72,10 +70,7 @@ class LegIndexRetriever(RagKitRetriever):
         """Search by trigrams, or encode the query and search by its sparse vector."""
         view: Any = await blocking_step("search", self.index.leg_view, self.leg)
         if isinstance(view, SparseView):
-            # a step holds the blocking call and the asynchronous one; whoever runs it chooses
-            weights = await call_step(
-                "encode", partial(view.encode_query, query), partial(view.aencode_query, query)
-            )
+            weights = await encode_query(view, query)
             hits: Any = await blocking_step("search", view.search_weighted, weights, call.k, call.filter)
         else:
             hits = await blocking_step("search", view.search, query, call.k, call.filter)

@@ -20,7 +20,7 @@ from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
-from rag_kit.retrieval.fields import Fusion, OptionalCount, Seconds
+from rag_kit.retrieval.fields import Fusion, OptionalCount, Seconds, translate_arguments, unknown_arguments
 from rag_kit.retrieval.indexed import Pipeline, embed_first, rows_retriever
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.parents.base import FamilyWriter
@@ -230,6 +230,10 @@ def index_retriever(
     """
     if not isinstance(index, DocumentIndex):
         raise InvalidInputError(f"index is {index!r:.60}; give DocumentIndex.open(folder).")
+    allowed = EnsembleRetriever.model_fields.keys() - {"retrievers"}
+    ensemble = translate_arguments(EnsembleRetriever, ensemble)
+    if unknown := sorted(ensemble.keys() - allowed):
+        raise InvalidInputError(f"index_retriever: {unknown_arguments(unknown, allowed, {})}.")
     limits = {name: ensemble[name] for name in ("on_error", "timeout", "max_concurrency") if name in ensemble}
     if reranker is not None:
         inner = index_retriever(index, pipeline, k, filter, fetch_k=fetch_k, **ensemble)

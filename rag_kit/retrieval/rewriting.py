@@ -27,6 +27,7 @@ from rag_kit.retrieval.fusion import Search, merge
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 
+NOTHING = ("", "none", "null", "na", "无")  # how models write that they have no text, as `folded` gives it
 MAX_QUERY_CHARS = 500  # of a text that is a question
 _MAX_SINGLE_LINE_CHARS = 2_000  # texts that may be longer are passages, whose line breaks stay
 
@@ -191,10 +192,13 @@ class RewritingRetriever(AskingRetriever):
         languages = {detect_language(call.query)} | ({"en"} if latin else set())
         usable: dict[str, str] = {}
         dropped: Counter[str] = Counter()
+        wrote_nothing = all(
+            folded(text) in NOTHING for text in texts
+        )  # beside others, "None" may be Python's
         for text in texts:
             text = " ".join(text.split()) if max_chars <= _MAX_SINGLE_LINE_CHARS else text.strip()
             key = folded(text)
-            if not key:
+            if wrote_nothing or not key:
                 dropped["empty"] += 1
             elif key == question_key:
                 dropped["repeats the question"] += 1

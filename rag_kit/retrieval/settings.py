@@ -31,7 +31,6 @@ class LeafSettings(RetrieverSettings, total=False):
     """The arguments of retrievers that search an index of their own."""
 
     k: int
-    min_match: float
 
 
 class TextSettings(LeafSettings, total=False):
@@ -46,6 +45,7 @@ class TextSettings(LeafSettings, total=False):
     bm25_params: Mapping[str, Any] | None
     encoder: Any
     query_encoder: Any
+    min_match: float
 
 
 class CallSettings(RetrieverSettings, total=False):
@@ -58,6 +58,28 @@ class CallSettings(RetrieverSettings, total=False):
     max_calls: int | None
     max_tokens: int | None
     deadline: float | None
+
+
+class FamilySettings(CallSettings, total=False):
+    """The arguments of retrievers that write documents with their parts; many are of one of them only."""
+
+    k: int
+    pipeline: Literal["hybrid", "bm25", "dense"]
+    retriever: Any
+    max_fetch_k: int
+    parent_size: int | None
+    child_size: int
+    child_overlap: int
+    parent_splitter: Any
+    child_splitter: Any
+    window: int
+    max_sentence: int
+    kinds: Any
+    weights: Mapping[str, float] | None
+    fusion: Fusion
+    represent: Any
+    llm: Any
+    cache: str | PathLike[str] | None
 
 
 class RewritingSettings(CallSettings, total=False):
@@ -83,6 +105,7 @@ class RewritingSettings(CallSettings, total=False):
 class RerankSettings(CallSettings, total=False):
     """The arguments of ``RerankRetriever``."""
 
+    k: int
     blend: float | None
     max_query_tokens: int | None
     score_threshold: float | None

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Self, Unpack
 
 from langchain_core.documents import Document
 from pydantic import Field, field_validator
 
-from rag_kit.concurrency.steps import call_step
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
-from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex, Weights
+from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex
 from rag_kit.retrieval.bm25 import MemoryIndexRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.settings import LeafSettings
+from rag_kit.retrieval.vectors import encode_query
 from rag_kit.text.ngrams import CharacterNgrams
 
 
@@ -67,9 +66,7 @@ class SparseRetriever(MemoryIndexRetriever):
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Encode the query, on an event loop without blocking it, and search by the sparse vector."""
-        forms = partial(self.index.encode_query, query), partial(self.index.aencode_query, query)
-        vector: Weights = await call_step("encode", *forms)
-        hits = self.index.search_vector(vector, call.k, call.filter)
+        hits = self.index.search_vector(await encode_query(self.index, query), call.k, call.filter)
         return add_first_stage(hits, "sparse", self.get_name(), query, max_score=hits.maximum)
 
 
@@ -116,6 +113,7 @@ class TrigramRetriever(MemoryIndexRetriever):
         documents: Iterable[Document],
         *,
         ids: Iterable[str] | None = None,
+        min_match: float = 0.0,
         **fields: Unpack[LeafSettings],
     ) -> Self:
         """Index documents and search them.
@@ -123,10 +121,11 @@ class TrigramRetriever(MemoryIndexRetriever):
         Args:
             documents: The documents.
             ids: Ids in the index, see ``BM25Index.add``.
-            **fields: Fields of a retriever: ``min_match``, ``k``, ``filter``, ``name``, ``tags``...
+            min_match: See the class.
+            **fields: Fields of a retriever: ``k``, ``filter``, ``name``, ``tags``...
         """
         index = BM25Index.from_documents(documents, ids=ids, analyzer=CharacterNgrams())
-        return cls(index=index, **fields)
+        return cls(index=index, min_match=min_match, **fields)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search, and leave out hits below ``min_match`` times the highest score possible."""

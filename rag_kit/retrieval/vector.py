@@ -23,13 +23,9 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.stores import deeper, is_native, left_out, native_filter
 
 _Scored = list[tuple[Document, float | None]]
-#: Methods of stores that search for a text or a vector and give scores; for a vector there is no common name.
-_SCORED_METHODS = {  # by the type of what is sought
-    str: ("similarity_search_with_score",),
-    list: ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores"),
-}
-#: Methods that give no scores.
-_UNSCORED_METHOD = {str: "similarity_search", list: "similarity_search_by_vector"}
+#: Methods of stores that search for a text, or for a vector, and give scores; for a vector there is no common name.
+_FOR_TEXT = ("similarity_search_with_score",)
+_FOR_VECTOR = ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores")
 
 
 class VectorRetriever(RagKitRetriever):
@@ -110,18 +106,17 @@ class VectorRetriever(RagKitRetriever):
 
     def _search_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """Search the store, with scores where it gives them."""
-        type_sought = str if isinstance(sought, str) else list
-        for name in _SCORED_METHODS[type_sought]:
+        for name in _FOR_TEXT if isinstance(sought, str) else _FOR_VECTOR:
             if hasattr(self.vectorstore, name):
                 with suppress(NotImplementedError):
                     return list(getattr(self.vectorstore, name)(sought, **arguments))
-        search = getattr(self.vectorstore, _UNSCORED_METHOD[type_sought])
-        return [(doc, None) for doc in search(sought, **arguments)]
+        unscored = "similarity_search" if isinstance(sought, str) else "similarity_search_by_vector"
+        return [(doc, None) for doc in getattr(self.vectorstore, unscored)(sought, **arguments)]
 
     async def _asearch_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
         """Search the store on an event loop, with scores where it gives them; on a thread if it has no coroutine."""
         store, blocking = self.vectorstore, partial(self._search_store, sought, arguments)
-        for name in _SCORED_METHODS[str if isinstance(sought, str) else list]:
+        for name in _FOR_TEXT if isinstance(sought, str) else _FOR_VECTOR:
             if is_native(store, f"a{name}"):
                 search = partial(getattr(store, f"a{name}"), sought, **arguments)
                 with suppress(NotImplementedError):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence, Sized
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import Field
 
-from rag_kit.concurrency.steps import both_forms
-from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.concurrency.steps import both_forms, call_step
+from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
 from rag_kit.models.clients import (
     QueryVectors,
     embed_logic,
@@ -19,6 +20,7 @@ from rag_kit.models.clients import (
     prepare_vectors,
     prepared_vector,
 )
+from rag_kit.models.failures import map_model_error
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.text.language import detect_language
@@ -48,13 +50,12 @@ class ByVectorRetriever(RagKitRetriever):
 
     def reads(self, query: str) -> bool:
         """Whether the embedding model reads the language of a query, as far as it says so."""
-        return reads(self._model(), query)
+        return not getattr(self._model(), "english_only", False) or detect_language(query) == "en"
 
     async def prepare(self, queries: Sequence[str]) -> None:
         """Embed the queries in one request, where the model can."""
         unknown = [query for query in queries if self._remembered_vector(query) is None]
-        readable = [query for query in unknown if self.reads(query)]
-        if readable:
+        if readable := [query for query in unknown if self.reads(query)]:
             await prepare_vectors(self._model(), readable)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
@@ -77,9 +78,17 @@ class ByVectorRetriever(RagKitRetriever):
         return None if keeps_query_vectors() else self.kept_vector(query)
 
 
-def reads(model: Any, query: str) -> bool:
-    """Tell whether a model reads the language of a query; True unless it says otherwise."""
-    return not getattr(model, "english_only", False) or detect_language(query) == "en"
+async def encode_query(index: Any, query: str) -> dict[str, float]:
+    """Return a query's sparse vector by the encoder of an index; raises the kit's errors."""
+    try:
+        # a step holds the blocking call and the asynchronous one; whoever runs it chooses
+        forms = partial(index.encode_query, query), partial(index.aencode_query, query)
+        vector: dict[str, float] = await call_step("encode", *forms)
+        return vector
+    except RagKitError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a user's encoder raises
+        raise map_model_error(error) from None
 
 
 async def embed(

@@ -136,7 +136,7 @@ _LIST_NUMBER = re.compile(r"\s*[(（]?(?:\d{1,3}(?:\.\d{1,3})*|[a-zA-Z]|[ivxIVX]
 _SPEECH = re.compile(
     f"[{HAN}]{{0,3}}?(?:说道|问道|喊道|答道|叫道|笑道|写道|回答|表示|說道|問道|说|道|问|喊|叫|答|說|問|写)(?:[，。：,：；]|$|[{HAN}])"
 )
-_MARKER = re.compile(
+MARKER = re.compile(
     r"(?:[-*+•·●○▪◦‣–—]\s|#{1,6}\s|>|\||```|~~~|[(（]?\d{1,3}[.)）、．]\s?|[(（]?[a-zA-Z][.)]\s|"
     r"[(（]?[一二三四五六七八九十百]{1,4}[)）、．.]|第[一二三四五六七八九十百\d]{1,4}[章节条篇部]|[①-⑳]|\[\d{1,3}\]\s)"
 )
@@ -145,7 +145,7 @@ _STOPS = ".!?。！？｡．…:：;；"
 
 def _joins_next_line(line: str, following: str) -> bool:
     """Tell whether a line is hard-wrapped, so that its sentence goes on in the following line."""
-    if _MARKER.match(following) or line.startswith(("#", "|", "```", "~~~")):
+    if MARKER.match(following) or line.startswith(("#", "|", "```", "~~~")):
         return False
     last = line.rstrip(_CLOSERS.replace("\\", ""))[-1:] or line[-1]
     if last in _STOPS or len(line) + len(_HAN.findall(line)) < _MIN_WRAPPED:

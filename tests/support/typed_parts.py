@@ -31,11 +31,16 @@ from rag_kit.retrieval import (
     ExpansionRetriever,
     HyDERetriever,
     MultiQueryRetriever,
+    MultiRepresentationRetriever,
+    ParentDocumentRetriever,
     PointwiseReranker,
     Query2DocRetriever,
     RerankRetriever,
     RoutingRetriever,
+    SentenceWindowRetriever,
+    SparseRetriever,
     StepBackRetriever,
+    TrigramRetriever,
 )
 
 DOCUMENTS = [Document("The pump starts at 40 degrees.", metadata={"year": 2024}), Document("Tea is hot.")]
@@ -103,5 +108,19 @@ def mistakes(llm: BaseChatModel, words: BM25Retriever, embeddings: Any) -> list[
         lambda: CompressionRetriever.from_llm(llm, words, fetchk=9),  # refused
         lambda: RoutingRetriever.from_llm(llm, {"a": (words, "Pumps")}, most=2),
         lambda: RoutingRetriever.from_llm(llm, {"a": (words, "Pumps")}, mots=2),  # refused
+        lambda: EnsembleRetriever(retrievers=[words, words], c=60),
+        lambda: EnsembleRetriever(retrievers=[words, words], cc=60),  # refused
+        lambda: RerankRetriever.from_llm(llm, words, mode="pointwise", score_threshold=0.5),
+        lambda: RerankRetriever.from_llm(llm, words, mode="pointwise", scorethreshold=0.5),  # refused
+        lambda: TrigramRetriever.from_documents(DOCUMENTS, min_match=0.3),
+        lambda: SparseRetriever.from_documents(DOCUMENTS, min_match=0.3),  # refused
+        lambda: TrigramRetriever.from_documents(DOCUMENTS, ids=["1", "2"]),
+        lambda: ExactVectorRetriever.from_documents(DOCUMENTS, embeddings, min_match=0.3),  # refused
+        lambda: ParentDocumentRetriever.from_documents(DOCUMENTS, child_size=40),
+        lambda: ParentDocumentRetriever.from_documents(DOCUMENTS, childsize=40),  # refused
+        lambda: SentenceWindowRetriever.from_documents(DOCUMENTS, window=1),
+        lambda: SentenceWindowRetriever.from_documents(DOCUMENTS, windows=1),  # refused
+        lambda: MultiRepresentationRetriever.from_documents(DOCUMENTS, represent=["children:40"]),
+        lambda: MultiRepresentationRetriever.from_documents(DOCUMENTS, representation=["summary"]),  # refused
     ]
     return made

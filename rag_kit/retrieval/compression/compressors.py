@@ -23,9 +23,11 @@ from rag_kit.retrieval.vectors import embed, unit
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.questions import analyse
 from rag_kit.text.evidence.sentences import MAX_SENTENCES, MIN_NEAR, PassageText, collect, passage_text
-from rag_kit.text.sentences import Sentence, sentences
+from rag_kit.text.sentences import MARKER, Sentence, sentences
 
 KEPT_KEY = "kept"
+_RULE_SIGNS = frozenset("|-: ")  # of the line below a table's header
+_MAX_INTRODUCED = 20  # sentences after a line that ends in a colon
 _SHOWN_SENTENCES = 100  # in one call of a model; a longer passage takes several
 
 
@@ -51,6 +53,31 @@ class CompressedPassage:
             else:
                 spans.append((sentence.start, sentence.end))
         return spans
+
+    def belonging(self, selection: Sequence[int]) -> set[int]:
+        """Return what some sentences need: the header of their table, what a line that ends in a colon introduces."""
+        selected, belonging = set(selection), set[int]()
+        table_start, header = 0, range(0)
+        for number, sentence in enumerate(self.sentences):
+            if not sentence.text.startswith("|"):
+                table_start, header = number + 1, range(0)
+            elif set(sentence.text) <= _RULE_SIGNS:
+                header = range(table_start, number + 1)
+            elif number in selected:
+                belonging.update(header)
+            if number in selected and sentence.text.rstrip("*_").endswith((":", "：")):
+                belonging.update(self._block_after(number))
+        return belonging
+
+    def _block_after(self, number: int) -> Iterator[int]:
+        """Yield the numbers of the sentences that follow one, up to a blank line before what is no entry of a list."""
+        for following in range(number + 1, min(number + 1 + _MAX_INTRODUCED, len(self.sentences))):
+            before, sentence = self.sentences[following - 1 : following + 1]
+            gap = self.document.page_content[before.end : sentence.start]
+            is_entry = MARKER.match(sentence.text) and sentence.text[0] not in "#>|`~"
+            if following > number + 1 and gap.count("\n") > 1 and not is_entry:
+                return
+            yield following
 
 
 Selection = list[int] | None
@@ -246,9 +273,12 @@ def _select_best(scores: Sequence[Sequence[float]], min_score: float, share: flo
 def shorten_to_spans(doc: Document, spans: Sequence[tuple[int, int]], separator: str) -> Document:
     """Cut a document to some spans; ``metadata["kept"]`` says where they are in the original."""
     positions = [{"start": start, "end": end} for start, end in spans]
+    first, *others = (doc.page_content[start:end] for start, end in spans)
+    # a row of a table is one only at the beginning of a line
+    joined = [("\n" if text.startswith("|") else separator) + text for text in others]
     update = {
         "id": document_key(doc),
-        "page_content": separator.join(doc.page_content[start:end] for start, end in spans),
+        "page_content": first + "".join(joined),
         "metadata": {**doc.metadata, KEPT_KEY: positions, ORIGINAL_ID_KEY: document_key(doc)},
     }
     return doc.model_copy(update=update)

@@ -147,10 +147,8 @@ class CompressionRetriever(RefiningRetriever):
             ids += ", …" if len(irrelevant) > _SHOWN_IDS else ""
             count = f"{len(irrelevant)} of {len(passages)}"
             call.note(f"{count} passages had no sentence that matters: {ids}")
-        shortened = []
-        for passage, selection in zip(passages, selections, strict=True):
-            if selection != []:
-                shortened.append(self._shorten(passage, selection, call))
+        kept = [pair for pair in zip(passages, selections, strict=True) if pair[1] != []]
+        shortened = [self._shorten(*pair, rank, call) for rank, pair in enumerate(kept, start=1)]
         return self._merge(shortened, call)
 
     async def _select(self, passages: Sequence[CompressedPassage], call: Call) -> list[Selection]:
@@ -167,18 +165,18 @@ class CompressionRetriever(RefiningRetriever):
             )
         return selections
 
-    def _shorten(self, passage: CompressedPassage, selection: Selection, call: Call) -> Document:
-        """Cut a passage to the selected sentences and ``context`` more around each; ``None`` leaves it whole."""
+    def _shorten(self, passage: CompressedPassage, selection: Selection, rank: int, call: Call) -> Document:
+        """Cut a passage to the selected sentences, what they need, and ``context`` more of each; ``None``: whole."""
         doc, count = passage.document, len(passage.sentences)
         kept, spans = set(range(count)), [(0, len(doc.page_content))]
         if selection is not None:
             offsets = range(-self.context, self.context + 1)  # some lead beyond the ends
             kept &= {position + offset for position in selection for offset in offsets}
+            kept |= passage.belonging(selection)
             spans = passage.spans(sorted(kept))
         fields = {"sentences": f"{len(kept)} of {count}", "spans": [list(span) for span in spans]}
         short = shorten_to_spans(doc, spans, self.separator)
-        # the rank, 1 here, is counted anew after near-duplicates are merged
-        return call.with_stage(short, f"compress:{self.compressor.name}", 1, peek_score(doc), **fields)
+        return call.with_stage(short, f"compress:{self.compressor.name}", rank, peek_score(doc), **fields)
 
     def _merge(self, documents: list[Document], call: Call) -> list[Document]:
         """Merge near-duplicates into one document each; the ranks are counted anew."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -32,6 +32,7 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Count, OptionalCount
 from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.inside import own_filter
+from rag_kit.retrieval.settings import FamilySettings
 
 _FETCH_GROWTH = 4  # times as many children in the next round
 Passes = Callable[[dict[str, Any]], bool]  # tells whether metadata pass the filters of a call
@@ -128,7 +129,7 @@ class FamilyWriter(RagKitRetriever):
         index: DocumentIndex | str | PathLike[str] | None = None,
         embeddings: Embeddings | None = None,
         ids: Sequence[str] | None = None,
-        **fields: Any,
+        **fields: Unpack[FamilySettings],
     ) -> Self:
         """Write documents to an index and search it.
 
@@ -152,7 +153,8 @@ class FamilyWriter(RagKitRetriever):
         else:
             target = _temporary(embeddings) if index is None else _open_or_create(index, embeddings)
         try:
-            retriever = cls(index=target, **fields)
+            options: Any = fields  # Any, for not all keys are fields of each class
+            retriever = cls(index=target, **options)
             retriever.upsert(documents, ids)
         except BaseException:
             if opened_here:

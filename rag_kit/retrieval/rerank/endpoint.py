@@ -67,7 +67,8 @@ class EndpointReranker(Reranker):
             allowed = ", ".join(map(repr, _DIALECTS))
             raise InvalidInputError(f"dialect={dialect!r} was given; allowed: {allowed}.")
         passages_field, max_batch = _DIALECTS[dialect]
-        address = with_url({"base_url": base_url})["base_url"]
+        # nothing at all is shown as an address that is none, for `with_url` would leave it to the environment
+        address = with_url({"base_url": base_url or repr(base_url)})["base_url"]
         self.url = f"{address.rstrip('/')}/rerank"
         self.batch_size = check_count("batch_size", max_batch if batch_size is None else batch_size)
         self.timeout = timeout

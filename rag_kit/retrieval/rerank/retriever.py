@@ -117,7 +117,7 @@ class RerankRetriever(RefiningRetriever):
     reranker: Annotated[Any, BeforeValidator(as_rerankers)]
     blend: float | None = Field(default=None, gt=0.0, le=1.0)
     max_query_tokens: OptionalCount = None
-    score_threshold: float | None = None
+    score_threshold: float | None = Field(default=None, allow_inf_nan=False)
     score_gap: ScoreGap | bool | None = None
     token_budget: OptionalCount = None
     count_tokens: Callable[[str], int] | None = None
@@ -131,18 +131,13 @@ class RerankRetriever(RefiningRetriever):
         *,
         mode: Literal["pointwise", "listwise"] = "listwise",
         prompt: Any = None,
-        k: int = 4,
         **settings: Unpack[RerankSettings],
     ) -> Self:
-        """Make the retriever with a language model as the reranker.
-
-        ``mode="listwise"``: the model orders the passages, 20 in one call; ``"pointwise"``: it grades each one, which
-        gives scores. ``prompt`` goes to ``ListwiseReranker`` or ``PointwiseReranker``, ``settings`` to the class.
-        """
+        """Make it with a model that orders the passages, 20 in one call, or (``"pointwise"``) scores each."""
         if mode not in ("pointwise", "listwise"):
             raise InvalidInputError(f"mode={mode!r} was given; allowed: 'pointwise', 'listwise'.")
         kind = PointwiseReranker if mode == "pointwise" else ListwiseReranker
-        return cls(retriever=retriever, reranker=kind(llm, prompt=prompt), k=k, **settings)
+        return cls(retriever=retriever, reranker=kind(llm, prompt=prompt), **settings)
 
     @field_validator("score_gap")
     @classmethod

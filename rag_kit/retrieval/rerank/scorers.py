@@ -31,10 +31,6 @@ class FunctionReranker(Reranker):
         self, func: Callable[[str, list[Document]], Any], *, name: str | None = None, depth: int | None = None
     ) -> None:
         super().__init__(depth=depth)
-        if not callable(func):
-            raise InvalidInputError(
-                f"func is {type(func).__name__}; it must be a function of query and documents."
-            )
         self.func = func
         function_name = getattr(func, "__name__", "function")
         self.name = name or ("function" if function_name == "<lambda>" else function_name)

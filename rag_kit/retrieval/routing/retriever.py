@@ -107,7 +107,7 @@ class RoutingRetriever(AskingRetriever):
 
         The route is false if the question goes nowhere. Raises as ``invoke``.
         """
-        call = self._outside_call(question, config)
+        call = self._make_call(question, None, ensure_config(config), {})
         with call.bounds():
             return run(self._route(call, sources))
 
@@ -115,14 +115,9 @@ class RoutingRetriever(AskingRetriever):
         self, question: str, config: RunnableConfig | None = None, *, sources: Sequence[str] | None = None
     ) -> Route:
         """Decide where a question goes without blocking the event loop; see ``route``."""
-        call = self._outside_call(question, config)
+        call = self._make_call(question, None, ensure_config(config), {})
         with call.bounds():
             return await arun(self._route(call, sources))
-
-    def _outside_call(self, question: Any, config: RunnableConfig | None) -> Call:
-        if not isinstance(question, str):
-            raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
-        return Call(self, question, k=1, filter=None, config=ensure_config(config), run_manager=None)
 
     async def _route(self, call: Call, names: Any) -> Route:
         """Choose among the sources that this call may use; for a failure and for no match the settings hold."""

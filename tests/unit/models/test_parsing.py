@@ -52,8 +52,16 @@ GRADE = Target(Grade)
         ("以下是改写：\n一、检索\n二、重排", ["检索", "重排"]),
         ("Q1: a?\nQ2: b?", ["a?", "b?"]),
         ('1. **"a b"**\n2. “c”', ["a b", "c"]),
+        ("1. *a b*\n2. *c*", ["a b", "c"]),
+        ("Version 1: a\nVersion 2: b", ["a", "b"]),
+        ("Alternative 1: a\nAlternative 2: b", ["a", "b"]),
+        ("Query: a\nQuery: b", ["a", "b"]),
         ("What is BM25?\nHow does BM25 rank?", ["What is BM25?", "How does BM25 rank?"]),
         ("Sure, here they are:\nWhat is BM25?\nHow does it rank?", ["What is BM25?", "How does it rank?"]),
+        ("version 2.0 release notes\nquery 3.1 syntax", ["version 2.0 release notes", "query 3.1 syntax"]),
+        ("版本2.0的说明\n版本3.1的说明", ["版本2.0的说明", "版本3.1的说明"]),
+        ("Query 1:2024 results\nQuery 2:2023 results", ["2024 results", "2023 results"]),
+        ("12:30 trains\n14:45 trains", ["12:30 trains", "14:45 trains"]),
         ("3.5 million people?\n2024 results?", ["3.5 million people?", "2024 results?"]),
     ],
 )
@@ -72,6 +80,8 @@ def test_lists_are_read_from_any_form(text: str, queries: list[str]) -> None:
         ("**BM25** and **SPLADE**", "**BM25** and **SPLADE**"),
         ('Rewritten query: "What is BM25?"', "What is BM25?"),
         ("改写后的问题：什么是 BM25？", "什么是 BM25？"),
+        ("The step-back question is: What is BM25?", "What is BM25?"),
+        ("More general question: **What is BM25?**", "What is BM25?"),
         ("Here is the rewritten query:\n\nWhat is BM25?", "What is BM25?"),
         ('["What is BM25?"]', "What is BM25?"),
         ('{"search_query": "a"}', "a"),
@@ -140,9 +150,13 @@ def test_a_refusal_is_told_from_a_bad_form(text: str) -> None:
 def test_a_passage_may_come_as_it_is() -> None:
     """Asked for a passage, a model may just write it: one paragraph is one passage, chatter is none."""
     passage = "BM25 ranks documents by term frequency. It was published in 1994."
-    assert parse_text(passage, Target(Passages)).passages == [passage]
-    with pytest.raises(UnreadableError):
-        parse_text("Sure, I can do that!", Target(Passages))
+    for before in ("", "Passage: ", "Here is a passage that answers the question:\n\n", "以下是段落：\n"):
+        assert parse_text(before + passage, Target(Passages)).passages == [passage]
+    topic = "To reset the pump:\n\nHold the button for five seconds."
+    assert parse_text(topic, Target(Passages)).passages == [topic]
+    for unclear in ("Sure, I can do that!", "Here are the steps to reset it. First hold it.\nThen wait."):
+        with pytest.raises(UnreadableError):
+            parse_text(unclear, Target(Passages))
 
 
 def test_prose_is_no_answer_where_json_was_bound() -> None:

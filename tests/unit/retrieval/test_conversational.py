@@ -95,6 +95,12 @@ async def test_a_question_that_is_complete(written: str) -> None:
     assert sent(found) == [QUESTION] and not any("degraded" in note for note in notes(found))
 
 
+async def test_the_word_none_is_no_question() -> None:
+    """A model that writes "None" gave nothing: the question is searched for as it is, with a note."""
+    found = await both(made("None"), QUESTION, history=HISTORY)
+    assert sent(found) == [QUESTION] and any("nothing usable" in note for note in notes(found))
+
+
 def long(turns: int) -> list[tuple[str, str]]:
     return [("user" if n % 2 == 0 else "assistant", f"turn {n} " + "word " * 30) for n in range(turns)]
 

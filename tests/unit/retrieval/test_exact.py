@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import ConfigurableField, RunnableConfig
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
@@ -51,6 +52,15 @@ def test_ties_small_and_empty() -> None:
     assert [row for row, _ in nearest_rows(np.eye(3, dtype="f4"), [0, 1, 0], 9)] == [1, 0, 2]
     assert nearest_rows(np.zeros((0, 0), "f4"), [1.0, 2.0], 2) == []
     assert nearest_rows(np.zeros((2, 3), "f4"), [1, 0, 0], 2) == [(0, 0.0), (1, 0.0)]
+
+
+async def test_made_by_its_fields() -> None:
+    """The constructor embeds the documents, and a configurable field does not lose their vectors."""
+    retriever = ExactVectorRetriever(documents=DOCS, embeddings=EMBEDDING, k=3)
+    expected = ExactVectorRetriever.from_documents(DOCS, EMBEDDING, k=2).invoke("text 8")
+    configurable = retriever.configurable_fields(k=ConfigurableField(id="k"))
+    config: RunnableConfig = {"configurable": {"k": 2}}
+    assert configurable.invoke("text 8", config) == await configurable.ainvoke("text 8", config) == expected
 
 
 async def test_over_documents() -> None:

@@ -201,6 +201,10 @@ async def test_the_models_terms_are_bounded() -> None:
     written = ["Heart", "infarction", "INFARCTION", "x" * 200, *(f"term{n}" for n in range(20))]
     found = await both(by_model(reply(*written), n=3), "heart attack")
     assert [term["term"] for term in terms(found)] == ["infarction", "term0"]
+    # beside other terms "None" is a word; alone it means that there is nothing
+    found = await both(by_model(reply("None", "undefined")), "heart attack")
+    assert [term["term"] for term in terms(found)] == ["None", "undefined"]
+    assert sent(await both(by_model(reply("None")), "heart attack")) == ["heart attack"]
 
 
 async def test_a_failing_model_beside_a_thesaurus() -> None:

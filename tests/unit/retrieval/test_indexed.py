@@ -96,6 +96,10 @@ def test_wrong_arguments_are_refused(index: DocumentIndex) -> None:
         index_retriever(index, "fancy")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError):
         index_retriever(index, k=0)
+    for pipeline in ("bm25", "dense", "hybrid"):
+        assert index_retriever(index, pipeline, c=60)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError, match=r"'timeot' is no argument \(did you mean 'timeout'\?\)"):
+            index_retriever(index, pipeline, timeot=3)  # type: ignore[arg-type]
     index.flush()
     with (
         DocumentIndex.open(index.folder) as reader,

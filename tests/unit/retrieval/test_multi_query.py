@@ -195,3 +195,7 @@ async def test_the_more_general_question_finds_the_background() -> None:
     assert (stage["query"], stage["role"], stage["rank"]) == (general, "step_back", 1)
     assert ids(await both(step_back(weights=[1, 2]), question)) == ["law", "bottle"]
     assert sent(await both(step_back(include_original=False), question)) == [general]
+    for nothing in ("None", "N/A", '{"query": "none"}'):
+        written = StepBackRetriever.from_llm(Scripted(script=nothing), Words(docs=docs))
+        found = await both(written, question)
+        assert sent(found) == [question] and "no usable query" in str(notes(found))

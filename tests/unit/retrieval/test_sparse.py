@@ -12,7 +12,7 @@ from support.blocking import blockbuster_ctx
 from support.rewriters import both
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing import BM25Index
 from rag_kit.retrieval import BM25Retriever, SparseRetriever, TrigramRetriever
 from rag_kit.text import Analyzer
@@ -49,6 +49,20 @@ async def test_a_trained_encoder_finds_what_words_do_not() -> None:
     stage = get_provenance(found[0])["stages"][0]
     assert (stage["stage"], stage["score"], stage["max_score"], stage["rank"]) == ("sparse", 2.25, 2.25, 1)
     json.dumps(found[0].metadata)
+
+
+async def test_a_failing_query_encoder() -> None:
+    """Any error becomes one of the kit that names it; an error of the kit stays."""
+
+    def failing(texts: list[str]) -> list[dict[str, float]]:
+        raise (InvalidInputError if texts == ["own"] else ValueError)("no device")
+
+    retriever = SparseRetriever.from_texts(["an oak"], encoder=splade, query_encoder=failing)
+    for query, error in (("oak", ModelError), ("own", InvalidInputError)):
+        with pytest.raises(error, match="no device"):
+            retriever.invoke(query)
+        with pytest.raises(error, match="no device"):
+            await retriever.ainvoke(query)
 
 
 async def test_tfidf_in_both_languages() -> None:

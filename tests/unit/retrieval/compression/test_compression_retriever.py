@@ -110,6 +110,38 @@ async def test_runs_of_sentences_stay_together() -> None:
     assert (await both(made(ends, docs, context=9), "q"))[0].page_content == text
 
 
+TABLE = "The hall is old.\n\n| part | price |\n|---|---|\n| pump | 40 |\n| valve | 15 |\n\nTea is hot."
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "kept"),
+    [
+        (TABLE, [5], "| part | price |\n|---|---|\n| valve | 15 |"),
+        (TABLE, [1, 5], "The hall is old.\n\n| part | price |\n|---|---|\n| valve | 15 |"),
+        ("| no | header |\n| a | b |", [2], "| a | b |"),
+        (
+            "To reset it:\n\n1. Hold it.\n2. Wait.\n\nTea is hot.",
+            [1],
+            "To reset it:\n\n1. Hold it.\n2. Wait.",
+        ),
+        ("**Reset:**\n\n- Hold it.\n\n- Wait.\n\nTea is hot.", [1], "**Reset:**\n\n- Hold it.\n\n- Wait."),
+        ("重置步骤：\n- 按住。\n- 等待。\n\n茶是热的。", [1], "重置步骤：\n- 按住。\n- 等待。"),
+    ],
+)
+async def test_what_cannot_be_read_alone_is_kept_whole(text: str, chosen: list[int], kept: str) -> None:
+    """A row keeps the header of its table, and a line that ends in a colon what it introduces."""
+    model = ModelCompressor(Scripted(script=choose(*chosen)))
+    [found] = await both(made(model, [Document(text, id="a")]), "q")
+    assert found.page_content == kept
+    assert all(text[span["start"] : span["end"]] in kept for span in found.metadata["kept"])
+
+
+async def test_each_result_has_its_own_rank() -> None:
+    """The last stage counts the passages that were kept."""
+    found = await both(made(LexicalCompressor(), DOCS), QUESTION)
+    assert [get_provenance(doc)["stages"][-1]["rank"] for doc in found] == [1, 2]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(

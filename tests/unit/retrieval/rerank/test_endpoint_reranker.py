@@ -212,8 +212,9 @@ async def test_a_silent_endpoint() -> None:
 
 def test_arguments() -> None:
     """A wrong address or dialect is named, a key is never printed."""
-    with pytest.raises(ConfigurationError, match="http"):
-        EndpointReranker("127.0.0.1:8080")
+    for address in ("127.0.0.1:8080", "", None):
+        with pytest.raises(ConfigurationError, match="is no address; it must start with http"):
+            EndpointReranker(address)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="'common', 'tei'"):
         EndpointReranker("http://127.0.0.1:1", dialect="cohere")
     assert KEY not in repr(EndpointReranker("http://127.0.0.1:1", api_key=KEY))

@@ -147,6 +147,8 @@ async def test_hostile_passages(reranker: Any) -> None:
         (ranking("[3] > [1]"), "abc", "degraded"),
         (json.dumps({"ranking": "[3] > [1] > [2]"}), "cab", None),
         ("[3] > [1] > [2]", "cab", None),
+        ("My order:\n1. [3]\n2. [1]\n3. [2]", "cab", None),
+        ("[3]\n[1]\n[2]", "cab", None),
         ("My order: [2] > [3] > [1]", "bca", None),
         ("3, 1, 2", "cab", None),
         (ranking(), "abc", "degraded"),

@@ -283,6 +283,7 @@ def test_wrong_arguments() -> None:
         ({"reranker": model}, r"PointwiseReranker\(model\)"),
         ({"token_budget": 0}, "token_budget=0"),
         ({"score_gap": 3}, "score_gap"),
+        ({"score_threshold": float("nan")}, "score_threshold"),
         ({"reranker": ListwiseReranker(model), "score_threshold": 0.5}, "without scores"),
         ({"reranker": ListwiseReranker(model), "score_gap": True}, "without scores"),
         ({"reranker": ListwiseReranker(model), "blend": 0.5}, "gives no scores"),
