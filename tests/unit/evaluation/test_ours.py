@@ -304,7 +304,7 @@ def test_every_name_makes_its_metric():
         Citations("ours_other")
 
 
-def test_bleu_and_rouge_are_right_for_chinese():
+async def test_bleu_and_rouge_are_right_for_chinese():
     """The libraries' sums on this kit's tokens: the seed's worked examples, identical and short texts, bad settings."""
     seed = OursBleu(order=2, tokens="words").compute("埃菲尔铁塔的高度为330米", "埃菲尔铁塔的高度是330米")
     assert seed.value == pytest.approx(0.7071, abs=5e-5)
@@ -318,6 +318,9 @@ def test_bleu_and_rouge_are_right_for_chinese():
         assert metric.compute("北京", "北京").value == metric.compute("3.5 km", "３.５ KM").value == 1.0
         assert metric.compute("北京", "上海").value == metric.compute("北京", "").value == 0.0
         assert metric.compute("", "北京").status == "undefined"
+        cited = Output("北京【1】[2]。", passages=(Passage("p", "北京。"),))
+        cell = await metric.measure(Example("q", "哪里？", reference="北京。"), cited)
+        assert cell.value == 1.0
     with pytest.raises(InvalidInputError, match="pairs"):
         OursRouge().compute("词" * 10_000, "语" * 10_000)
     for make in (lambda: OursBleu(order=0), lambda: OursRouge("rouge_9"), lambda: OursRouge(tokens="lines")):
