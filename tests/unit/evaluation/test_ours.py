@@ -443,7 +443,7 @@ async def test_relevant_sentences_of_all(
 
 async def test_a_number_of_no_sentence_is_asked_for_again_and_then_an_error() -> None:
     """A wrong reply is never counted."""
-    replies = iter([{"sentences": [9]}, {"sentences": [1]}, {"sentences": [0]}, {"sentences": [3]}])
+    replies = iter([{"sentences": [9]}, {"sentences": [1]}, {"sentences": [-1]}, {"sentences": [3]}])
     judge = Judge(by_task({TASK: lambda prompt: next(replies)}), "none")
     metric, output = get_metric("ours_context_relevance"), retrieved("One. Two.")
     cell = await metric.measure(Example("q", "What?"), output, judge)
