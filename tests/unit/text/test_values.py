@@ -43,6 +43,8 @@ def normal(text: str) -> list[str]:
         ("35 EUR a month, 每月35元", ["35 EUR/months per month", "35 CNY/months per month"]),
         ("一百五十八天 叁佰万元 两千人", ["13651200 time", "3000000 CNY", "2000"]),
         ("between -20 and 40 °C", ["-20 celsius", "40 celsius"]),
+        ("温度从-20至40℃, 电机-20", ["-20 celsius", "40 celsius", "20"]),
+        ("192.168.1.10, v3.21.0, 1.234.567,50 Euro", ["id 192.168.1.10", "id 3.21.0", "1234567.5 EUR"]),
         ("ninety (90) days, 一个半小时", ["7776000 time", "5400 time"]),
         (
             "每日万分之五, 0.05% per day",
