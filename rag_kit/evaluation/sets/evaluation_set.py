@@ -154,14 +154,11 @@ class EvaluationSet(Sequence[Example]):
             if split is not None:
                 raise InvalidInputError(f"{source.name!r} is read without a split; split is for a folder")
             return cls._from_records(files.read_records(source), columns, name, source.name)
-        is_beir = isinstance(source, Path) and files.find_file(source, "queries.jsonl", "queries.jsonl.gz")
-        if not is_beir:
+        if not (isinstance(source, Path) and files.find_file(source, "queries.jsonl", "queries.jsonl.gz")):
             label, records = files.huggingface_records(source, name, split)
             return cls._from_records(records, columns, label, label)
         if columns:
-            raise InvalidInputError(
-                f"{source.name!r} is a BEIR folder, whose columns are known; leave columns out"
-            )
+            raise InvalidInputError(f"{source.name!r} is a BEIR folder of known columns; leave columns out")
         folder_name, examples, corpus = read_beir(source, split or "test")
         return cls(name or folder_name, examples, corpus=corpus)
 
@@ -169,6 +166,11 @@ class EvaluationSet(Sequence[Example]):
     def from_pandas(cls, frame: Any, *, columns: Columns | None = None, name: str = "frame") -> EvaluationSet:
         """Read a pandas frame, one example a row; empty cells count as missing. ``columns`` as in `load`."""
         return cls._from_records(files.frame_records(frame, "the frame"), columns, name, "the frame")
+
+    @classmethod
+    def from_huggingface(cls, source: Path | str | Any, **options: Any) -> EvaluationSet:
+        """Read a Hugging Face data set from a folder, or a loaded one, with the options of `load`; no network."""
+        return cls.load(source, **options)
 
     @classmethod
     def from_feedback(cls, path: Path | str, *, name: str | None = None) -> EvaluationSet:
