@@ -48,11 +48,11 @@ class Labels:
             least, greatest = -_MAX_VALUE if low is None else low, _MAX_VALUE if high is None else high
             is_verdict = value is None or (isinstance(value, int | float) and least <= value <= greatest)
             if not (metric and example_id and key and is_verdict):
-                if (number, line) == lines[-1]:  # cut off by a kill
+                if line is None and number == lines[-1][0]:  # cut off by a kill
                     continue
                 raise InvalidInputError(
-                    f"{LABELS}:{number} in {str(folder)!r} is damaged, or its value {value!r:.40} is on no scale of "
-                    "the metric; take the line out, and label that cell again"
+                    f"{LABELS}:{number} in {str(folder)!r} is damaged, or its value {value!r:.40} is not on the "
+                    "scale of its metric; take the line out, and label that cell again"
                 )
             if keys.get(example_id) == key:
                 labels.verdicts.setdefault(metric, {})[example_id] = value
