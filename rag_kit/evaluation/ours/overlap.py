@@ -72,9 +72,9 @@ class _Overlap(Metric):
         return {"version": 4, "tokens": self.tokens}
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Return the value, without the answer's marks of citations; undefined where the reference has no n-gram."""
-        answer = renumber(output.answer or "", {}, output.contexts)
-        return await run_in_thread(self.compute, example.reference or "", answer)
+        """Return the value, without marks of citations; it is undefined where the reference has no n-gram."""
+        texts = [renumber(text or "", {}, output.contexts) for text in (example.reference, output.answer)]
+        return await run_in_thread(self.compute, *texts)
 
     def compute(self, reference: str, answer: str) -> Cell:
         """Return the cell of two texts: undefined if the reference is too short, InvalidInputError if they are long."""

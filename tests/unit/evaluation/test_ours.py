@@ -321,7 +321,7 @@ async def test_bleu_and_rouge_are_right_for_chinese():
         assert metric.compute("北京", "上海").value == metric.compute("北京", "").value == 0.0
         assert metric.compute("", "北京").status == "undefined"
         cited = Output("北京【1】[2]。", passages=(Passage("p", "北京。"),))
-        cell = await metric.measure(Example("q", "哪里？", reference="北京。"), cited)
+        cell = await metric.measure(Example("q", "哪里？", reference="北京。[3]"), cited)
         assert cell.value == 1.0
     with pytest.raises(InvalidInputError, match="pairs"):
         OursRouge().compute("词" * 10_000, "语" * 10_000)
@@ -445,7 +445,7 @@ async def test_relevant_sentences_of_all(
 
 async def test_a_number_of_no_sentence_is_asked_for_again_and_then_an_error() -> None:
     """A wrong reply is never counted."""
-    replies = iter([{"sentences": [9]}, {"sentences": [1]}, {"sentences": [-1]}, {"sentences": [3]}])
+    replies = iter([{"sentences": [9]}, {"sentences": ["- 1"]}, {"sentences": [-1]}, {"sentences": [3]}])
     judge = Judge(by_task({TASK: lambda prompt: next(replies)}), "none")
     metric, output = get_metric("ours_context_relevance"), retrieved("One. Two.")
     cell = await metric.measure(Example("q", "What?"), output, judge)
