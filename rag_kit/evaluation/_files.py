@@ -20,7 +20,6 @@ from typing import IO, Any
 
 from rag_kit.documents.files import json_line, replace_file
 from rag_kit.errors import InvalidInputError, MissingExtraError
-from rag_kit.indexing.files import as_path
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.parts import Unreadable, reason_of
 from rag_kit.indexing.readers.sheets import first_sheet
@@ -170,7 +169,7 @@ def frame_records(frame: Any, source: str) -> Iterator[Record]:
 
 def huggingface_records(source: Any, name: str | None, split: str | None) -> tuple[str, Iterator[Record]]:
     """Return name and records of a Hugging Face data set: a folder, or a loaded one; ``split`` if it has several."""
-    folder = as_path(source, "source") if isinstance(source, (str, Path)) else None
+    folder = source if isinstance(source, Path) else None
     data = _load_huggingface(folder) if folder else source
     if isinstance(data, Mapping):
         split = next(iter(data)) if split is None and len(data) == 1 else split
@@ -181,7 +180,7 @@ def huggingface_records(source: Any, name: str | None, split: str | None) -> tup
         data = data[split]
     if not hasattr(data, "features") or not hasattr(data, "info"):
         raise InvalidInputError(
-            f"the source is a {type(data).__name__}; give a folder, a datasets.Dataset or a DatasetDict"
+            f"the set is a {type(data).__name__}; give a file, a folder, a datasets.Dataset or a DatasetDict"
         )
     name = name or (folder.resolve().name if folder else data.info.dataset_name) or "dataset"
     return name, _labelled_rows(data, name)

@@ -20,6 +20,7 @@ Status = Literal["ok", "undefined", "error", "not_applicable"]
 
 #: What a metric looks at, as the diagnosis and the tables group it.
 Stage = Literal["retrieval", "generation", "end_to_end", "agent"]
+Scale = tuple[float | None, float | None]  # least and greatest value of a metric; None: no bound
 
 
 @checked

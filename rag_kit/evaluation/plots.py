@@ -126,7 +126,7 @@ def latency_against_quality(
     marker_x, name_x = 46, 58  # in the legend
     drawing = _Drawing(bottom + 44 + _LEGEND_ROW * len(rows), language)
     slowest = max((row.p95_seconds or 0.0 for row in complete), default=0.0)
-    across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1e-6), left, right)  # ticks need a range above 0
+    across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1.0), left, right)  # ticks need a range above 0
     upright = _value_scale(complete, bottom, top)
     across.draw_across(drawing, top, bottom)
     upright.draw_upright(drawing, left, right)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import import_extra
-from rag_kit.evaluation.cells import Labelled
+from rag_kit.evaluation.cells import Labelled, Scale
 
 Numbers: TypeAlias = Sequence[float] | np.ndarray
 Interval: TypeAlias = tuple[float | None, float | None]
@@ -21,7 +21,6 @@ _FEW_TESTS = 50
 _MORE_PATTERNS = 99_999  # above so many tests, so that corrected p-values can still be small
 _TOLERANCE = 1e-9  # sums that differ by less, relative to the greatest difference, are equal
 Values = Mapping[str, float | None]  # by question
-Scale = tuple[float | None, float | None]  # least and greatest value; None: no bound
 #: Fewer labels give no interval. With that many and more, the intervals cover (benchmarks/quality/quality_labels.py).
 FEWEST = 10
 #: Labels added at each end of the scale, of answers on which the judge said its mean: where all labels agree their

@@ -76,8 +76,8 @@ async def _ask_numbers(judge: Judge, values: dict[str, Any], total: int) -> list
     """Ask the judge for the numbers of the sentences needed, each once, in order; each is from 1 to ``total``."""
 
     def read_numbers(reply: Any) -> list[int]:
-        matches = [re.fullmatch(r"\D*(\d+)\D*", str(entry)) for entry in reply.sentences]  # such as "[3]"
-        return sorted({int(match[1]) if match else 0 for match in matches})  # 0, which is wrong: no number
+        matches = [re.fullmatch(r"\D*(?<![-−–])(\d+)\D*", str(entry)) for entry in reply.sentences]
+        return sorted({int(match[1]) if match else 0 for match in matches})  # 0, which is wrong: no "[3]"
 
     def fault(reply: Any) -> str | None:
         wrong = [number for number in read_numbers(reply) if not 1 <= number <= total]

@@ -14,6 +14,7 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.text import fold
 from rag_kit.text.analysis import load_segmenter
+from rag_kit.text.citations.check import renumber
 from rag_kit.text.language import HAN, SPECIAL, unicode_runs
 
 if TYPE_CHECKING:
@@ -68,11 +69,12 @@ class _Overlap(Metric):
 
     def settings(self) -> dict[str, Any]:
         """Give the settings that decide the value."""
-        return {"version": 3, "tokens": self.tokens}
+        return {"version": 4, "tokens": self.tokens}
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Return the value; it is undefined where the reference has no n-gram."""
-        return await run_in_thread(self.compute, example.reference or "", output.answer or "")
+        """Return the value, without marks of citations; it is undefined where the reference has no n-gram."""
+        texts = [renumber(text or "", {}, output.contexts) for text in (example.reference, output.answer)]
+        return await run_in_thread(self.compute, *texts)
 
     def compute(self, reference: str, answer: str) -> Cell:
         """Return the cell of two texts: undefined if the reference is too short, InvalidInputError if they are long."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_kit.documents.files import AppendLog, read_log
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.cells import Labelled
+from rag_kit.evaluation.cells import Labelled, Scale
 from rag_kit.evaluation.runs.rows import Row, hash_input
 
 LABELS = "labels.jsonl"
@@ -33,20 +33,26 @@ class Labels:
     _stored: dict[Path, Verdicts] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def load(cls, folder: Path, rows: Sequence[Row]) -> Labels:
-        """Read the verdicts on these rows; of several on one cell the last counts, and none on an earlier output."""
+    def load(cls, folder: Path, rows: Sequence[Row], scales: Mapping[str, Scale] = {}) -> Labels:
+        """Read the verdicts on these rows; of several on one cell the last counts, and none on an earlier output.
+
+        One that is not on its metric's scale (7 for .7, written by hand) is refused like what is no number.
+        """
         labels, lines = cls(), list(read_log(folder / LABELS))
         keys = {row.example.id: hash_input(row.example, row.output) for row in rows} if lines else {}
         for number, line in lines:
             record: dict[str, Any] = line or {}
             metric, example_id, key = (str(record.get(name) or "") for name in ("metric", "id", "key"))
             value = record.get("value", math.nan)  # None is a verdict, nan is refused below
-            is_verdict = value is None or (isinstance(value, int | float) and abs(value) <= _MAX_VALUE)
+            low, high = scales.get(metric, (None, None))
+            least, greatest = -_MAX_VALUE if low is None else low, _MAX_VALUE if high is None else high
+            is_verdict = value is None or (isinstance(value, int | float) and least <= value <= greatest)
             if not (metric and example_id and key and is_verdict):
-                if (number, line) == lines[-1]:  # cut off by a kill
+                if line is None and number == lines[-1][0]:  # cut off by a kill
                     continue
                 raise InvalidInputError(
-                    f"{LABELS}:{number} in {str(folder)!r} is damaged; take the line out, and label that cell again"
+                    f"{LABELS}:{number} in {str(folder)!r} is damaged, or its value {value!r:.40} is not on the "
+                    "scale of its metric; take the line out, and label that cell again"
                 )
             if keys.get(example_id) == key:
                 labels.verdicts.setdefault(metric, {})[example_id] = value

@@ -16,7 +16,7 @@ from rag_kit._redact import redact
 from rag_kit.documents.display import Table, cut, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import import_extra
-from rag_kit.evaluation.cells import Cell, Labelled, Summary
+from rag_kit.evaluation.cells import Cell, Labelled, Scale, Summary
 from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
 from rag_kit.evaluation.wording import SpokenResult, main_language
@@ -143,7 +143,7 @@ class Results(SpokenResult):
             labels = difference(labels, other.labels.verdicts.get(metric, {}))
         return labelled_mean(values, labels, scale, level=level, of_differences=other is not None)
 
-    def scale(self, metric: str) -> tuple[float | None, float | None]:
+    def scale(self, metric: str) -> Scale:
         """Return the least and the greatest value of a metric, by default 0 and 1; ``None`` where it has no bound."""
         record = self.describe(metric)
         return record.get("low", 0.0), record.get("high", 1.0)
@@ -228,7 +228,12 @@ class Results(SpokenResult):
         manifest = read_manifest(path)
         metrics = tuple(entry["name"] for entry in manifest.get("metrics") or ())
         rows, total = read_rows(path), manifest.get("examples")
-        return cls(manifest.get("name") or path.name, rows, metrics, manifest, total, Labels.load(path, rows))
+        return cls(manifest.get("name") or path.name, rows, metrics, manifest, total).load_labels(path)
+
+    def load_labels(self, folder: Path) -> Results:
+        """Read people's verdicts on these rows from the folder of a run, and return these results with them."""
+        self.labels = Labels.load(folder, self.rows, {name: self.scale(name) for name in self.metrics})
+        return self
 
     @cached_property
     def language(self) -> str:

@@ -22,7 +22,6 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.fingerprint import is_own, pipeline_hash
-from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.metering import Prices, Recorder, Report, RunBudget, RunProgress, cost, recording
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, T, clean, digest, hash_input, read_manifest
@@ -80,10 +79,8 @@ class Run:
             self._finish("interrupted" if is_interrupt else "failed")  # not on a thread: nobody waits
             raise
         await run_in_thread(self._finish, "stopped" if self.stopped else "complete")
-        labels = Labels()
-        if self.folder is not None:
-            labels = await run_in_thread(Labels.load, self.folder.path, self.rows)
-        return Results(self.job.name, self.rows, tuple(self.keys), self.manifest, len(self._rows), labels)
+        results = Results(self.job.name, self.rows, tuple(self.keys), self.manifest, len(self._rows))
+        return await run_in_thread(results.load_labels, self.folder.path) if self.folder else results
 
     def restore_rows(self) -> dict[str, Any] | None:
         """Restore the rows that the folder has; return the judge's fingerprint, ``None`` without a judge."""

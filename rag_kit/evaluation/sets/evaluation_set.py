@@ -128,7 +128,7 @@ class EvaluationSet(Sequence[Example]):
     @classmethod
     def load(
         cls,
-        path: Path | str,
+        path: Path | str | Any,
         *,
         columns: Columns | None = None,
         name: str | None = None,
@@ -138,8 +138,9 @@ class EvaluationSet(Sequence[Example]):
 
         Args:
             path: A file (``.jsonl``, ``.json``, ``.csv``, ``.tsv``, also ``.gz``; ``.parquet``, ``.xlsx``), a BEIR
-                folder, or a folder of a Hugging Face data set. Cells of a CSV are parted by comma, semicolon, tab or
-                ``|``, whatever its header has most of.
+                folder, or a Hugging Face data set: a folder as it is downloaded or of ``save_to_disk``, or a loaded
+                ``Dataset`` or ``DatasetDict``. Cells of a CSV are parted by comma, semicolon, tab or ``|``, whatever
+                its header has most of.
             columns: Field of `Example` -> name in the file, for what has another name than usual; ``None`` as a name
                 leaves a field out. ``"tags"`` may be a list of columns. Names that are no field become metadata.
             name: The set's name; the file's where it is not given.
@@ -148,18 +149,17 @@ class EvaluationSet(Sequence[Example]):
         Raises:
             InvalidInputError: If it is none of these, or not right; the message names file and line, or the row.
         """
-        path = as_path(path, "path")
-        if not path.is_dir():
+        source: Any = as_path(path, "path") if isinstance(path, (str, Path)) else path
+        if isinstance(source, Path) and not source.is_dir():
             if split is not None:
-                raise InvalidInputError(f"{path.name!r} is read without a split; split is for a folder")
-            return cls._from_records(files.read_records(path), columns, name, path.name)
-        if not files.find_file(path, "queries.jsonl", "queries.jsonl.gz"):
-            return cls.from_huggingface(path, columns=columns, name=name, split=split)
+                raise InvalidInputError(f"{source.name!r} is read without a split; split is for a folder")
+            return cls._from_records(files.read_records(source), columns, name, source.name)
+        if not (isinstance(source, Path) and files.find_file(source, "queries.jsonl", "queries.jsonl.gz")):
+            label, records = files.huggingface_records(source, name, split)
+            return cls._from_records(records, columns, label, label)
         if columns:
-            raise InvalidInputError(
-                f"{path.name!r} is a BEIR folder, whose columns are known; leave columns out"
-            )
-        folder_name, examples, corpus = read_beir(path, split or "test")
+            raise InvalidInputError(f"{source.name!r} is a BEIR folder of known columns; leave columns out")
+        folder_name, examples, corpus = read_beir(source, split or "test")
         return cls(name or folder_name, examples, corpus=corpus)
 
     @classmethod
@@ -168,24 +168,9 @@ class EvaluationSet(Sequence[Example]):
         return cls._from_records(files.frame_records(frame, "the frame"), columns, name, "the frame")
 
     @classmethod
-    def from_huggingface(
-        cls,
-        source: Path | str | Any,
-        *,
-        columns: Columns | None = None,
-        name: str | None = None,
-        split: str | None = None,
-    ) -> EvaluationSet:
-        """Read a Hugging Face data set from local files, or one that is loaded already; no network.
-
-        ``source`` is a ``datasets.Dataset`` or ``DatasetDict``, the folder of ``save_to_disk``, or a folder with
-        Parquet, JSON Lines or CSV files, as it is downloaded from the hub. The rest is as in `load`.
-
-        Raises:
-            MissingExtraError: If ``datasets`` is not installed.
-        """
-        label, records = files.huggingface_records(source, name, split)
-        return cls._from_records(records, columns, label, label)
+    def from_huggingface(cls, source: Path | str | Any, **options: Any) -> EvaluationSet:
+        """Read a Hugging Face data set from a folder, or a loaded one, with the options of `load`; no network."""
+        return cls.load(source, **options)
 
     @classmethod
     def from_feedback(cls, path: Path | str, *, name: str | None = None) -> EvaluationSet:

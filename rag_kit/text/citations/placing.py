@@ -78,17 +78,12 @@ def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
     keys_of_cells = [content_keys([*cell.header, *cell.text]) for cell in cells]
     names: set[str] = set()  # words of cells that hold no measure, with their headers
     for cell, keys in zip(cells, keys_of_cells, strict=True):
-        if not any(map(_is_measure, cell.text)):
+        if {token.value.dimension for token in cell.text if token.value} <= {"id"}:  # nothing is measured
             names |= keys
     for cell, keys in zip(cells, keys_of_cells, strict=True):
         for token in cell.text:
             if token.value:
                 yield ValuePlace(token.value, frozenset((names | keys) - {token.key}))
-
-
-def _is_measure(token: Token) -> bool:
-    """Tell whether a token is a value that is measured or counted, not an identifier."""
-    return token.value is not None and token.value.dimension != "id"
 
 
 def says(said: Value, stated: Value) -> bool:

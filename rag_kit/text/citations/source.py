@@ -49,7 +49,11 @@ _DIRECTED = re.compile(r"\w \b(?:to|by|from|of)$")  # the end of a header
 _WITHIN_NUMBER = re.compile(rf"[\d{HAN_DIGITS}十百千万亿]{{2}}")
 # but 10~~20元，30~~40元
 _STRUCK = re.compile(r"(?<!\d)~~[^~\n]{1,500}~~|~~(?!\d)[^~\n]{1,500}~~|~~[\d.,]{1,20}~~(?!\d)")
-_MINUS = re.compile(r"(?<=.)(?<![\w)\-\n])(?<!\d )[-−](?=\d)")  # -5 is not 5
+# -5 is not 5, nor is 温度-5℃; no signs are the dashes of 3度-5度 and 张三-2024年
+_MINUS = re.compile(
+    rf"(?:(?<=.)(?<![\w)\-\n])(?<!\d )|(?<=[{HAN}])(?<![\d{HAN_DIGITS}][{HAN}])"
+    r"(?=.\d[\d,.]*\s?(?:[~至到-]\s?[-−]?\d[\d,.]*\s?)?[%‰℃°度万亿]))[-−](?=\d)"
+)
 _NOT_WORD = re.compile(r"[^\w$€£¥%‰℃℉°]+|_+")
 # words that say by which time a value is counted, as in a "monthly rent of 900 EUR" -> name of the unit
 _PERIODS = {word: word for word in ("month", "year", "week", "day", "hour")} | {

@@ -115,6 +115,8 @@ _PATTERNS = {
         rf"{_CODES}(?:[/ ][A-Z]{{1,4}})* ?\d[A-Za-z\d.\-]*(?<=[A-Za-z\d])",
         r"[A-Z][A-Za-z]{0,7}-?\d[A-Za-z\d]*(?:[-/.][A-Za-z\d]+)*",
         r"[A-Z]{1,6}(?:-[A-Z\d]+)*-\d[A-Za-z\d]*",
+        # 192.168.1.1, section 3.2.1, 1.1.1k; not 1.234.567
+        r"(?<![\d.,])(?!\d{1,3}(?:\.\d{3})+(?!\.?\d))\d{1,5}(?:\.\d{1,5}){2,}(?![\d%°]|[.,]\d)(?:[a-z]{1,5}\d?\b)?",
         # numbers of accounts, cards and persons, in one piece or in groups, and of telephones
         r"(?<![\d.,])(?!(?:(?:19|20)\d\d ){2})(?:\d{4}(?: \d{4}){2,} \d{1,4}(?! ?[A-Za-z°])|\d{16,}[Xx]?|\d{17}[Xx])"
         r"(?![\d%元万亿]|[.,]\d| ?[$€£¥]|-\d)",
@@ -133,7 +135,7 @@ _PATTERNS = {
     ),
     "ordinal": (
         rf"\d{{1,4}}{_ND}\b|(?i:{_ORDINAL})\b(?! half| of all)",
-        rf"第(?:\d{{1,4}}|[{_H}百千]{{1,6}})",
+        rf"第(?:\d{{1,4}}(?!\d{{0,3}}\.\d)|[{_H}百千]{{1,6}})",  # but 第3.2条
     ),
     "number": (
         rf"(?:{_COINS})?(?:[-+]|(?:负(?=\d)|零下(?=[\d一二两三四五六七八九十])))?"
@@ -265,8 +267,8 @@ def _read_share(text: str) -> Reading | None:
 
 
 def _read_id(text: str) -> Reading:
-    """Read an identifier; its key lacks the joints, so that XR-20 is XR20."""
-    return Reading(0.0, re.sub(r"[\W_]", "", text).upper())
+    """Read an identifier; its key lacks the joints, so that XR-20 is XR20, but 3.2.10 is not 3.21.0."""
+    return Reading(0.0, re.sub(r"(?!(?<=\d)\.\d)[\W_]", "", text).upper())
 
 
 def _read_weekday(text: str) -> Reading:

@@ -29,7 +29,7 @@ _UP_TO_99 = (
 )
 _HUNDREDS = rf"(?:{'|'.join(_TIMES)}|dozen)\b(?:(?: and |[ -]){_UP_TO_99})?"
 FIGURES = (
-    r"\d{1,3}(?:[,'\u00a0\u202f\u2009]\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+(?!\d)"
+    r"\d{1,3}(?:[,'\u00a0\u202f\u2009]\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:(?:\.\d{3})+,\d+(?!\d)|(?:\.\d{3}){2,}(?!\.?\d))"
     r"|(?<!,)\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?"
 )
 HAN = rf"(?:[{HAN_DIGITS}十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟]{{1,30}}(?:点[{HAN_DIGITS}]{{1,30}})?)"
@@ -51,7 +51,7 @@ def read_figures(text: str) -> float:
         >>> read_figures("1,286,000"), read_figures("1.250,50"), read_figures("12,5")
         (1286000.0, 1250.5, 12.5)
     """
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+|\d+,\d{1,2}", text):  # 1.250,50 or 12,5
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+,\d{1,2}", text):  # 1.250,50 or 12,5
         text = text.replace(".", "").replace(",", ".")
     return float(re.sub(r"[^\d.]", "", text))
 

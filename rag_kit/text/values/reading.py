@@ -60,7 +60,10 @@ _MAX_COUNTING = 2  # units that a value is counted by
 # characters before a value in which words for "each", its bound and "about" are looked for
 _EACH_WITHIN, _BOUND_WITHIN, _ABOUT_WITHIN = 22, 24, 16
 _AGAIN = re.compile(rf" ?\(({FIGURES})\)")  # ninety (90) days
-_SIGNED = re.compile(r"(?<=[\u4e00-\u9fff])[-+]\d[\d,.]*\s?(?:[%‰℃°度元万亿]|[A-Za-z]{1,3}\b)")  # 增长率-3.5%
+_SIGNED = re.compile(
+    r"(?<=[\u4e00-\u9fff])[-+]\d[\d,.]*\s?(?:[%‰℃°度元万亿]|[A-Za-z]{1,3}\b)"  # 增长率-3.5%
+    r"|(?<=[\u4e00-\u9fff])(?<!\d[\u4e00-\u9fff])[-+]\d[\d,.]*\s?[~至到-]\s?[-+]?\d[\d,.]*\s?[%‰℃°度]"  # 从-20至40℃
+)
 _RANGE_ON = re.compile(r"[至到~-][\d一二两三四五六七八九十]")
 # between the word of a bound and its value, as in 最高可申请5万元 and 至少提前4小时
 _TO_VALUE = (

@@ -154,7 +154,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
         lambda w: write_report(RESULTS, "r.html", diagnosis=w), [5, b"x", "text", {"one": 5}, [None]]
     ),
     "load(columns)": (lambda w: EvaluationSet.load("set.jsonl", columns=w), [5, "x", ["id"]]),
-    "from_huggingface": (EvaluationSet.from_huggingface, [None, 5, "x" * 5000, "\0"]),
+    "load(path)": (EvaluationSet.load, [None, 5, "x" * 5000, "\0"]),
     "filter": (lambda w: EvaluationSet("n", EXAMPLES).filter(w), [5, "x", []]),
     "generate(kinds)": (lambda w: _generate(kinds=w), [None, "x", ["x"]]),
     "generate(prompts)": (lambda w: _generate(prompts=w), [5, [], "x" * 5000]),

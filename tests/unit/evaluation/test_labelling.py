@@ -218,7 +218,14 @@ def test_labels_are_kept_beside_the_run(tmp_path: Path, monkeypatch):
         "faithfulness"
     ] and "1 labels are of answers that have changed" in str(again)
     whole = '{"metric": "faithfulness", "id": "q1", "key": "k", "value": %s}\n{}\n'
-    for wrong in ('{"metric": 1}\n{}\n{}\n', whole % "NaN", whole % ("9" * 400), whole % '"y"'):
+    for wrong in (
+        '{"metric": 1}\n{}\n{}\n',
+        whole % "NaN",
+        whole % ("9" * 400),
+        whole % '"y"',
+        whole % "7",
+        (whole % "7")[:-3],
+    ):
         (tmp_path / "copy" / "labels.jsonl").write_text(wrong)
         with pytest.raises(InvalidInputError, match=r"labels.jsonl:1 .* label that cell again"):
             Results.load(tmp_path / "copy")

@@ -61,6 +61,11 @@ async def value(name, example, output):
         (("五年",), "保密义务为十五年。", 0.0),
         (("五年",), "保密义务为五年半。", 0.0),
         (("五年",), "保密义务为五年。", 1.0),
+        (("5°C",), "It is -5°C.", 0.0),
+        (("192.168.1.1",), "It is 192.168.1.10.", 0.0),
+        (("v2.1",), "见v2.1.3。", 0.0),
+        (("5℃",), "存放温度为-5℃。", 0.0),
+        (("5℃",), "存放温度为5 °c。", 1.0),
         (("十万元",), "超过二十万元。", 0.0),
         (("二十天",), "一百二十天内付清。", 0.0),
         (("千分之五",), "违约金为千分之五十。", 0.0),
@@ -301,7 +306,7 @@ def test_every_name_makes_its_metric():
         Citations("ours_other")
 
 
-def test_bleu_and_rouge_are_right_for_chinese():
+async def test_bleu_and_rouge_are_right_for_chinese():
     """The libraries' sums on this kit's tokens: the seed's worked examples, identical and short texts, bad settings."""
     seed = OursBleu(order=2, tokens="words").compute("埃菲尔铁塔的高度为330米", "埃菲尔铁塔的高度是330米")
     assert seed.value == pytest.approx(0.7071, abs=5e-5)
@@ -315,6 +320,9 @@ def test_bleu_and_rouge_are_right_for_chinese():
         assert metric.compute("北京", "北京").value == metric.compute("3.5 km", "３.５ KM").value == 1.0
         assert metric.compute("北京", "上海").value == metric.compute("北京", "").value == 0.0
         assert metric.compute("", "北京").status == "undefined"
+        cited = Output("北京【1】[2]。", passages=(Passage("p", "北京。"),))
+        cell = await metric.measure(Example("q", "哪里？", reference="北京。[3]"), cited)
+        assert cell.value == 1.0
     with pytest.raises(InvalidInputError, match="pairs"):
         OursRouge().compute("词" * 10_000, "语" * 10_000)
     for make in (lambda: OursBleu(order=0), lambda: OursRouge("rouge_9"), lambda: OursRouge(tokens="lines")):
@@ -437,7 +445,7 @@ async def test_relevant_sentences_of_all(
 
 async def test_a_number_of_no_sentence_is_asked_for_again_and_then_an_error() -> None:
     """A wrong reply is never counted."""
-    replies = iter([{"sentences": [9]}, {"sentences": [1]}, {"sentences": [0]}, {"sentences": [3]}])
+    replies = iter([{"sentences": [9]}, {"sentences": ["- 1"]}, {"sentences": [-1]}, {"sentences": [3]}])
     judge = Judge(by_task({TASK: lambda prompt: next(replies)}), "none")
     metric, output = get_metric("ours_context_relevance"), retrieved("One. Two.")
     cell = await metric.measure(Example("q", "What?"), output, judge)
