@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 from langchain_core import exceptions as core
@@ -199,7 +200,7 @@ def retry_after(error: BaseException) -> float | None:
         return float(value)
     try:
         until = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return max(0.0, (until - datetime.now(UTC)).total_seconds())
@@ -316,8 +317,8 @@ def _requests(error: BaseException) -> Iterator[Any]:
         yield vars(cause).get("request") or vars(cause).get("_request")
 
 
-def mask_error(error: BaseException, model: Any) -> None:
-    """Mask keys in an exception and all its causes, before callbacks and tracers record it."""
+def mask_error(error: BaseException, model: Any, response: Any = None) -> None:
+    """Mask keys in an exception, all its causes and what LangChain made of them, before tracers record it."""
     linked = linked_errors(error)
     secrets = [*secrets_of(model), *(secret for cause in linked for secret in _secrets_sent(cause))]
     for cause in linked:
@@ -325,6 +326,9 @@ def mask_error(error: BaseException, model: Any) -> None:
             if isinstance(value := getattr(cause, name, None), str | dict | list | tuple):
                 with suppress(AttributeError, TypeError):  # a class of somebody's own may not let it be set
                     setattr(cause, name, redact_inside(value, secrets))
+    for generation in chain(*getattr(response, "generations", ())):
+        message = generation.message
+        message.response_metadata = redact_inside(message.response_metadata, secrets)
 
 
 def _secrets_sent(error: BaseException) -> list[str]:

@@ -135,7 +135,6 @@ def test_a_certificate_of_ones_own_is_named_and_not_retried(
             assert "SSL_CERT_FILE" in str(failure) and f"at https://localhost:{port}" in str(failure)
     assert budget.calls == 2
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    http._clients.cache_clear()
     for failure in failures(f"https://localhost:{port}/v1"):
         assert "web page" in str(failure)  # it was reached
 
@@ -146,7 +145,6 @@ def test_a_certificate_for_another_name_is_named(
     """The address is asked by number, the certificate is for a name."""
     port, certificate = secure
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    http._clients.cache_clear()
     for failure in failures(f"https://127.0.0.1:{port}/v1"):
         assert "Use the host name that the certificate is made for" in str(failure)
 
@@ -248,8 +246,8 @@ def test_callbacks_see_no_key_that_a_server_echoed(asynchronous: bool) -> None:
     seen: list[str] = []
 
     class Tracer(BaseCallbackHandler):
-        def on_llm_error(self, error: BaseException, **_: Any) -> None:
-            seen.append(f"{error!r} {error} {vars(error).get('body')}")
+        def on_llm_error(self, error: BaseException, *, response: Any = None, **_: Any) -> None:
+            seen.append(f"{error!r} {error} {vars(error).get('body')} {response}")
 
     key = "odd-canary-key-4711"
     with OpenAIServer([error(401, f'unknown header "x-key: {key}"')]) as server:

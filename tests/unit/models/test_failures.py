@@ -95,7 +95,13 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     soon = datetime.now(UTC) + timedelta(seconds=20)
     assert 18 < (seconds(format_datetime(soon, usegmt=True)) or 0) <= 20
     assert seconds(format_datetime(soon - timedelta(hours=1), usegmt=True)) == 0
-    for broken in ("soon", "", "nan?", "Sat, 99 Nov 2026 10:00:00 GMT"):
+    for broken in (
+        "soon",
+        "",
+        "nan?",
+        "Sat, 99 Nov 2026 10:00:00 GMT",
+        f"Mon, 01 Jan 2024 00:00:00 +{10**14}",
+    ):
         assert seconds(broken) is None
 
 
