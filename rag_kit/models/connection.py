@@ -48,8 +48,8 @@ def connection_problem(error: BaseException) -> str:
     if isinstance(cause, ConnectionRefusedError):
         return "nothing listens there: connection refused"
     text = str(cause) if cause is not None else ""
-    if "without sending a response" in text:
-        text += " If it wants TLS, write https:// for http://"
+    if "without sending a response" in text or isinstance(cause, ConnectionResetError):
+        text = f"{text.rstrip('.')}. If it wants TLS, write https:// for http://"
     return text
 
 

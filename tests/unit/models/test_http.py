@@ -312,6 +312,7 @@ BODIES = {
     "the key as a vector": {"data": [entry(n, [KEY]) for n in (0, 1, 2)]},
     "the key as a number": {"data": [entry(KEY, [1.0])]},
     "no finite number": {"data": [entry(n, [1.0, float("nan")]) for n in (0, 1, 2)]},
+    "vectors of two lengths": {"data": [entry(n, [1.0] * (n + 1)) for n in (0, 1, 2)]},
     "no number": {"data": [entry(n, []) for n in (0, 1, 2)]},
     "no vectors": {"data": []},
     "another object": {"hello": KEY},
