@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rag_kit.prompts.fields import NOTHING as NO_VALUE
 from rag_kit.prompts.rendering import unescape_tags
 
 from .json_text import MAX_TEXT, is_truncated, json_values
@@ -57,6 +58,9 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         ['cats', 'dogs']
     """
     text = text[:MAX_TEXT]
+    if text.lstrip().startswith('"{'):  # JSON that was written as a JSON string
+        with suppress(ValueError):
+            text = json.loads(text)
     body = without_thinking(text)
     if not body:
         # Some servers put the answer itself behind an opening tag that is never closed.
@@ -83,9 +87,6 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
     # as JSON, "[2] > [1] > [3]" would be three lists of one; the last ranking counts: others are weighed before it
     if takes_ranking and "{" not in body and (rankings := _CHAIN.findall(body)):
         yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
-    if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
-        with suppress(ValueError, RecursionError):
-            yield json.loads(text)
     for source in dict.fromkeys((text.strip(), body)):
         if source is body or source.startswith(("{", "[", "｛")):  # JSON may come before the reasoning ends
             yield from json_values(source)
@@ -163,17 +164,15 @@ def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
         if len(filled_lines) > 1 and _is_preamble(filled_lines[0]):
             del filled_lines[0]
         value = _strip_quotes(_LABEL.sub("", "\n".join(filled_lines), count=1))
-        if len(filled_lines) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
+        is_one = len(filled_lines) == 1 and len(value) <= _MAX_PLAIN
+        if is_one and not _CHATTER.match(value) and not NO_VALUE.fullmatch(value):
             return value
     return None
 
 
 def _marked_lines(text: str) -> list[str]:
     """Return numbered or bulleted lines, without their marks."""
-    items = []
-    for line in text.splitlines():
-        if mark := _MARK.match(line):
-            items.append(_strip_quotes(line[mark.end() :]))
+    items = [_strip_quotes(line[mark.end() :]) for line in text.splitlines() if (mark := _MARK.match(line))]
     return [item for item in items if item]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.fields import for_model, split_lines
+from rag_kit.prompts.fields import Form, for_model, split_lines
 from rag_kit.prompts.front_matter import schema_problem
 
 Schema = type[BaseModel] | Mapping[str, Any]
@@ -146,9 +146,9 @@ class Target:
         inner = [
             item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in self._wrappers
         ]
-        objects = []
-        for item in (value, *inner):
-            objects.append(self._with_known_names(item))
+        # a tool call as text has the form's name under "name", which a field of the form may be called, too
+        is_call = _name_key(value.get("name")) == _name_key(self.name)
+        objects = list(map(self._with_known_names, (*inner, value) if is_call else (value, *inner)))
         if only is not None and len(value) == 1:  # the only field under another name
             key, item = next(iter(value.items()))
             if str(key).lower() not in _NOT_VALUES and not isinstance(item, dict):
@@ -182,9 +182,9 @@ class Target:
         if isinstance(value, str) and kind == "boolean":
             word = value.strip().strip("。.！!*\"'").lower()
             return word in _TRUE if word in _TRUE | _FALSE else value
-        if (
-            isinstance(value, str) and kind in ("number", "integer") and self.model is None
-        ):  # a class reads it itself
+        if kind in ("number", "integer") and self.model is not None:  # a class reads texts, and true as 1
+            return str(value) if isinstance(value, bool) else value
+        if isinstance(value, str) and kind in ("number", "integer"):
             with suppress(ValueError):
                 return int(value) if value.strip().isdecimal() else float(value)
         return value
@@ -194,10 +194,12 @@ class Target:
         result: Any = value
         problems: list[tuple[Iterable[Any], str]] = []
         if self.model is None:
-            problems = _json_problems(value, self.json_schema)
+            problems = _json_problems(value, self.json_schema) or _not_finite(value)
         else:
             try:
                 result = self.model.model_validate(value)
+                if not issubclass(self.model, Form):  # whose readers drop bad entries one by one
+                    problems = _not_finite(result.model_dump(warnings=False))
             except ValidationError as error:
                 errors = error.errors()[:_MAX_PROBLEMS]
                 problems = [(item["loc"] or (self.name,), item["msg"]) for item in errors]
@@ -205,6 +207,17 @@ class Target:
             lines = (".".join(map(str, path)) + ": " + text for path, text in problems)
             raise UnreadableError("; ".join(line.removeprefix(": ") for line in lines), unfit=True)
         return result
+
+
+def _not_finite(value: Mapping[str, Any]) -> list[tuple[Iterable[Any], str]]:
+    """Return path and message of each field with a number that JSON does not have: NaN, Infinity, 1e999."""
+    problems: list[tuple[Iterable[Any], str]] = []
+    for name, item in value.items():
+        try:
+            json.dumps(item, allow_nan=False, skipkeys=True, default=lambda part: None)
+        except (ValueError, RecursionError):
+            problems.append(((name,), "numbers must be finite, and not nested too deeply"))
+    return problems
 
 
 def _json_problems(value: Any, schema: Mapping[str, Any]) -> list[tuple[Iterable[Any], str]]:

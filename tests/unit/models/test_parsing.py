@@ -14,8 +14,8 @@ from rag_kit.models.json_text import ends_in_loop, is_truncated, json_values, va
 from rag_kit.models.parsing import parse_text
 from rag_kit.models.replies import estimate_tokens, without_thinking
 from rag_kit.models.schema import Target, UnreadableError
-from rag_kit.prompts.grading import Grade
-from rag_kit.prompts.schemas import Passages, Queries, Query
+from rag_kit.prompts.grading import Grade, PassageGrades
+from rag_kit.prompts.schemas import Passages, Queries, Query, RelatedQuestions, SubQuestions, UserFacts
 
 QUERIES = Target(Queries)
 QUERY = Target(Query)
@@ -43,6 +43,7 @@ GRADE = Target(Grade)
         ('{"questions": ["a", "b"]}', ["a", "b"]),
         ('{"queries": [{"query": "a"}, {"query": "b"}]}', ["a", "b"]),
         ('{"queries": "a\\nb"}', ["a", "b"]),
+        ('"{\\"queries\\": [\\"a\\"]}"', ["a"]),
         ('{"queries": ["a", "", "  "], "note": "x"}', ["a"]),
         ("<queries>\n<query>a</query>\n<query>b &lt;task></query></queries>", ["a", "b <task>"]),
         ("<queries>\n1. a\n2. b\n</queries>", ["a", "b"]),
@@ -119,6 +120,42 @@ def test_out_of_range_values_are_refused_not_bent() -> None:
     """A score of 2 is an error with the field's name, never a clipped value."""
     with pytest.raises(UnreadableError, match="score"):
         parse_text('{"relevant": true, "score": 2, "reason": "r"}', GRADE)
+
+
+class Invoice(BaseModel):
+    """A form with a field that a tool call has, too."""
+
+    name: str
+    amount: float = 0.0
+
+
+@pytest.mark.parametrize("form", [Invoice, {"title": "Invoice", "type": "object", "properties": {
+    "name": {"type": "string"}, "amount": {"type": "number"}}}])  # fmt: skip
+@pytest.mark.parametrize("amount", ["NaN", "-Infinity", "1e999", '"NaN"', "true"])
+def test_what_is_no_number_of_json_is_refused(form: Any, amount: str) -> None:
+    """It would be in the value without a word, as true would be 1."""
+    with pytest.raises(UnreadableError, match="amount"):
+        parse_text(f'{{"name": "a", "amount": {amount}}}', Target(form))
+    grades = parse_text(
+        '{"grades": [{"id": 1, "score": NaN}, {"id": 2, "score": 1}]}', Target(PassageGrades)
+    ).grades
+    assert len(grades) == 2  # whoever reads them drops the first
+
+
+def test_a_tool_call_as_text_is_not_taken_for_the_form() -> None:
+    """The ``name`` in it is that of the form, and no field."""
+    text = '<tool_call>{"name": "Invoice", "arguments": {"name": "a", "amount": 2}}</tool_call>'
+    assert parse_text(text, Target(Invoice)) == Invoice(name="a", amount=2)
+
+
+@pytest.mark.parametrize("text", ["null", "None.", "N/A", "无"])
+def test_none_is_neither_a_query_nor_an_entry(text: str) -> None:
+    """Alone it is no answer; in a list that may be empty it says that the list is."""
+    with pytest.raises(UnreadableError):
+        parse_text(text, QUERY)
+    assert parse_text(json.dumps({"facts": [text]}), Target(UserFacts)).facts == []
+    for form in (SubQuestions, RelatedQuestions):
+        assert parse_text(json.dumps({"queries": ["a", text]}), Target(form)).queries == ["a"]
 
 
 def test_a_list_for_an_object_is_refused_with_the_names_of_its_fields() -> None:
