@@ -99,9 +99,8 @@ class Ladder:
                 return value
             logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
             written = written_text(reply)
-            is_object = written.lstrip("`json \n").startswith(
-                "{"
-            )  # behind a fence, too; a list may be prose: [1]
+            # behind a fence, too; a list may be prose: [1]
+            is_object = written.lstrip("`json \n").startswith("{")
             if is_text or (value.truncated and written) or (value.unfit and is_object):
                 return await self._repair(written, value, bind)
             was_unfit = True
