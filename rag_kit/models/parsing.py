@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rag_kit.prompts.fields import NOTHING as NO_VALUE
 from rag_kit.prompts.rendering import unescape_tags
 
 from .json_text import MAX_TEXT, is_truncated, json_values
@@ -58,9 +57,10 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         ['cats', 'dogs']
     """
     text = text[:MAX_TEXT]
-    if text.lstrip().startswith('"{'):  # JSON that was written as a JSON string
-        with suppress(ValueError):
-            text = json.loads(text)
+    if text.lstrip().startswith(('"{', '"[')):
+        with suppress(ValueError, RecursionError):  # JSON that was written as a JSON string, but not "{name}"
+            json.loads(inner := json.loads(text))
+            text = inner
     body = without_thinking(text)
     if not body:
         # Some servers put the answer itself behind an opening tag that is never closed.
@@ -70,9 +70,9 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     except UnreadableError as error:
         problem = error
     if _REFUSAL.match(body):
-        raise UnreadableError("the model declined to answer", refused=True)
+        raise UnreadableError("the model declined to answer", "refused")
     if is_truncated(body):
-        raise UnreadableError("the JSON breaks off before its end", truncated=True)
+        raise UnreadableError("the JSON breaks off before its end", "truncated")
     is_prose = str(problem) == NOTHING and not body.lstrip("`\n ").startswith(("{", "[", "｛", "json"))
     name = target.only_field
     if is_prose and name is not None and (plain := _read_plain_value(body, target, name, lines)):
@@ -98,7 +98,7 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
     """Read the value of a model's reply: from tool calls for it, else from the text, else as its client parsed it."""
     message, parsed = split_reply(reply)
     if refusal := refusal_of(message):
-        raise UnreadableError(f"the model refused: {refusal}", refused=True)
+        raise UnreadableError(f"the model refused: {refusal}", "refused")
     if calls := getattr(message, "tool_calls", None):
         arguments = [call["args"] for call in calls if call["name"] == target.name]
         if arguments:
@@ -164,8 +164,7 @@ def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
         if len(filled_lines) > 1 and _is_preamble(filled_lines[0]):
             del filled_lines[0]
         value = _strip_quotes(_LABEL.sub("", "\n".join(filled_lines), count=1))
-        is_one = len(filled_lines) == 1 and len(value) <= _MAX_PLAIN
-        if is_one and not _CHATTER.match(value) and not NO_VALUE.fullmatch(value):
+        if len(filled_lines) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
             return value
     return None
 

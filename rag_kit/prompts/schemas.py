@@ -22,7 +22,11 @@ from rag_kit.prompts.filter_schema import SelfQuery
 MAX_QUERY = 2_000
 MAX_ITEMS = 32
 MAX_KEYWORD = 120
-_Query: Any = text_type(MAX_QUERY)
+
+# "None" is no query; empty, it is refused.
+_Query: Any = Annotated[
+    text_type(MAX_QUERY), BeforeValidator(lambda text: "" if NOTHING.fullmatch(str(text)) else text)
+]
 _SomeTexts: Any = texts_type(MAX_ITEMS, 1)
 # An empty list is allowed; models write it as ["None"], too.
 _Texts: Any = Annotated[
