@@ -280,7 +280,7 @@ def _explain(error: BaseException, failure: Failure) -> str:
     """Return the message of an exception; for a failed connection its deepest cause, and the proxy in use."""
     message = _message(error)
     if failure in (Failure.CONNECTION, Failure.TLS):
-        message = connection_problem(error) or message
+        message = connection_problem(error, _at_host(error, None)) or message
     if failure in (Failure.CONNECTION, Failure.TLS, Failure.TIMEOUT):
         proxy = next(filter(None, map(proxy_of, _requests(error))), "")
         message += f". The call went through the proxy {proxy}" if proxy else ""
@@ -327,8 +327,8 @@ def mask_error(error: BaseException, model: Any, response: Any = None) -> None:
                 with suppress(AttributeError, TypeError):  # a class of somebody's own may not let it be set
                     setattr(cause, name, redact_inside(value, secrets))
     for generation in chain(*getattr(response, "generations", ())):
-        message = generation.message
-        message.response_metadata = redact_inside(message.response_metadata, secrets)
+        if message := getattr(generation, "message", None):
+            message.response_metadata = redact_inside(message.response_metadata, secrets)
 
 
 def _secrets_sent(error: BaseException) -> list[str]:

@@ -6,9 +6,11 @@ import asyncio
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -122,6 +124,25 @@ def failures(url: str, **limits: Any) -> list[ModelError]:
             run()
         found.append(caught.value)
     return found
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.usefixtures("page")
+def test_a_reset_connection_to_plain_http_may_want_tls(scheme: str) -> None:
+    """An address that says https already gets no such advice."""
+
+    def reset(server: socket.socket) -> None:
+        with suppress(OSError):  # the end of the test
+            while True:
+                connection, _ = server.accept()
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=reset, args=(server,), daemon=True).start()
+        for failure in failures(f"{scheme}://127.0.0.1:{server.getsockname()[1]}/v1"):
+            assert ("write https:// for http://" in str(failure)) == (scheme == "http"), str(failure)
+        server.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_certificate_of_ones_own_is_named_and_not_retried(

@@ -21,6 +21,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.exceptions import ContextOverflowError, ModelTimeoutError
+from langchain_core.outputs import Generation, LLMResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from support.openai_server import Entry, OpenAIServer, cut, error, hang, refusal, reset
@@ -157,7 +158,9 @@ def test_masking_reaches_quoted_words_and_every_cause() -> None:
     found.add_note(ODD_CANARY)
     found.__cause__, found.__context__ = Carrier(400, message=ODD_CANARY), ValueError(quoted)
     found.__context__.__context__ = RuntimeError(("odd", ODD_CANARY))
-    mask_error(found, SimpleNamespace(default_headers={"x-key": ODD_CANARY}))
+    # a language model without messages gives no message, either
+    made = LLMResult(generations=[[Generation(text="")]])
+    mask_error(found, SimpleNamespace(default_headers={"x-key": ODD_CANARY}), made)
     assert found.body == {  # type: ignore[attr-defined]
         "error": {"message": 'unknown header "x-key: ***"', "seen": ["***", 4], "***": "api_key=***"}
     }
