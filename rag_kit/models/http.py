@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import count
 from typing import Any
-from urllib.request import getproxies
 
 import httpx2
 import openai
@@ -24,6 +23,9 @@ from .connection import PROXY, WEB_PAGE
 from .failures import Failure, UnusableReplyError, classify, map_model_error
 
 _MAX_CLIENTS = 64
+# Clients read these once, when they are made.
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", *_PROXIES, *map(str.upper, _PROXIES))
 # The end of a stream, such as data: [DONE] or "finish_reason": "stop"; within an answer such quotes are escaped.
 _END_MARK = re.compile(
     rb'[\r\n]data: ?\[DONE\]|"finish_reason"\s*:\s*"[^"]|"error"\s*:\s*[{"]'
@@ -48,8 +50,7 @@ def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
         return dict(settings)
     proxy = settings.get("openai_proxy", os.environ.get("OPENAI_PROXY")) or None
     unproxied = {} if proxy is None else {"openai_proxy": ""}  # the kit's clients have the proxy
-    # clients read these once, when they are made
-    variables = (*getproxies().items(), *map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    variables = tuple(map(os.environ.get, _VARIABLES))
     return {**settings, **unproxied, **_clients(settings.get("base_url"), proxy, variables)}
 
 
