@@ -228,10 +228,8 @@ def note_handled(config: RunnableConfig | None, runnable: Any) -> Iterator[Runna
             callbacks.handlers.append(watch)
     else:
         callbacks = [*(callbacks or ()), watch]
-    try:
+    with ended_runs():
         yield {**config, "callbacks": callbacks}
-    except _EndedRun as ended:
-        raise ended.args[0] from ended.args[0].__cause__
     for error, name, _ in chain.from_iterable(watch.failed.values()):
         note_fallback(name, error)
 

@@ -82,20 +82,19 @@ def _read_characters(file: BytesIO) -> dict[str, str]:
 
 def _read_weights(file: BytesIO) -> dict[str, Any]:
     """Read the tensors, under BERT's names."""
-    weights: dict[str, Any] = {}
+    data, weights = file.getvalue(), {}
     (tensor_count,) = _take(file, "i")
     for _ in range(tensor_count):
         (name_length,) = _take(file, "H")
         name = file.read(name_length).decode()
         _, count, offset, size = _take(file, "BIQQ")  # number of values, position in the file, bytes
         if size == count * 4:  # float32
-            value: Any = np.frombuffer(file.getbuffer(), "<f4", count, offset)
+            value: Any = np.frombuffer(data, "<f4", count, offset)
             value = value.reshape(-1, HIDDEN) if name in _TABLES else value
         else:
             is_wide = name.endswith(".fo.w")  # the one matrix that takes wider vectors
             width = 4 * HIDDEN if is_wide else HIDDEN
-            blocks = np.frombuffer(file.getbuffer(), _PACKED, count // BLOCK, offset)
-            blocks = blocks.reshape(-1, width // BLOCK)
+            blocks = np.frombuffer(data, _PACKED, count // BLOCK, offset).reshape(-1, width // BLOCK)
             value = Packed(blocks["values"], blocks["scale"])
         weights[_bert_name(name)] = value
     return weights

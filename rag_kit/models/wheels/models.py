@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
@@ -158,13 +158,12 @@ class WheelEmbeddings(WheelEngine, Embeddings):
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed texts: one vector each, in order."""
-        vectors: list[list[float]] = self._embed(texts, self.model.prefix).tolist()
-        return vectors
+        return cast("list[list[float]]", self._embed(texts, self.model.prefix).tolist())
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a question, with the prefix that the model wants before questions."""
-        vector: list[float] = self._embed([text], self.model.query_prefix + self.model.prefix)[0].tolist()
-        return vector
+        prefix = self.model.query_prefix + self.model.prefix
+        return cast("list[float]", self._embed([text], prefix)[0].tolist())
 
     def _embed(self, texts: Iterable[str], prefix: str) -> NDArray[np.float32]:
         """Return unit vectors of texts with a prefix, float32 of shape (texts, dimensions)."""
