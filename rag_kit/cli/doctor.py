@@ -139,9 +139,10 @@ def _check_chat_model(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Check the configured embedding model; one behind an endpoint embeds a word."""
+    """Check the configured embedding model: one behind an endpoint, or from a wheel, embeds a word."""
     from rag_kit.models import embedding_model
     from rag_kit.models.embedding import embedding_name
+    from rag_kit.models.wheels.files import EMBEDDINGS
 
     name = os.environ.get("RAG_KIT_EMBEDDING_MODEL") or None
     is_remote = name is not None and name.startswith(("openai:", "azure_openai:"))
@@ -149,9 +150,10 @@ def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
     model = embedding_model(name, **settings)
     if model is None:
         return "off", "none: keyword search only (rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL)"
-    if arguments.no_network or not is_remote:
-        return "ok", embedding_name(model)
-    return "ok", f"{embedding_name(model)}; it answers, {len(model.embed_query('ping'))} dimensions"
+    described = embedding_name(model)
+    if described not in EMBEDDINGS and (arguments.no_network or not is_remote):
+        return "ok", described
+    return "ok", f"{described}; it answers, {len(model.embed_query('ping'))} dimensions"
 
 
 def _check_wheels() -> tuple[str, str]:

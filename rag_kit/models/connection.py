@@ -30,8 +30,8 @@ def _is_broken_off(error: ssl.SSLError) -> bool:
     return isinstance(error, ssl.SSLEOFError) or error.reason == "UNEXPECTED_EOF_WHILE_READING"
 
 
-def connection_problem(error: BaseException) -> str:
-    """Explain a failed connection by its deepest cause, with what to do; "" where nothing is known."""
+def connection_problem(error: BaseException, place: str) -> str:
+    """Explain a failed connection to a place by its deepest cause, with what to do; "" where nothing is known."""
     cause = _deepest(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         why = f"its certificate is not trusted: {cause.verify_message}"
@@ -48,8 +48,9 @@ def connection_problem(error: BaseException) -> str:
     if isinstance(cause, ConnectionRefusedError):
         return "nothing listens there: connection refused"
     text = str(cause) if cause is not None else ""
-    if "without sending a response" in text:
-        text += " If it wants TLS, write https:// for http://"
+    broke_off = "without sending a response" in text or isinstance(cause, ConnectionResetError)
+    if broke_off and "http://" in place:
+        text = f"{text.rstrip('.')}. If it wants TLS, write https:// for http://"
     return text
 
 

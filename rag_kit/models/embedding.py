@@ -12,7 +12,7 @@ from rag_kit.errors import ConfigurationError
 from .providers import BASE_URL, OPENAI, check_name, make, read_number, request_seconds, split_name, with_url
 from .redact import host_of
 from .runnables import base_url, model_name
-from .wheels.files import EMBEDDINGS
+from .wheels.files import EMBEDDINGS, is_installed
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -51,8 +51,6 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         True
     """
     if name is None:
-        from rag_kit.models.wheels.files import is_installed
-
         name = os.environ.get(VARIABLE) or next(filter(is_installed, EMBEDDINGS), NONE)
     name = check_name(name, EMBEDDINGS[0])
     if name == NONE:
@@ -137,10 +135,8 @@ def embedding_name(embeddings: Embeddings | None) -> str:
         name = f"{azure}{package.removeprefix('langchain_')}:{model}"
     else:
         name = f"{cls.__module__}.{cls.__qualname__}" + (f":{model}" if model else "")
-    for field in ("dimensions", "output_dimensionality", "size"):
-        if type(size := getattr(embeddings, field, None)) is int:
-            name += f"[{size}]"
-            break
+    sizes = (getattr(embeddings, field, None) for field in ("dimensions", "output_dimensionality", "size"))
+    name += next((f"[{size}]" for size in sizes if type(size) is int), "")
     host = host_of(base_url(embeddings)) or ("api.openai.com" if package == "langchain_openai" else None)
     return f"{name}@{host}" if host else name
 
@@ -155,5 +151,4 @@ def sending_text(embeddings: Embeddings | None) -> Embeddings | None:
         return embeddings
     if (host_of(base_url(model)) or "api.openai.com").endswith((".openai.com", ".azure.com")):
         return embeddings
-    copied: Embeddings = model.model_copy(update={"check_embedding_ctx_length": False})
-    return copied
+    return cast("Embeddings", model.model_copy(update={"check_embedding_ctx_length": False}))

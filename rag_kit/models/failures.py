@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 from langchain_core import exceptions as core
@@ -199,7 +200,7 @@ def retry_after(error: BaseException) -> float | None:
         return float(value)
     try:
         until = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return max(0.0, (until - datetime.now(UTC)).total_seconds())
@@ -279,7 +280,7 @@ def _explain(error: BaseException, failure: Failure) -> str:
     """Return the message of an exception; for a failed connection its deepest cause, and the proxy in use."""
     message = _message(error)
     if failure in (Failure.CONNECTION, Failure.TLS):
-        message = connection_problem(error) or message
+        message = connection_problem(error, _at_host(error, None)) or message
     if failure in (Failure.CONNECTION, Failure.TLS, Failure.TIMEOUT):
         proxy = next(filter(None, map(proxy_of, _requests(error))), "")
         message += f". The call went through the proxy {proxy}" if proxy else ""
@@ -316,8 +317,8 @@ def _requests(error: BaseException) -> Iterator[Any]:
         yield vars(cause).get("request") or vars(cause).get("_request")
 
 
-def mask_error(error: BaseException, model: Any) -> None:
-    """Mask keys in an exception and all its causes, before callbacks and tracers record it."""
+def mask_error(error: BaseException, model: Any, response: Any = None) -> None:
+    """Mask keys in an exception, all its causes and what LangChain made of them, before tracers record it."""
     linked = linked_errors(error)
     secrets = [*secrets_of(model), *(secret for cause in linked for secret in _secrets_sent(cause))]
     for cause in linked:
@@ -325,6 +326,9 @@ def mask_error(error: BaseException, model: Any) -> None:
             if isinstance(value := getattr(cause, name, None), str | dict | list | tuple):
                 with suppress(AttributeError, TypeError):  # a class of somebody's own may not let it be set
                     setattr(cause, name, redact_inside(value, secrets))
+    for generation in chain(*getattr(response, "generations", ())):
+        if message := getattr(generation, "message", None):
+            message.response_metadata = redact_inside(message.response_metadata, secrets)
 
 
 def _secrets_sent(error: BaseException) -> list[str]:

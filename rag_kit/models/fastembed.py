@@ -51,11 +51,8 @@ class _LocalModel:
                     ) from error
         return self._loaded
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None, "_loaded": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), batch_size=self.batch_size, **self._make.keywords), (self.model,)
 
 
 class FastEmbedEmbeddings(_LocalModel, Embeddings):

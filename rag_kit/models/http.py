@@ -23,6 +23,9 @@ from .connection import PROXY, WEB_PAGE
 from .failures import Failure, UnusableReplyError, classify, map_model_error
 
 _MAX_CLIENTS = 64
+# Clients read these once, when they are made.
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", *_PROXIES, *map(str.upper, _PROXIES))
 # The end of a stream, such as data: [DONE] or "finish_reason": "stop"; within an answer such quotes are escaped.
 _END_MARK = re.compile(
     rb'[\r\n]data: ?\[DONE\]|"finish_reason"\s*:\s*"[^"]|"error"\s*:\s*[{"]'
@@ -47,11 +50,12 @@ def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
         return dict(settings)
     proxy = settings.get("openai_proxy", os.environ.get("OPENAI_PROXY")) or None
     unproxied = {} if proxy is None else {"openai_proxy": ""}  # the kit's clients have the proxy
-    return {**settings, **unproxied, **_clients(settings.get("base_url"), proxy)}
+    variables = tuple(map(os.environ.get, _VARIABLES))
+    return {**settings, **unproxied, **_clients(settings.get("base_url"), proxy, variables)}
 
 
 @lru_cache(maxsize=_MAX_CLIENTS)
-def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
+def _clients(base_url: str | None, proxy: str | None, variables: tuple[Any, ...]) -> dict[str, Any]:
     """Return the clients of an endpoint; its models share them, and so their open connections."""
     options: dict[str, Any] = {"follow_redirects": False, **({"proxy": proxy} if proxy else {})}
     return {
@@ -219,6 +223,8 @@ def _in_order(response: Any, texts: Any) -> Any:
         is_list = isinstance(vector, list) and vector and {*map(type, vector)} <= {float, int}
         if not is_list or not all(map(math.isfinite, vector)):
             raise UnusableReplyError("a vector in it is no list of finite numbers")
+    if len(sizes := {len(item.embedding) for item in response.data}) > 1:
+        raise UnusableReplyError(f"its vectors have different lengths: {sorted(sizes)!s:.60}")
     if is_numbered:
         response.data.sort(key=lambda item: item.index)
     return response

@@ -88,7 +88,7 @@ class _StreamWatch(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
         """Called before the handlers that come after this one write the error down."""
-        mask_error(error, self.model)
+        mask_error(error, self.model, kwargs.get("response"))
 
     def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
         """Called by a model that streams."""

@@ -62,6 +62,10 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         ['cats', 'dogs']
     """
     text = text[:MAX_TEXT]
+    if text.lstrip().startswith(('"{', '"[')):
+        with suppress(ValueError, RecursionError):  # JSON that was written as a JSON string, but not "{name}"
+            json.loads(inner := json.loads(text))
+            text = inner
     body = without_thinking(text)
     if not body:
         # Some servers put the answer itself behind an opening tag that is never closed.
@@ -71,9 +75,9 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     except UnreadableError as error:
         problem = error
     if _REFUSAL.match(body):
-        raise UnreadableError("the model declined to answer", refused=True)
+        raise UnreadableError("the model declined to answer", "refused")
     if is_truncated(body):
-        raise UnreadableError("the JSON breaks off before its end", truncated=True)
+        raise UnreadableError("the JSON breaks off before its end", "truncated")
     is_prose = str(problem) == NOTHING and not body.lstrip("`\n ").startswith(("{", "[", "｛", "json"))
     name = target.only_field
     if is_prose and name is not None and (plain := _read_plain_value(body, target, name, lines)):
@@ -91,9 +95,6 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
             yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
         elif len(numbers := _RANKED_LINE.findall(body)) > 1:
             yield {name: list(map(int, numbers))}
-    if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
-        with suppress(ValueError, RecursionError):
-            yield json.loads(text)
     for source in dict.fromkeys((text.strip(), body)):
         if source is body or source.startswith(("{", "[", "｛")):  # JSON may come before the reasoning ends
             yield from json_values(source)
@@ -105,7 +106,7 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
     """Read the value of a model's reply: from tool calls for it, else from the text, else as its client parsed it."""
     message, parsed = split_reply(reply)
     if refusal := refusal_of(message):
-        raise UnreadableError(f"the model refused: {refusal}", refused=True)
+        raise UnreadableError(f"the model refused: {refusal}", "refused")
     if calls := getattr(message, "tool_calls", None):
         arguments = [call["args"] for call in calls if call["name"] == target.name]
         if arguments:
@@ -176,10 +177,7 @@ def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
 
 def _marked_lines(text: str) -> list[str]:
     """Return numbered or bulleted lines, without their marks."""
-    items = []
-    for line in text.splitlines():
-        if mark := _MARK.match(line):
-            items.append(_strip_quotes(line[mark.end() :]))
+    items = [_strip_quotes(line[mark.end() :]) for line in text.splitlines() if (mark := _MARK.match(line))]
     return [item for item in items if item]
 
 

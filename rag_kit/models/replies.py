@@ -52,9 +52,9 @@ def used_tokens(value: Any, messages: Iterable[Any]) -> int:
     """Return the tokens of a call, prompt and reply: the number that the model reported, else an estimate."""
     reply = value.get("raw", value) if isinstance(value, dict) else value
     usage = getattr(reply, "usage_metadata", None) or {}
-    if reported := (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0):
+    reported = (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+    if reported > 0:  # a cap would be useless with a server that reports zeros or less
         return int(reported)
-    # Counting the reported number of a server that reports zeros would make a cap useless.
     tokens_in = count_tokens(messages)
     # The arguments of tool calls are output as well.
     arguments = "".join(str(call.get("args")) for call in getattr(reply, "tool_calls", []))

@@ -99,10 +99,9 @@ def _open(route: Route, config: RunnableConfig | None) -> Iterator[Route]:
         yield from _open(_unbound(route, runnable), merge_configs(runnable.config, config or {}))
     elif isinstance(runnable, RunnableWithFallbacks):
         *others, last = runnable.runnables
+        handled = tuple(runnable.exceptions_to_handle)
         for other in others:
-            yield from _open(
-                replace(route, model=other, next_after=tuple(runnable.exceptions_to_handle)), config
-            )
+            yield from _open(replace(route, model=other, next_after=handled), config)
         yield from _open(replace(route, model=last), config)
     else:
         yield route
@@ -203,9 +202,7 @@ class _FailureWatch(BaseCallbackHandler):
             return  # a graph whose node fails for good fails itself
         if not is_search and (isinstance(error, ValueError) or type(error).__name__ == "ToolException"):
             beside = [run[0] for run in [*self._runs.values()] if run[1] == around]
-            if not any(
-                other.startswith("RunnableWithFallbacks") for other in beside
-            ):  # its parts are beside it
+            if not any(other.startswith("RunnableWithFallbacks") for other in beside):  # its parts are there
                 return
         self.failed.setdefault(around, []).append((error, name, tag))
 
@@ -231,10 +228,8 @@ def note_handled(config: RunnableConfig | None, runnable: Any) -> Iterator[Runna
             callbacks.handlers.append(watch)
     else:
         callbacks = [*(callbacks or ()), watch]
-    try:
+    with ended_runs():
         yield {**config, "callbacks": callbacks}
-    except _EndedRun as ended:
-        raise ended.args[0] from ended.args[0].__cause__
     for error, name, _ in chain.from_iterable(watch.failed.values()):
         note_fallback(name, error)
 
@@ -289,11 +284,9 @@ def connections_of(value: object) -> list[object]:
     """Return the asynchronous HTTP clients inside a Runnable or model, each once."""
     connections: dict[int, object] = {}
     for part in parts_of(value, _SEARCHED):
-        for name in _attributes(part.__class__, _ASYNC_CLIENTS):
-            client = getattr(part, name, None)
-            if client is not None:
-                break
-        else:  # this part has no client
+        clients = (getattr(part, name, None) for name in _attributes(part.__class__, _ASYNC_CLIENTS))
+        client = next((client for client in clients if client is not None), None)
+        if client is None:
             continue
         while (inner := getattr(client, "_client", None)) is not None:
             client = inner  # the HTTP client, which the SDK's client wraps

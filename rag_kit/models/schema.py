@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AllowInfNan, BaseModel, ValidationError
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.fields import for_model, split_lines
+from rag_kit.prompts.fields import Form, for_model, split_lines
 from rag_kit.prompts.front_matter import schema_problem
 
 Schema = type[BaseModel] | Mapping[str, Any]
@@ -37,17 +37,13 @@ _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detai
 class UnreadableError(ValueError):
     """An answer holds no value that fits; the message says where and what was expected.
 
-    It is ``truncated`` where JSON breaks off, ``unfit`` where an object has a wrong field, ``refused`` where the model
-    declined to answer.
+    Its ``kind`` is "truncated" where JSON breaks off, "unfit" where an object has a wrong field, "refused" where the
+    model declined to answer, else "".
     """
 
-    def __init__(
-        self, problem: str, *, truncated: bool = False, unfit: bool = False, refused: bool = False
-    ) -> None:
+    def __init__(self, problem: str, kind: Literal["", "truncated", "unfit", "refused"] = "") -> None:
         super().__init__(problem)
-        self.truncated = truncated
-        self.unfit = unfit
-        self.refused = refused
+        self.kind = kind
 
 
 class Target:
@@ -143,12 +139,12 @@ class Target:
             value = value[0]
         if not isinstance(value, dict):
             return [{only: value}] if only is not None and isinstance(value, list | str) else []
-        inner = [
-            item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in self._wrappers
-        ]
-        objects = []
-        for item in (value, *inner):
-            objects.append(self._with_known_names(item))
+        parts = {key: item for key, item in value.items() if isinstance(item, dict)}
+        inner = [part for key, part in parts.items() if _name_key(key) in self._wrappers]
+        # a tool call as text has the form's name under "name", which a field may be called, too, but no other field
+        others = {_name_key(key) for key in value} - {"name"}
+        is_call = _name_key(value.get("name")) == _name_key(self.name) and not others & {*self._names_by_key}
+        objects = list(map(self._with_known_names, (*inner, value) if is_call else (value, *inner)))
         if only is not None and len(value) == 1:  # the only field under another name
             key, item = next(iter(value.items()))
             if str(key).lower() not in _NOT_VALUES and not isinstance(item, dict):
@@ -182,9 +178,9 @@ class Target:
         if isinstance(value, str) and kind == "boolean":
             word = value.strip().strip("。.！!*\"'").lower()
             return word in _TRUE if word in _TRUE | _FALSE else value
-        if (
-            isinstance(value, str) and kind in ("number", "integer") and self.model is None
-        ):  # a class reads it itself
+        if kind in ("number", "integer") and self.model is not None:  # a class reads texts, and true as 1
+            return str(value) if isinstance(value, bool) and "enum" not in self.fields[name] else value
+        if isinstance(value, str) and kind in ("number", "integer"):
             with suppress(ValueError):
                 return int(value) if value.strip().isdecimal() else float(value)
         return value
@@ -194,17 +190,38 @@ class Target:
         result: Any = value
         problems: list[tuple[Iterable[Any], str]] = []
         if self.model is None:
-            problems = _json_problems(value, self.json_schema)
+            problems = _json_problems(value, self.json_schema) or _not_finite(value)
         else:
             try:
                 result = self.model.model_validate(value)
+                if not issubclass(self.model, Form):  # whose readers drop bad entries one by one
+                    problems = _not_finite(_given_fields(result))
             except ValidationError as error:
                 errors = error.errors()[:_MAX_PROBLEMS]
                 problems = [(item["loc"] or (self.name,), item["msg"]) for item in errors]
         if problems:
             lines = (".".join(map(str, path)) + ": " + text for path, text in problems)
-            raise UnreadableError("; ".join(line.removeprefix(": ") for line in lines), unfit=True)
+            raise UnreadableError("; ".join(line.removeprefix(": ") for line in lines), "unfit")
         return result
+
+
+def _not_finite(value: Mapping[str, Any]) -> list[tuple[Iterable[Any], str]]:
+    """Return path and message of each field with a number that JSON does not have: NaN, Infinity, 1e999."""
+    problems: list[tuple[Iterable[Any], str]] = []
+    for name, item in value.items():
+        try:
+            json.dumps(item, allow_nan=False, skipkeys=True, default=_given_fields)
+        except (ValueError, RecursionError):
+            problems.append(((name,), "a number in it is not finite, or it is nested too deeply"))
+    return problems
+
+
+def _given_fields(value: Any) -> Any:
+    """Return the fields of an instance that a model gave, but for those that allow NaN; {} of another object."""
+    if not isinstance(value, BaseModel) or value.model_config.get("allow_inf_nan"):
+        return {}
+    allowed = {name for name, field in type(value).model_fields.items() if AllowInfNan() in field.metadata}
+    return {name: getattr(value, name) for name in value.model_fields_set - allowed}
 
 
 def _json_problems(value: Any, schema: Mapping[str, Any]) -> list[tuple[Iterable[Any], str]]:
@@ -313,9 +330,8 @@ def _least_chars(node: Any, definitions: Mapping[str, Any], depth: int) -> int:
     if node.get("type") == "array":
         return _least_chars(node.get("items"), definitions, depth + 1)
     if properties := node.get("properties"):
-        return sum(
-            len(name) + _least_chars(part, definitions, depth + 1) for name, part in properties.items()
-        )
+        parts = properties.items()
+        return sum(len(name) + _least_chars(part, definitions, depth + 1) for name, part in parts)
     return _LEAST_TEXT if _is_text(node) else _LEAST_VALUE
 
 

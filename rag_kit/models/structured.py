@@ -99,10 +99,9 @@ class Ladder:
                 return value
             logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
             written = written_text(reply)
-            is_object = written.lstrip("`json \n").startswith(
-                "{"
-            )  # behind a fence, too; a list may be prose: [1]
-            if is_text or (value.truncated and written) or (value.unfit and is_object):
+            # behind a fence, too; a list may be prose: [1]
+            is_object = written.lstrip("`json \n").startswith("{")
+            if is_text or (value.kind == "truncated" and written) or (value.kind == "unfit" and is_object):
                 return await self._repair(written, value, bind)
             was_unfit = True
         raise AssertionError("plain text is always possible")
@@ -141,20 +140,19 @@ class Ladder:
         problem: UnreadableError
         if isinstance(reply, Exception):  # the client could not read the answer
             refused = "Filter" in type(reply).__name__  # ContentFilterFinishReasonError of OpenAI's client
-            problem = UnreadableError(self.call.without_secrets(reply), refused=refused)
+            problem = UnreadableError(self.call.without_secrets(reply), "refused" if refused else "")
         else:
             try:
                 value = read_reply(reply, self.target, lines=lines)
                 if self.call.repeats:
-                    write_note(
-                        f"{self.title}: the model repeated itself; it was asked again for a shorter reply"
-                    )
+                    done = "it was asked again for a shorter reply"
+                    write_note(f"{self.title}: the model repeated itself; {done}")
                 return value
             except UnreadableError as error:
                 problem = error
-        if problem.refused:
+        if problem.kind == "refused":
             raise ModelOutputError(f"The model did not answer: {self.call.without_secrets(problem)}.")
-        return self._read_loop(written_text(reply), problem) if problem.truncated else problem
+        return self._read_loop(written_text(reply), problem) if problem.kind == "truncated" else problem
 
     def _read_loop(self, text: str, problem: UnreadableError) -> Any:
         """Return the value that a reply holds up to where it repeats itself, with a note; else the problem."""
@@ -218,9 +216,8 @@ def _bind_method(
     if method == "json_schema" and hasattr(model, "root_client"):
         # Given a class, the OpenAI client parses the reply and drops its text if that fails; given a schema it returns
         # the text, which can be repaired.
-        wanted = (
-            target.json_schema if chars is None else ending_schema(target.json_schema, chars, target.model)
-        )
+        form = target.json_schema
+        wanted = form if chars is None else ending_schema(form, chars, target.model)
         strict = strict_schema(wanted)
         schema = strict or copy.deepcopy(wanted)
         if "strict" in inspect.signature(model.with_structured_output).parameters:

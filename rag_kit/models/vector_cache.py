@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from statistics import mode
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -60,17 +63,23 @@ class CachedEmbeddings(Embeddings):
         """Put the vectors of texts into memory that lack there: from the file, else made by the model and stored."""
         keys = {text: self._key(text) for text in texts if text not in self._known}
         stored = self._file.get(list(keys.values())) if self._file is not None and keys else {}
+        found: dict[str, np.ndarray] = {}
         for text, key in keys.items():
-            if key in stored:
-                self._known[text] = np.frombuffer(base64.b64decode(stored[key]), "<f4")
-        new = [text for text, key in keys.items() if key not in stored]
-        if not new:
-            return
-        vectors = np.asarray(embed_documents(self._model, new), dtype="<f4")
-        self._known.update(zip(new, vectors, strict=True))
-        if self._file is not None:
-            encoded = (base64.b64encode(vector.tobytes()).decode() for vector in vectors)
-            self._file.put({keys[text]: value for text, value in zip(new, encoded, strict=True)})
+            with suppress(KeyError, ValueError, TypeError):  # not stored, or damaged
+                found[text] = np.frombuffer(base64.b64decode(stored[key]), "<f4")
+        lengths = [*map(len, [*islice(self._known.values(), 1)] or found.values())]
+        usual = mode(lengths or [-1])
+        for _ in range(2):  # the model's vectors may tell that those of the usual length are damaged
+            new = [text for text in keys if text not in found or len(found[text]) != usual]
+            if not new:
+                break
+            vectors = np.asarray(embed_documents(self._model, new), dtype="<f4")
+            found.update(zip(new, vectors, strict=True))
+            usual = vectors.shape[1]
+            if self._file is not None:
+                encoded = (base64.b64encode(vector.tobytes()).decode() for vector in vectors)
+                self._file.put({keys[text]: value for text, value in zip(new, encoded, strict=True)})
+        self._known |= found
 
     def _key(self, text: str) -> str:
         return hashlib.sha256(f"vector\n{self._name}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -15,6 +15,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 MAX_LINE = 500
+#: Texts that say that there is nothing to say: "None", "N/A", "无".
+NOTHING = re.compile(r"[\s\"'(\[]*(?:none|n/?a|null|nil|无|没有)[\s\"')\].。]*", re.IGNORECASE)
 _TEXTS_SCHEMA = WithJsonSchema({"type": "array", "items": {"type": "string"}})
 
 #: What a field says to a model in English -> the same in Chinese.

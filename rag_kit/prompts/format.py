@@ -27,8 +27,8 @@ VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 # anything in double or triple braces; if they are not closed, up to the end of the line
 _BRACES = re.compile(r"\{\{\{?.*?(?:\}\}|\n|\Z)")
-# {{role "system"}} or {{role 'system'}}; group 1 or group 2 is the role
-_ROLE = re.compile(r"""\{\{\s*role\s+(?:"([^"{}\n]*)"|'([^'{}\n]*)')\s*\}\}""")
+# {{role "system"}} or {{role 'system'}}; group 2 is the role
+_ROLE = re.compile(r"""\{\{\s*role\s+(["'])([^"'{}\n]*)\1\s*\}\}""")
 _ALLOWED_BRACES = (
     'allowed in double braces: {{role "system"}}, {{role "user"}}, {{role "model"}} and {{variable}}; blocks, partials '
     "and comments of dotprompt are left out. For literal braces put a blank between them: { {"
@@ -147,8 +147,7 @@ def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]
     sections: list[PromptSection] = []
     ends = [*(head.start() for head in heads[1:]), len(body)]
     for head, end in zip(heads, ends, strict=False):
-        double_quoted, single_quoted = head.groups()
-        role, line = double_quoted or single_quoted, first_line + body.count("\n", 0, head.start())
+        role, line = head[2], first_line + body.count("\n", 0, head.start())
         text = VARIABLE.sub(r"{{\1}}", body[head.end() : end].strip())
         if role not in ROLES:
             report(line, f"unknown role {role!r}; allowed: {', '.join(ROLES)}")

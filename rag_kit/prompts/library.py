@@ -84,7 +84,13 @@ class PromptLibrary:
         own = _prompt_path(self.folder, name, language) if self.folder else None
         path = own or _prompt_path(self.packaged, name, language)
         if path is None:
-            raise InvalidInputError(self._missing_message(name, language))
+            if others := [other for entry_name, other in self.entries() if entry_name == name]:
+                where = f"it exists in: {', '.join(others)}"
+                raise InvalidInputError(f"The prompt {name!r} does not exist in {language!r}; {where}.")
+            there = f"There are: {', '.join(self.names())}"
+            raise InvalidInputError(
+                f"There is no prompt {name!r}{did_you_mean(name, self.names())}. {there}."
+            )
         prompt = _read_file(path)
         original = self.original(name, language) if own else None
         if original and (problems := mismatches(prompt, original, f"the packaged prompt {name!r}")):
@@ -117,15 +123,6 @@ class PromptLibrary:
                     return _read_file(path)
                 return None
         return None
-
-    def _missing_message(self, name: str, language: str) -> str:
-        """Return the message for a prompt that is not there."""
-        languages = [other for entry_name, other in self.entries() if entry_name == name]
-        if languages:
-            others = ", ".join(languages)
-            return f"The prompt {name!r} does not exist in {language!r}; it exists in: {others}."
-        names = self.names()
-        return f"There is no prompt {name!r}{did_you_mean(name, names)}. There are: {', '.join(names)}."
 
 
 def packaged_folder() -> Path:

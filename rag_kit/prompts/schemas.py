@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, WithJsonSchema,
 
 from rag_kit.prompts import grading
 from rag_kit.prompts.fields import (
+    NOTHING,
     Form,
     Line,
     ask_for,
@@ -21,11 +22,18 @@ from rag_kit.prompts.filter_schema import SelfQuery
 MAX_QUERY = 2_000
 MAX_ITEMS = 32
 MAX_KEYWORD = 120
-_Query: Any = text_type(MAX_QUERY)
+
+# "None" is no query; empty, it is refused.
+_Query: Any = Annotated[
+    text_type(MAX_QUERY), BeforeValidator(lambda text: "" if NOTHING.fullmatch(str(text)) else text)
+]
 _SomeTexts: Any = texts_type(MAX_ITEMS, 1)
-_Texts: Any = texts_type(64)
+# An empty list is allowed; models write it as ["None"], too.
+_Texts: Any = Annotated[
+    texts_type(64), AfterValidator(lambda texts: [text for text in texts if not NOTHING.fullmatch(text)])
+]
 # Inside a list of objects, where no call splits a text into its lines.
-_Lines: Any = Annotated[_Texts, BeforeValidator(split_lines)]
+_Lines: Any = Annotated[texts_type(64), BeforeValidator(split_lines)]
 _Statement: Any = text_type(20_000, empty=True)
 _Short: Any = text_type(4_000, empty=True)
 

@@ -160,9 +160,8 @@ class PromptTemplate(ChatPromptTemplate):
             raise InvalidInputError(f"The instructions for the prompt {self.title!r} are empty.")
         first, *rest = self.messages
         if not isinstance(first, SystemMessagePromptTemplate) or first.input_variables:
-            raise InvalidInputError(
-                f"The prompt {self.title!r} has no system message of fixed text to put instructions into."
-            )
+            lacks = "has no system message of fixed text to put instructions into"
+            raise InvalidInputError(f"The prompt {self.title!r} {lacks}.")
         # the task line says what is wanted of the embedded model, whatever the words around it
         text = f"<task>{metadata.get('name', 'prompt')}</task>\n{instructions.strip()}"
         template = TaggedTemplate(template=_escape_braces(text), input_variables=[])

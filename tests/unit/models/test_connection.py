@@ -6,9 +6,11 @@ import asyncio
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,25 @@ def failures(url: str, **limits: Any) -> list[ModelError]:
     return found
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.usefixtures("page")
+def test_a_reset_connection_to_plain_http_may_want_tls(scheme: str) -> None:
+    """An address that says https already gets no such advice."""
+
+    def reset(server: socket.socket) -> None:
+        with suppress(OSError):  # the end of the test
+            while True:
+                connection, _ = server.accept()
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=reset, args=(server,), daemon=True).start()
+        for failure in failures(f"{scheme}://127.0.0.1:{server.getsockname()[1]}/v1"):
+            assert ("write https:// for http://" in str(failure)) == (scheme == "http"), str(failure)
+        server.shutdown(socket.SHUT_RDWR)
+
+
 def test_a_certificate_of_ones_own_is_named_and_not_retried(
     secure: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +156,6 @@ def test_a_certificate_of_ones_own_is_named_and_not_retried(
             assert "SSL_CERT_FILE" in str(failure) and f"at https://localhost:{port}" in str(failure)
     assert budget.calls == 2
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    http._clients.cache_clear()
     for failure in failures(f"https://localhost:{port}/v1"):
         assert "web page" in str(failure)  # it was reached
 
@@ -146,7 +166,6 @@ def test_a_certificate_for_another_name_is_named(
     """The address is asked by number, the certificate is for a name."""
     port, certificate = secure
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    http._clients.cache_clear()
     for failure in failures(f"https://127.0.0.1:{port}/v1"):
         assert "Use the host name that the certificate is made for" in str(failure)
 
@@ -248,8 +267,8 @@ def test_callbacks_see_no_key_that_a_server_echoed(asynchronous: bool) -> None:
     seen: list[str] = []
 
     class Tracer(BaseCallbackHandler):
-        def on_llm_error(self, error: BaseException, **_: Any) -> None:
-            seen.append(f"{error!r} {error} {vars(error).get('body')}")
+        def on_llm_error(self, error: BaseException, *, response: Any = None, **_: Any) -> None:
+            seen.append(f"{error!r} {error} {vars(error).get('body')} {response}")
 
     key = "odd-canary-key-4711"
     with OpenAIServer([error(401, f'unknown header "x-key: {key}"')]) as server:

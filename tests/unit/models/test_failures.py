@@ -21,6 +21,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.exceptions import ContextOverflowError, ModelTimeoutError
+from langchain_core.outputs import Generation, LLMResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from support.openai_server import Entry, OpenAIServer, cut, error, hang, refusal, reset
@@ -95,7 +96,13 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     soon = datetime.now(UTC) + timedelta(seconds=20)
     assert 18 < (seconds(format_datetime(soon, usegmt=True)) or 0) <= 20
     assert seconds(format_datetime(soon - timedelta(hours=1), usegmt=True)) == 0
-    for broken in ("soon", "", "nan?", "Sat, 99 Nov 2026 10:00:00 GMT"):
+    for broken in (
+        "soon",
+        "",
+        "nan?",
+        "Sat, 99 Nov 2026 10:00:00 GMT",
+        f"Mon, 01 Jan 2024 00:00:00 +{10**14}",
+    ):
         assert seconds(broken) is None
 
 
@@ -151,7 +158,9 @@ def test_masking_reaches_quoted_words_and_every_cause() -> None:
     found.add_note(ODD_CANARY)
     found.__cause__, found.__context__ = Carrier(400, message=ODD_CANARY), ValueError(quoted)
     found.__context__.__context__ = RuntimeError(("odd", ODD_CANARY))
-    mask_error(found, SimpleNamespace(default_headers={"x-key": ODD_CANARY}))
+    # a language model without messages gives no message, either
+    made = LLMResult(generations=[[Generation(text="")]])
+    mask_error(found, SimpleNamespace(default_headers={"x-key": ODD_CANARY}), made)
     assert found.body == {  # type: ignore[attr-defined]
         "error": {"message": 'unknown header "x-key: ***"', "seen": ["***", 4], "***": "api_key=***"}
     }

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +65,18 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}/v1"
     server.shutdown()
     server.server_close()
+
+
+@pytest.mark.parametrize("name", ["https_proxy", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR"])
+def test_models_share_clients_until_the_environment_changes(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Proxies and certificates are read when clients are made."""
+    settings = {"base_url": "http://127.0.0.1:9/v1"}
+    before = http.with_http_clients(settings)
+    assert http.with_http_clients(settings) == before
+    monkeypatch.setenv(name, str(tmp_path) if name == "SSL_CERT_DIR" else "http://127.0.0.1:9")
+    assert http.with_http_clients(settings)["http_client"] is not before["http_client"]
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
@@ -312,6 +325,7 @@ BODIES = {
     "the key as a vector": {"data": [entry(n, [KEY]) for n in (0, 1, 2)]},
     "the key as a number": {"data": [entry(KEY, [1.0])]},
     "no finite number": {"data": [entry(n, [1.0, float("nan")]) for n in (0, 1, 2)]},
+    "vectors of two lengths": {"data": [entry(n, [1.0] * (n + 1)) for n in (0, 1, 2)]},
     "no number": {"data": [entry(n, []) for n in (0, 1, 2)]},
     "no vectors": {"data": []},
     "another object": {"hello": KEY},

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from rag_kit.models.json_text import ends_in_loop, is_truncated, json_values, values_before_loop
 from rag_kit.models.parsing import parse_text
 from rag_kit.models.replies import estimate_tokens, without_thinking
 from rag_kit.models.schema import Target, UnreadableError
-from rag_kit.prompts.grading import Grade
-from rag_kit.prompts.schemas import Passages, Queries, Query
+from rag_kit.prompts.grading import Grade, PassageGrades
+from rag_kit.prompts.schemas import Passages, Queries, Query, RelatedQuestions, SubQuestions, UserFacts
 
 QUERIES = Target(Queries)
 QUERY = Target(Query)
@@ -43,6 +43,8 @@ GRADE = Target(Grade)
         ('{"questions": ["a", "b"]}', ["a", "b"]),
         ('{"queries": [{"query": "a"}, {"query": "b"}]}', ["a", "b"]),
         ('{"queries": "a\\nb"}', ["a", "b"]),
+        ('"{\\"queries\\": [\\"a\\"]}"', ["a"]),
+        ('"[\\"a\\", \\"b\\"]"', ["a", "b"]),
         ('{"queries": ["a", "", "  "], "note": "x"}', ["a"]),
         ("<queries>\n<query>a</query>\n<query>b &lt;task></query></queries>", ["a", "b <task>"]),
         ("<queries>\n1. a\n2. b\n</queries>", ["a", "b"]),
@@ -85,6 +87,7 @@ def test_lists_are_read_from_any_form(text: str, queries: list[str]) -> None:
         ("Here is the rewritten query:\n\nWhat is BM25?", "What is BM25?"),
         ('["What is BM25?"]', "What is BM25?"),
         ('{"search_query": "a"}', "a"),
+        ('"{user} in Jinja templates"', "{user} in Jinja templates"),
     ],
 )
 def test_single_strings_are_read_from_any_form(text: str, query: str) -> None:
@@ -131,6 +134,84 @@ def test_out_of_range_values_are_refused_not_bent() -> None:
         parse_text('{"relevant": true, "score": 2, "reason": "r"}', GRADE)
 
 
+class Invoice(BaseModel):
+    """A form with a field that a tool call has, too."""
+
+    name: str
+    amount: float = 0.0
+
+
+@pytest.mark.parametrize("form", [Invoice, {"title": "Invoice", "type": "object", "properties": {
+    "name": {"type": "string"}, "amount": {"type": "number"}}}])  # fmt: skip
+@pytest.mark.parametrize("amount", ["NaN", "-Infinity", "1e999", '"NaN"', "true"])
+def test_what_is_no_number_of_json_is_refused(form: Any, amount: str) -> None:
+    """It would be in the value without a word, as true would be 1."""
+    with pytest.raises(UnreadableError, match="amount"):
+        parse_text(f'{{"name": "a", "amount": {amount}}}', Target(form))
+    grades = parse_text(
+        '{"grades": [{"id": 1, "score": NaN}, {"id": 2, "score": 1}]}', Target(PassageGrades)
+    ).grades
+    assert len(grades) == 2  # whoever reads them drops the first
+
+
+def test_a_tool_call_as_text_is_not_taken_for_the_form() -> None:
+    """The ``name`` in it is that of the form, and no field."""
+    text = '<tool_call>{"name": "Invoice", "arguments": {"name": "a", "amount": 2}}</tool_call>'
+    assert parse_text(text, Target(Invoice)) == Invoice(name="a", amount=2)
+
+
+class Odd(BaseModel):
+    """A form that has what a tool call has, allows NaN, and means 1 by true."""
+
+    name: str = ""
+    parameters: dict[str, Any] = {}
+    unknown: float = float("nan")
+    open: float = Field(default=0, allow_inf_nan=True)
+    flag: Literal[0, 1] = 0
+
+
+class OpenForm(BaseModel):
+    """A form that allows NaN everywhere."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
+    form: Odd = Odd()
+    value: float = 0
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "field", "value"),
+    [
+        ('{"name": "Odd", "parameters": {"colour": "red"}}', Odd, "parameters", {"colour": "red"}),
+        ('{"name": "Odd", "flag": 1, "result": {"flag": 0}}', Odd, "flag", 1),
+        ('{"name": "Odd", "arguments": {"flag": 1}}', Odd, "flag", 1),
+        ('{"flag": true}', Odd, "flag", 1),
+        ('{"open": Infinity}', Odd, "open", float("inf")),
+        ('{"value": -Infinity}', OpenForm, "value", float("-inf")),
+    ],
+)
+def test_what_a_form_allows_is_read(text: str, form: Any, field: str, value: Any) -> None:
+    """A field is no part of a tool call, a default may be NaN, and so may a value if the form says so."""
+    assert getattr(parse_text(text, Target(form)), field) == value
+
+
+@pytest.mark.parametrize("text", ["null", "None", "无", "没有"])
+def test_none_may_be_the_text_of_a_form_of_ones_own(text: str) -> None:
+    """Only of the kit's queries it is known that it is none."""
+    form = {"type": "object", "properties": {"label": {"type": "string"}}}
+    assert parse_text(text, Target(form)) == {"label": text}
+
+
+@pytest.mark.parametrize("text", ["null", "None.", "N/A", "无"])
+def test_none_is_neither_a_query_nor_an_entry(text: str) -> None:
+    """Alone it is no answer; in a list that may be empty it says that the list is."""
+    for written in (text, json.dumps({"query": text})):
+        with pytest.raises(UnreadableError):
+            parse_text(written, QUERY)
+    assert parse_text(json.dumps({"facts": [text]}), Target(UserFacts)).facts == []
+    for form in (SubQuestions, RelatedQuestions):
+        assert parse_text(json.dumps({"queries": ["a", text]}), Target(form)).queries == ["a"]
+
+
 def test_a_list_for_an_object_is_refused_with_the_names_of_its_fields() -> None:
     """A list is an error that names the fields which were wanted."""
     with pytest.raises(UnreadableError, match=r"expected an object with .*relevant.*, not list"):
@@ -144,7 +225,7 @@ def test_a_refusal_is_told_from_a_bad_form(text: str) -> None:
     """A refusal in words is marked as such, so that it is not sent to repair."""
     with pytest.raises(UnreadableError) as caught:
         parse_text(text, QUERY)
-    assert caught.value.refused
+    assert caught.value.kind == "refused"
 
 
 def test_a_passage_may_come_as_it_is() -> None:
@@ -171,7 +252,7 @@ def test_truncated_json_is_seen(text: str) -> None:
     assert is_truncated(text)
     with pytest.raises(UnreadableError) as caught:
         parse_text(text, QUERIES)
-    assert caught.value.truncated
+    assert caught.value.kind == "truncated"
 
 
 def test_inline_json_schema_gives_a_dict() -> None:

@@ -12,7 +12,7 @@ from langchain_core.prompts import ChatPromptTemplate
 
 from rag_kit.errors import ModelOutputError
 from rag_kit.models import atext_call, text_call
-from rag_kit.models.replies import finish_of, refusal_of, text_reply
+from rag_kit.models.replies import finish_of, refusal_of, text_reply, used_tokens
 
 ASK = ChatPromptTemplate([("user", "{q}")])
 
@@ -119,3 +119,10 @@ def test_a_cut_off_answer_keeps_its_text() -> None:
     cut = text_reply(AIMessage("<think>hm</think>The fee", response_metadata={"finish_reason": "length"}))
     assert cut == ("The fee", "the model reached its token limit")
     assert text_reply(AIMessage("The fee is 15.")) == ("The fee is 15.", "")
+
+
+@pytest.mark.parametrize("reported", [0, -3])
+def test_tokens_are_estimated_where_the_report_cannot_be_right(reported: int) -> None:
+    """A server that reports zeros would make a cap useless; less than that would be an error of the budget."""
+    usage: Any = {"input_tokens": reported, "output_tokens": 0, "total_tokens": reported}
+    assert used_tokens(AIMessage("four letters", usage_metadata=usage), []) == 3

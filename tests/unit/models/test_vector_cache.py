@@ -7,6 +7,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError, ModelError
+from rag_kit.models.json_cache import JsonCache
 from rag_kit.models.vector_cache import CachedEmbeddings
 
 
@@ -35,6 +36,23 @@ def test_each_text_is_embedded_once_by_each_model(tmp_path):
     assert again.vectors(["a", "new"]).tolist() == [[1.0, 1.0], [3.0, 1.0]] and model.texts == 3
     CachedEmbeddings(other, tmp_path / "cache").vectors(["a", "长城"])
     assert other.texts == 2
+
+
+@pytest.mark.parametrize("damaged", ["AAAA", "AAAAAA==", "", "é", None, 3])
+@pytest.mark.parametrize("new", [[], ["new"]])
+async def test_a_damaged_vector_is_made_anew(tmp_path, damaged, new):
+    """Bytes that are no vector, or one of another length, are replaced, in the file as well."""
+    texts = ["a", "bb", *new]
+    cached = CachedEmbeddings(Counting(), tmp_path)
+    expected = cached.vectors(texts).tolist()
+    for is_one_known in (False, True):
+        JsonCache(tmp_path / "vectors.sqlite").put({cached._key("a"): damaged})
+        again = CachedEmbeddings(Counting(), tmp_path)
+        if is_one_known:
+            again.vectors(["bb"])
+        assert await again.aembed_documents(texts) == expected
+        model = Counting()
+        assert CachedEmbeddings(model, tmp_path).vectors(texts).tolist() == expected and model.texts == 0
 
 
 async def test_known_texts_are_not_asked_for_again_and_queries_are():

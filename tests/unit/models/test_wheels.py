@@ -88,7 +88,7 @@ def test_order_batches_and_queries_agree(
     """Vectors come in the order of the texts, whatever the batch; a query is embedded like a document."""
     texts, expected = reference
     shuffled = texts[::-1] * 2
-    found = embeddings.embed_array(shuffled)
+    found = np.array(embeddings.embed_documents(shuffled))
     assert np.allclose(found, np.concatenate([expected[::-1]] * 2), atol=1e-4)
     assert np.allclose(embeddings.embed_query(texts[0]), expected[0], atol=1e-4)
 
@@ -105,7 +105,7 @@ def test_batches_are_bounded_in_tokens() -> None:
 @needs_weights
 def test_what_follows_256_tokens_does_not_count(embeddings: WheelEmbeddings) -> None:
     """Two texts that differ only beyond the limit have one vector."""
-    one, two, three = embeddings.embed_array(
+    one, two, three = embeddings.embed_documents(
         ["word " * 300 + tail for tail in ("cat", "dog")] + ["word " * 200 + "cat"]
     )
     assert np.array_equal(one, two) and not np.allclose(one, three, atol=1e-3)
@@ -139,14 +139,20 @@ def test_odd_input(embeddings: WheelEmbeddings) -> None:
     for wrong in ("a string", [1], [None]):
         with pytest.raises(InvalidInputError):
             embeddings.embed_documents(wrong)  # type: ignore[arg-type]
+    for wrong in (["a list"], 1, None):
+        with pytest.raises(InvalidInputError):
+            embeddings.embed_query(wrong)  # type: ignore[arg-type]
+    assert len(embeddings.embed_documents(text for text in "ab")) == 2  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="threads"):
         WheelEmbeddings("minilm", threads=-1)
 
 
 @needs_weights
 @pytest.mark.parametrize("name", [GRAPH, WEIGHTS])
-def test_damaged_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """A graph or weights that do not load give one clear error."""
+def test_damaged_files_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """A graph or weights that do not load give one clear error, which `doctor` finds too."""
     installed = files.model_folder("minilm")
     monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path))
     folder = files.model_folder("minilm")
@@ -157,6 +163,8 @@ def test_damaged_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (folder / name).write_bytes(b"\xff" * 100)
     with pytest.raises(ConfigurationError, match="models install minilm --force"):
         WheelEmbeddings("minilm").embed_query("x")
+    monkeypatch.setenv("RAG_KIT_EMBEDDING_MODEL", "minilm")
+    assert main(["doctor"]) == 1 and "models install minilm --force" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("cache")
@@ -321,6 +329,7 @@ def test_models_are_listed_installed_and_removed(
     assert main(["models", "remove", "minilm"]) == 0 and "was removed" in capsys.readouterr().out
     assert installed() == [] and not (cache / "minilm").exists()
     assert main(["models", "remove", "minilm"]) == 0 and "not installed" in capsys.readouterr().out
+    assert main(["models", "list", "e5"]) == 0 and "minilm" not in capsys.readouterr().out
     assert main(["models", "list"]) == 0
     out = capsys.readouterr().out
     assert all(
@@ -354,7 +363,7 @@ def test_e5_equals_the_engine_of_its_wheel() -> None:
     expected = np.stack([np.frombuffer(base64.b64decode(row["vector"]), "<f2") for row in rows]).astype(
         np.float32
     )
-    found = WheelEmbeddings("e5").embed_array([row["text"] for row in rows])
+    found = np.array(WheelEmbeddings("e5").embed_documents([row["text"] for row in rows]))
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     assert (found * expected).sum(axis=1).min() >= 0.999
 
@@ -365,7 +374,7 @@ def test_e5_finds_across_languages() -> None:
     model = WheelEmbeddings("e5")
     passages = ["The warranty lasts two years.", "保修期为两年。", "Cats sleep all day.", "猫整天睡觉。"]
     for question in ("保修期有多长？", "How long is the warranty?"):
-        scores = model.embed_array(passages) @ np.array(model.embed_query(question))
+        scores = np.array(model.embed_documents(passages)) @ np.array(model.embed_query(question))
         assert scores[0] > scores[2] and scores[1] > scores[3]
 
 
