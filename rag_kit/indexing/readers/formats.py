@@ -53,7 +53,6 @@ KINDS = {
     "bmp": Format(".bmp", "image/bmp", _PICTURE),
     "webp": Format(".webp", "image/webp", _PICTURE),
 }
-QUOTES = "quotes:find_quote"  # what looks for a quote in a PDF
 FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
 #: Formats of older programs, of WPS and of LibreOffice that are not read, and the one that each program saves too.
 _SAVED_AS = read_table("saved_as.txt")
