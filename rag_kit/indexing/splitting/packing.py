@@ -205,9 +205,8 @@ class _SectionPacker:
     def _table_header(self, position: int) -> str:
         """Return the header of the table that a span continues, unless it is longer than a chunk."""
         block = self._block_at(position)
-        if block is None or block.start == position or len(block.header) > self.size:
-            return ""
-        return block.header
+        is_continued = block and block.start < position and len(block.header) <= self.size
+        return block.header if block and is_continued else ""
 
 
 def _last_between(positions: Sequence[int], low: int, high: int) -> int:
