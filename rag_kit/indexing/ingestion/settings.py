@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.sparse.index import SparseEncoder
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
-READING = 8
+READING = 9
 _RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr", "pictures", "vision")
 
 
@@ -101,11 +101,6 @@ class IngestOptions:
             raise InvalidInputError("workers= starts a cluster, scheduler= names one; give one of them.")
         if self.workers is not None and (type(self.workers) is not int or self.workers < 1):
             raise InvalidInputError(f"workers={self.workers!r} is no number of processes; give 1 or more.")
-
-    @property
-    def clustered(self) -> bool:
-        """Whether a cluster is to do the work."""
-        return self.workers is not None or self.scheduler is not None
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,19 @@ def test_headings_cut_and_their_path_is_kept():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        ("# C#\n\nx\n\n## 用 F# ##\n\ny", ["C#", "C# > 用 F#"]),
+        ("A\n=\n\nB\n===\n\nx\n\nC\n---\n\ny", ["", "B", "B > C"]),
+        ("---\ntags: a\n---\n\nx\n\ntwo\nlines\n---\n\n| a |\n---\n", [""]),
+    ],
+)
+def test_signs_of_headings(text, headings):
+    """Signs that close a heading are apart from it; a line is under a heading that has a blank line above."""
+    assert [span.heading for span in split_spans(text)] == headings
+
+
 def test_a_section_that_began_on_an_earlier_page_goes_on():
     """The heading in a part's metadata holds until the part's own headings say otherwise."""
     text = "still b\n\n## D\n\nunder d"
@@ -162,10 +175,11 @@ def test_hash_signs_are_no_headings_in_code_or_plain_text():
     assert "heading" not in chunk.metadata
 
 
-def test_tables_stay_whole_or_are_cut_between_rows_with_their_header_noted():
-    """Rows are never torn, and a later piece knows the header."""
-    header = "| name | age |\n| --- | --- |"
-    rows = [f"| person {n} | {n} |" for n in range(30)]
+@pytest.mark.parametrize("edge", ["| ", ""])
+def test_tables_stay_whole_or_are_cut_between_rows_with_their_header_noted(edge):
+    """Rows are never torn, and a later piece knows the header; also without bars at the edges."""
+    header = f"{edge}name | age\n{edge}--- | ---"
+    rows = [f"{edge}person {n} | {n} | x" for n in range(30)]
     table = "\n".join([header, *rows])
     text = "Before the table stands a sentence.\n\n" + table + "\n\nAfter it."
     whole = split_spans(text, chunk_size=len(table), chunk_overlap=0)
@@ -183,7 +197,7 @@ def test_tables_stay_whole_or_are_cut_between_rows_with_their_header_noted():
     assert [span.table_header for span in pieces[1:-1]] == ["", *[header] * (len(pieces) - 3)] or (
         pieces[1].table_header == header
     )
-    assert sum(text[s.start : s.end].count("| person 7 |") for s in pieces) == 1
+    assert sum(text[s.start : s.end].count("person 7 |") for s in pieces) == 1
 
 
 def test_code_is_cut_between_lines_and_keeps_its_indentation():
