@@ -181,8 +181,9 @@ def test_tables_of_scans_are_tables(tmp_path, font, language, ruled):
         assert [[cell.replace(" ", "") for cell in row] for row in rows] == [squeezed[0], *squeezed[2:]]
 
 
-def test_columns_of_a_scan_are_read_one_after_the_other(tmp_path, font):
-    """Below a heading that goes over both."""
+@pytest.mark.parametrize("lower", [0, 20])
+def test_columns_of_a_scan_are_read_one_after_the_other(tmp_path, font, lower):
+    """Below a heading that goes over both; also where the lines of one stand between those of the other."""
     from PIL import Image, ImageDraw
 
     image = Image.new("L", (1654, 700), 255)
@@ -192,7 +193,8 @@ def test_columns_of_a_scan_are_read_one_after_the_other(tmp_path, font):
         words = columns[2 * column] + " " + columns[2 * column + 1]
         cut = [words[at : at + 40] for at in range(0, len(words), 40)]
         for n, line in enumerate(cut):
-            draw.text((120 + 770 * column, 200 + 42 * n), line, fill=0, font=font("eng", 28))
+            place = (120 + 770 * column, 200 + 42 * n + lower * column)
+            draw.text(place, line, fill=0, font=font("eng", 28))
     image.save(tmp_path / "columns.png")
     text = read(tmp_path / "columns.png", ocr=True)[0].page_content
     order = ["# Rules of the harbour", "The keeper", "must announce", "themselves by radio", "members only"]
