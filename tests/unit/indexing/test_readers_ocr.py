@@ -14,7 +14,7 @@ from support import documents as make
 
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError, MissingExtraError, ReadError
-from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, read
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, locate, read
 from rag_kit.indexing.readers import ocr
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
@@ -237,6 +237,31 @@ def test_pages_keep_their_numbers_and_the_report_says_which_were_recognised(tmp_
     assert main([*command, "--embedding-model", "none"]) == 7
     out = capsys.readouterr()
     assert "ocr changed from True to False" in out.err + out.out and "not read: photo.png" in out.err
+
+
+def test_a_scan_with_a_stamp_is_a_page_without_text(tmp_path, scan):
+    """It is recognised, and a quote is looked for in the picture; without OCR the page is counted, a file refused."""
+    from PIL import Image
+    from reportlab.lib.utils import ImageReader
+    from reportlab.pdfgen.canvas import Canvas
+
+    whole = Image.new("L", (1654, 2339), 255)
+    whole.paste(scan("eng"))
+    for name in ("scan", "letter"):
+        canvas = Canvas(str(tmp_path / f"{name}.pdf"), pagesize=(595, 842))
+        if name == "letter":
+            canvas.drawString(72, 500, "The letter.")
+            canvas.showPage()
+        canvas.drawImage(ImageReader(whole), 0, 0, 595, 842)
+        canvas.drawString(240, 12, "Scanned by Snap")
+        canvas.save()
+    (page,) = read(tmp_path / "scan.pdf", ocr=True)
+    assert page.metadata["ocr"] is True and "The keeper" in page.page_content
+    place = locate("The keeper", page)
+    assert place is not None and place.rectangles[0][3] > 400
+    with pytest.raises(ReadError, match="OCR is off"):
+        read(tmp_path / "scan.pdf")
+    assert read(tmp_path / "letter.pdf")[0].metadata["pages_without_text"] == 1
 
 
 def test_what_ocr_needs_is_named(tmp_path, monkeypatch):
