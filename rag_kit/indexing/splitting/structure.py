@@ -12,22 +12,26 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+_CELL = r"[ \t]*+:?-+:?[ \t]*+"  # of the line below a table's header
 _MARKUP = re.compile(
     r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"  # "## Oil"
     r"|(?P<underlined>[^\s#|>\-*+`~][^\n]*)\n={3,}[ \t]*$"  # "Oil", and "===" on the next line
-    r"|(?<![^\n]\n)(?P<dashed>[^\s#|>\-*+`~][^\n|]*)\n-{3,}[ \t]*$"  # the same of level 2, below a blank line
+    # the same of level 2, below a blank line; no item, picture, tag, sentence or paragraph, with a line to end a part
+    r"|(?<![^\n]\n)(?=[^\n]+\n-{3,}[ \t]*$)(?!\d{1,4}[.)]\s)"
+    r"(?P<dashed>[^\s#|>\-*+`~<!][^\n|]{0,199}(?<![\s.,;!。，；！]))[ \t]*\n-+"
+    r"|(?P<code>\A---\n[\w-]+:[^\n]*(?:\n(?!---[ \t]*$|\#)[^\n]*){0,200}+\n---[ \t]*$"  # front matter
     # code goes up to a line that only closes its fence, else to the end ("*+", for going back is of no use)
-    r"|(?P<code>[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*(?:\n(?![ ]{0,3}(?P=fence)[`~]*[ \t]*$)[^\n]*)*+(?:\n[^\n]*)?)"
+    r"|[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*(?:\n(?![ ]{0,3}(?P=fence)[`~]*[ \t]*$)[^\n]*)*+(?:\n[^\n]*)?)"
     r"|(?P<table>[ \t]*\|[^\n]*(?:\n[ \t]*\|[^\n]*)*)"
     # a table without bars at its edges, to be known by the line below its header
-    r"|(?P<inner>(?=[^\n|]+\|)[^\n]*\n[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+$(?:\n(?=[^\n|]*\|)[^\n]*)*)"
+    rf"|(?P<inner>(?=[^\n|]+\|)[^\n]*\n[ \t]*+\|?(?:{_CELL}\|)+{_CELL}\|?[ \t]*$(?:\n(?=[^\n|]*\|)[^\n]*)*)"
     r"|(?P<item>[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t])"  # "- ", "12. "
     r"|(?P<blank>[ \t]*$))",
     re.M,
 )
 _BLANK_LINE = re.compile(r"^(?P<blank>[ \t]*$)", re.M)
 # "| Name | Size |", and "|---|:-:|" on the next line
-_TABLE_HEADER = re.compile(r"[^\n]*\n[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*$", re.M)
+_TABLE_HEADER = re.compile(rf"[^\n]*\n[ \t]*+\|?(?:{_CELL}\|)*{_CELL}\|?[ \t]*$", re.M)
 _HEADINGS = frozenset({"title", "underlined", "dashed"})
 _NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})  # formats of documents
 _MAX_TITLE = 200  # characters of a heading, for each chunk below it carries the whole path

@@ -154,6 +154,13 @@ def test_headings_cut_and_their_path_is_kept():
         ("# C#\n\nx\n\n## 用 F# ##\n\ny", ["C#", "C# > 用 F#"]),
         ("A\n=\n\nB\n===\n\nx\n\nC\n---\n\ny", ["", "B", "B > C"]),
         ("---\ntags: a\n---\n\nx\n\ntwo\nlines\n---\n\n| a |\n---\n", [""]),
+        ("---\nlayout: post\n\ntags: a\n---\n\nB\n---\n\nx", ["", "B"]),
+        (
+            "The pump starts.\n---\n\n水泵启动。 \n---\n\n2. two\n---\n\n</p>\n---\n\n"
+            + "w " * 101
+            + "w\n---\nx",
+            [""],
+        ),
     ],
 )
 def test_signs_of_headings(text, headings):
@@ -175,10 +182,10 @@ def test_hash_signs_are_no_headings_in_code_or_plain_text():
     assert "heading" not in chunk.metadata
 
 
-@pytest.mark.parametrize("edge", ["| ", ""])
-def test_tables_stay_whole_or_are_cut_between_rows_with_their_header_noted(edge):
+@pytest.mark.parametrize(("edge", "end"), [("| ", ""), ("", ""), ("", " |")])
+def test_tables_stay_whole_or_are_cut_between_rows_with_their_header_noted(edge, end):
     """Rows are never torn, and a later piece knows the header; also without bars at the edges."""
-    header = f"{edge}name | age\n{edge}--- | ---"
+    header = f"{edge}name | age{end}\n{edge}--- | ---{end}"
     rows = [f"{edge}person {n} | {n} | x" for n in range(30)]
     table = "\n".join([header, *rows])
     text = "Before the table stands a sentence.\n\n" + table + "\n\nAfter it."
@@ -234,12 +241,20 @@ def test_splitting_is_deterministic_and_empty_documents_give_nothing():
     assert split([Document(""), Document(" \n\t")]) == [] and split([]) == []
 
 
+def test_the_default_overlap_of_small_chunks_is_half_of_them():
+    """Without an overlap of the caller's own, a size below 200 is allowed."""
+    text = Document("Some words of a sentence stand here. " * 9)
+    assert split([text], chunk_size=150) == split([text], chunk_size=150, chunk_overlap=75)
+    assert len(split([text], chunk_size=150)) > len(split([text], chunk_size=150, chunk_overlap=0))
+
+
 @pytest.mark.parametrize(
     ("settings_", "named"),
     [
         ({"chunk_size": 0}, "chunk_size=0"),
         ({"chunk_size": 10}, "20 characters or more"),
         ({"chunk_size": 100, "chunk_overlap": 51}, "chunk_overlap=51"),
+        ({"chunk_size": None}, "whole number"),
         ({"chunk_overlap": -1}, "chunk_overlap=-1"),
         ({"chunk_size": 100.0}, "whole number"),
         ({"chunk_size": True}, "whole number"),
