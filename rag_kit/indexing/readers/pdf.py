@@ -66,7 +66,7 @@ class _Page(NamedTuple):
     """Content of a page."""
 
     sheets: list[Sheet]  # one for each direction of text
-    has_text: bool = True  # a scan has none, even with a stamp at its edge
+    has_text: bool = True  # of a scan, what is at its edge alone counts as none: it may be a stamp
     recognised: bool = False  # by OCR
     figures: Sequence[Part] = ()
 
@@ -82,7 +82,6 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         pages, characters = _read_pages(document, context)
     if _PROGRAM_TITLE.match(title) or "\ufffd" in title:
         title = ""
-    _drop_running_lines(pages)
     sheets = [sheet for page in pages for sheet in page.sheets]
     mono_characters = sum(len(line.text) for sheet in sheets for line in sheet.lines if line.mono)
     for sheet in sheets:
@@ -110,7 +109,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _read_pages(document: Any, context: Context) -> tuple[list[_Page], int]:
-    """Return all pages and the number of their characters; raises `Unreadable` for too many, or if none has text."""
+    """Return all pages without running lines, and the number of characters; raises `Unreadable`."""
     count = len(document)
     context.check(count, "pages", "max_pages")
     if document.get_formtype():
@@ -122,7 +121,9 @@ def _read_pages(document: Any, context: Context) -> tuple[list[_Page], int]:
         characters += sum(len(line.text) for sheet in pages[-1].sheets for line in sheet.lines)
         context.check(characters, "characters", "max_characters")
     figures.finish()
-    if any(page.has_text or page.figures for page in pages):
+    _drop_running_lines(pages)
+    # text at the edge of a scan may be a stamp or a title: it is refused only where all pages share it
+    if any(page.figures or any(sheet.lines for sheet in page.sheets) for page in pages):
         return pages, characters
     reason = ", also not by OCR" if context.ocr else "; scanned? OCR is off"
     advice = "Check that it is the right file" if context.ocr else OCR_ADVICE
