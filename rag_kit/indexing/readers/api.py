@@ -68,7 +68,7 @@ class Reader(AbstractContextManager["Reader"]):
         if keep is not None:
             ocr_wanted(True)  # raises where its extra is missing
         self.keep = keep
-        self.readers = {check_pattern(pattern): reader for pattern, reader in (readers or {}).items()}
+        self.readers = {check_pattern(pattern, reader): reader for pattern, reader in (readers or {}).items()}
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -108,9 +108,8 @@ class Reader(AbstractContextManager["Reader"]):
             if user_reader:
                 documents = user_documents(user_reader, real)
             else:
-                parts = self._convert(
-                    real, format_name, Context(limits, ocr, self.keep is not None, str(real.parent))
-                )
+                context = Context(limits, ocr, self.keep is not None, str(real.parent))
+                parts = self._convert(real, format_name, context)
                 documents = [Document(part.text, metadata=part.metadata) for part in parts]
         return _with_source(documents, path, real, base, format_name)
 
