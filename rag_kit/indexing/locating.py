@@ -68,7 +68,6 @@ def locate(
         raise InvalidInputError(f"metadata['page'] is {page!r}; the first page of a PDF is 1.")
     ocr = ocr_wanted(metadata.get("ocr") is True)  # raises if OCR is needed and not installed
     folder = None if root is None else as_path(root, "root")
-    place = shared_reader().locate(
-        quote, path if folder is None else folder / path, page, ocr=ocr, root=folder
-    )
+    file = path if folder is None else folder / path
+    place = shared_reader().locate(quote, file, page, ocr=ocr, root=folder)
     return Location(place["page"], [tuple(box) for box in place["boxes"]]) if place else None

@@ -117,9 +117,7 @@ class Converter:
         for _ in range(_MAX_READS):
             with as_read_errors():
                 seen_ns, state = time.time_ns(), file_state(file.path)
-                self._reader.check(
-                    file.path, file.root
-                )  # refuses a file that is too large, before it is hashed
+                self._reader.check(file.path, file.root)  # before a file that is too large is hashed
                 digest = file_hash(file.path)
                 documents = self._reader.read(file.path, root=file.root)
                 if file_state(file.path) == state:
