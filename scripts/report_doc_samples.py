@@ -49,11 +49,11 @@ def main() -> int:
         "| file | parts | chunks | recall | precision | order | markitdown: recall | precision | order |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    with Reader(root=folder) as reader:
+    with Reader() as reader:
         for path in sorted(folder.iterdir()):
             if path.name.startswith(("groundtruth_", "README")):
                 continue
-            documents = reader.read(path)
+            documents = reader.read(path, root=folder)
             row = [path.name, str(len(documents)), str(len(split(documents)))]
             gold = expected(folder, path)
             if gold is None:

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "e5, minilm, none, or openai:NAME and others (default: as recorded)"
     add("--embedding-model", metavar="NAME", help=text)
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
-    add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
+    add("--chunk-overlap", type=int, metavar="N", help="characters repeated (default 100; at most half)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
     add("--represent", metavar="NAMES", help=_REPRESENTATIONS)
     add("--legs", metavar="NAMES", help="what is searched beside words and vectors: trigram (typos), or none")

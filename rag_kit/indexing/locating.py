@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.files import as_path
-from rag_kit.indexing.readers.api import Reader, shared_reader
+from rag_kit.indexing.readers.api import shared_reader
 from rag_kit.indexing.readers.ocr import ocr_wanted
 
 
@@ -67,10 +67,7 @@ def locate(
     if type(page) is not int or page < 0:
         raise InvalidInputError(f"metadata['page'] is {page!r}; the first page of a PDF is 1.")
     ocr = ocr_wanted(metadata.get("ocr") is True)  # raises if OCR is needed and not installed
-    if root is None:
-        place = shared_reader().locate(quote, path, page, ocr=ocr)
-    else:
-        folder = as_path(root, "root")
-        with Reader(root=folder) as reader:
-            place = reader.locate(quote, folder / path, page, ocr=ocr)
-    return Location(*place) if place else None
+    folder = None if root is None else as_path(root, "root")
+    file = path if folder is None else folder / path
+    place = shared_reader().locate(quote, file, page, ocr=ocr, root=folder)
+    return Location(place["page"], [tuple(box) for box in place["boxes"]]) if place else None

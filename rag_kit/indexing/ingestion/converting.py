@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
@@ -33,18 +33,10 @@ _MAX_READS = 3  # of a file that is written to while it is read
 _BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-\u9fff\uff00-\uffef])")
 
 
-class FileState(NamedTuple):
-    """Size, time and inode of a file; equal if nothing was written in between."""
-
-    size: int
-    mtime_ns: int
-    inode: int
-
-
-def file_state(path: Path) -> FileState:
-    """Return size, time and inode of a file as it is now."""
+def file_state(path: Path) -> tuple[int, int, int]:
+    """Return size, time and inode of a file as it is now; equal if nothing was written in between."""
     stat = os.stat(path)
-    return FileState(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 
 def file_hash(path: Path) -> str:
@@ -122,16 +114,15 @@ class Converter:
 
     def _read(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
         """Read the documents of a file, again if it changes meanwhile, and make a record of it."""
-        path = Path(file.path)
         for _ in range(_MAX_READS):
             with as_read_errors():
-                seen_ns, state = time.time_ns(), file_state(path)
-                self._reader.check(path, file.root)  # refuses a file that is too large, before it is hashed
-                digest = file_hash(path)
-                documents = self._reader.read(path, root=file.root)
-                if file_state(path) == state:
-                    settings = self._settings.key
-                    return documents, SourceRecord("", state.size, state.mtime_ns, seen_ns, digest, settings)
+                seen_ns, state = time.time_ns(), file_state(file.path)
+                self._reader.check(file.path, file.root)  # before a file that is too large is hashed
+                digest = file_hash(file.path)
+                documents = self._reader.read(file.path, root=file.root)
+                if file_state(file.path) == state:
+                    size, mtime_ns, _ = state
+                    return documents, SourceRecord("", size, mtime_ns, seen_ns, digest, self._settings.key)
         raise ReadError(
             f"it is being written to (it changed {_MAX_READS} times while it was read). Ingest it again later."
         )

@@ -222,10 +222,10 @@ class Grouping:
     def _unchanged_record(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
         """Return a file's record if it is unchanged, with the new time if that has changed; else ``None``."""
         with as_read_errors():
-            seen_ns, state = time.time_ns(), file_state(file.path)
+            seen_ns, (size, mtime_ns, _) = time.time_ns(), file_state(file.path)
             can_trust_time = record.mtime_ns + _TICK_NS < record.checked_ns and not self.options.rehash
-            if can_trust_time and (state.size, state.mtime_ns) == (record.size, record.mtime_ns):
+            if can_trust_time and (size, mtime_ns) == (record.size, record.mtime_ns):
                 return record
-            if state.size == record.size and file_hash(file.path) == record.sha256:
-                return replace(record, mtime_ns=state.mtime_ns, checked_ns=seen_ns)
+            if size == record.size and file_hash(file.path) == record.sha256:
+                return replace(record, mtime_ns=mtime_ns, checked_ns=seen_ns)
         return None

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
@@ -24,14 +24,6 @@ from rag_kit.indexing.readers.formats import all_readers
 if TYPE_CHECKING:
     from rag_kit.indexing.cluster.work import ClusterConverter
     from rag_kit.indexing.representing.representer import Representer
-
-
-class Listing(NamedTuple):
-    """The files to look at."""
-
-    files: dict[str, SourceFile]  # by identity
-    problems: list[tuple[str, str]]  # what was refused, with the reason
-    vanished: list[str]  # sources known to the index that should be among the files, and are not
 
 
 def identity(path: Path) -> str:
@@ -56,8 +48,13 @@ def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
             raise InvalidInputError(f"{redact(str(path))} does not exist. Name files or folders.")
 
 
-def list_files(paths: Sequence[Path], folder: Path | RemoteLocation, known: Sequence[str]) -> Listing:
-    """List the files below some paths, without those in the index's folder; ``known`` are the sources in the index."""
+def list_files(
+    paths: Sequence[Path], folder: Path | RemoteLocation, known: Sequence[str]
+) -> tuple[dict[str, SourceFile], list[tuple[str, str]], list[str]]:
+    """List the files below some paths, without those in the index's folder; ``known`` are the sources in the index.
+
+    Returns the files by identity, what was refused with the reason, and the known sources that have vanished.
+    """
     check_paths(paths, known)
     scopes = [identity(path) for path in paths]
     index_folder = [folder] if isinstance(folder, Path) else []
@@ -69,8 +66,7 @@ def list_files(paths: Sequence[Path], folder: Path | RemoteLocation, known: Sequ
     unreadable = [identity(problem.path) for problem in problems]  # files below these have not vanished
     absent = [source for source in known if source not in files and in_scope(source, scopes)]
     vanished = [source for source in absent if not in_scope(source, unreadable)]
-    refused = [(problem.file, problem.reason) for problem in problems]
-    return Listing(dict(sorted(files.items())), refused, vanished)
+    return dict(sorted(files.items())), [(problem.file, problem.reason) for problem in problems], vanished
 
 
 @contextlib.contextmanager
@@ -114,12 +110,11 @@ def _create_index(folder: Path | RemoteLocation, legs: Any, common: dict[str, An
 
 def make_representer(index: DocumentIndex, options: IngestOptions, *, dry_run: bool) -> Representer | None:
     """Make a `Representer` for the representations in the options, else for those on record; ``None`` without any."""
-    recorded, represent = index.settings, options.represent
+    recorded, represent, replies = index.settings, options.represent, index.replies
     if represent is None and "represent" not in recorded:
         return None
     from rag_kit.indexing.representing.representer import Representer  # imports the models
 
-    replies = index.replies
     representer = Representer(
         recorded["represent"] if represent is None else represent,
         llm=options.llm,
@@ -144,12 +139,13 @@ def open_converter(
 
     On a cluster, a local model of the index is replaced by one that runs there.
     """
-    if settings.pictures and (options.clustered or not isinstance(index.folder, Path)):
+    is_clustered = options.workers is not None or options.scheduler is not None
+    if settings.pictures and (is_clustered or not isinstance(index.folder, Path)):
         raise InvalidInputError(
             "pictures=True keeps pictures in the folder of an index, read by one process: give a folder without "
             "workers= and scheduler=, or leave the pictures out (pictures=False, --no-pictures)."
         )
-    if not options.clustered:
+    if not is_clustered:
         pictures = None
         if settings.pictures:
             from rag_kit.indexing.ingestion.pictures import Pictures  # imports the models

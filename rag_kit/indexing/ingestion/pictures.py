@@ -58,7 +58,9 @@ class Pictures:
         title, text = str(document.metadata.get("title") or ""), document.page_content
         prompt = load_prompt("describe_picture", language=detect_language(f"{text} {title}"))
         values = {"title": title, "text": text}
-        key = f"{call_key(self._model, prompt, values, str) or type(self._model).__name__}\0{name}"
+        # by the picture alone, for a logo may stand in many documents
+        call = call_key(self._model, prompt, dict.fromkeys(values, ""), str)
+        key = f"{call or type(self._model).__name__} {name}"
         assert self._cache is not None
         description = self._cache.get([key]).get(key)
         if not isinstance(description, str):

@@ -12,7 +12,6 @@ from rag_kit.indexing.files import SourceFile
 if TYPE_CHECKING:
     from rag_kit.indexing.representing.representer import Represented
 
-
 _MAX_NAMES = 20  # files in one note
 #: Names in JSON for the parts of the tuples in some fields of a report.
 _PART_NAMES = {

@@ -96,23 +96,23 @@ def ingest(
         representer = make_representer(opened, options, dry_run=dry_run)
         settings = settings_for(opened, options, representer.recorded if representer is not None else {})
         records = opened.source_records()
-        listing = list_files(roots, location, list(records) if prune else [])
-        if options.strict and listing.problems:
-            name, reason = listing.problems[0]
+        files, refused, vanished = list_files(roots, location, list(records) if prune else [])
+        if options.strict and refused:
+            name, reason = refused[0]
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
-        report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
+        report = IngestReport(notes=list(settings.notes), failed=refused, dry_run=dry_run)
         with (
             open_converter(opened, settings, options, dry_run=dry_run) as converter,
             opened.transaction() if options.strict and not dry_run else contextlib.nullcontext(),
         ):
             grouping = Grouping(
                 opened,
-                listing.files,
+                files,
                 converter,
                 records,
                 settings.key,
                 report,
-                Progress(on_progress, len(listing.files)),
+                Progress(on_progress, len(files)),
                 size=_GROUP if opened.embeddings is not None else _GROUP_KEYWORD,
                 options=options,
                 corrections=opened.corrections(),
@@ -124,9 +124,9 @@ def ingest(
                     report.embedded += count
                     report.notes.append(f"the index had no vectors; {count} chunks got theirs")
             _write_files(opened, representer, grouping)
-            if listing.vanished and not dry_run:
-                opened.delete_sources(listing.vanished)
-            for source in listing.vanished:
+            if vanished and not dry_run:
+                opened.delete_sources(vanished)
+            for source in vanished:
                 report.count(source, "removed")
             grouping.progress.tell("")  # no file is worked on any more
         if not dry_run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.readers.formats import check_pattern
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.splitting.api import SplitPart, Splitter, choose_splitter
 from rag_kit.indexing.splitting.named import SPLITTERS, Tokenizer
+from rag_kit.indexing.splitting.packing import check_sizes
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex, Leg
@@ -22,7 +24,14 @@ if TYPE_CHECKING:
     from rag_kit.indexing.sparse.index import SparseEncoder
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
-READING = 8
+READING = 9
+_KINDS: Any = (  # names of options, the type of their values, and that in words
+    ("pictures keep_duplicates strict rehash", bool | None, "True or False"),
+    ("wait", float | int, "a number of seconds"),
+    ("limits", ReadLimits | None, "ReadLimits(max_pages=200, ...)"),
+    ("readers", Mapping | None, 'functions by pattern, as in {"*.eml": read_mail}'),
+    ("represent", Iterable | None, 'names of representations, as in ["summary"]'),
+)
 _RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr", "pictures", "vision")
 
 
@@ -49,7 +58,7 @@ class IngestOptions:
         keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
             the report lists the others. Default: one in each folder, for searches in a folder.
         chunk_size: Most characters of a chunk; default 1000. Another size splits all files again.
-        chunk_overlap: Characters repeated between chunks; default 100.
+        chunk_overlap: Characters repeated between chunks; default 100, or half of a smaller ``chunk_size``.
         splitter: As for `split`; default ``"structure"``. Another splits all files again.
         tokenizer: What counts, for ``splitter="tokens"``.
         represent: Further texts by which each chunk is found: ``"summary"``, ``"questions"``, ``"keywords"``, ``"qa"``,
@@ -64,7 +73,7 @@ class IngestOptions:
             speak TLS, or keep it private. Either way this process writes, and the index is that of one process.
 
     Raises:
-        InvalidInputError: Both ``workers`` and ``scheduler``, or no number of workers.
+        InvalidInputError: A value of another kind, or both ``workers`` and ``scheduler``.
 
     Example:
         >>> IngestOptions(chunk_size=400, ocr=True).chunk_size
@@ -93,19 +102,18 @@ class IngestOptions:
     scheduler: Any = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pictures, bool | None):
-            raise InvalidInputError(f"pictures={self.pictures!r} was given; it is True or False.")
+        for names, kind, allowed in _KINDS:
+            for name in names.split():
+                if not isinstance(value := getattr(self, name), kind):
+                    raise InvalidInputError(f"{name}={value!r} was given; it is {allowed}.")
+        for pattern, reader in (self.readers or {}).items():
+            check_pattern(pattern, reader)
         if self.vision and not (isinstance(self.vision, str) or hasattr(self.vision, "invoke")):
             raise InvalidInputError(f"vision is {type(self.vision).__name__}; give a chat model or its name.")
         if self.workers is not None and self.scheduler is not None:
             raise InvalidInputError("workers= starts a cluster, scheduler= names one; give one of them.")
         if self.workers is not None and (type(self.workers) is not int or self.workers < 1):
             raise InvalidInputError(f"workers={self.workers!r} is no number of processes; give 1 or more.")
-
-    @property
-    def clustered(self) -> bool:
-        """Whether a cluster is to do the work."""
-        return self.workers is not None or self.scheduler is not None
 
 
 @dataclass(frozen=True)
@@ -126,12 +134,9 @@ class SplitSettings:
     @property
     def values(self) -> dict[str, Any]:
         """Return the settings to record in the index: sizes always, others only if they are not the default."""
-        values = {}
-        for name in _RECORDED:
-            value, default = getattr(self, name), getattr(SplitSettings, name)
-            if name in ("chunk_size", "chunk_overlap") or value != default:
-                values[name] = value
-        return {**values, **self.represent}
+        defaults, values = vars(SplitSettings), {name: getattr(self, name) for name in _RECORDED}
+        always = ("chunk_size", "chunk_overlap")
+        return {k: v for k, v in values.items() if k in always or v != defaults[k]} | dict(self.represent)
 
     @property
     def key(self) -> str:
@@ -143,8 +148,8 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
     """Return the settings given in the options, else those recorded in the index, else the defaults; note changes."""
     recorded = index.settings
     before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}
-    given = {name: getattr(options, name) for name in _RECORDED}
-    now = {name: before[name] if given[name] is None else given[name] for name in _RECORDED}
+    now = before | {name: value for name in _RECORDED if (value := getattr(options, name)) is not None}
+    now["chunk_overlap"] = check_sizes(now["chunk_size"], options.chunk_overlap, before["chunk_overlap"])
     splitter, tokenizer = options.splitter, options.tokenizer
     if splitter is None:
         splitter, tokenizer = _recorded_splitter(index, str(before["splitter"]), tokenizer)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from langchain_core.documents import Document
 
@@ -30,8 +30,6 @@ from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable, open_regular
 from rag_kit.indexing.readers.process import ReaderProcess
 
-Box: TypeAlias = tuple[float, float, float, float]
-Place: TypeAlias = tuple[int, list[Box]]  # a page and rectangles there
 _OCR_SECONDS = 1800.0  # a page takes some
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
@@ -43,7 +41,6 @@ class Reader(AbstractContextManager["Reader"]):
 
     Args:
         limits: Caps for each file.
-        root: Folder that no file may lie outside of, links resolved; metadata ``file`` is relative to it.
         readers: Readers of this object by pattern, as for `register_reader`.
         ocr: Recognise text in pictures and on pages without text, as for `read`.
         keep: Takes the bytes of each picture in a document and gives the name that ``metadata["picture"]`` is to have;
@@ -62,7 +59,6 @@ class Reader(AbstractContextManager["Reader"]):
         self,
         *,
         limits: ReadLimits | None = None,
-        root: str | Path | None = None,
         readers: Mapping[str, UserReader] | None = None,
         ocr: bool | str | None = None,
         keep: Callable[[bytes], str] | None = None,
@@ -72,8 +68,7 @@ class Reader(AbstractContextManager["Reader"]):
         if keep is not None:
             ocr_wanted(True)  # raises where its extra is missing
         self.keep = keep
-        self.root = Path(root) if root is not None else None
-        self.readers = {check_pattern(pattern): reader for pattern, reader in (readers or {}).items()}
+        self.readers = {check_pattern(pattern, reader): reader for pattern, reader in (readers or {}).items()}
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -105,7 +100,7 @@ class Reader(AbstractContextManager["Reader"]):
         """Read the documents of one file; arguments as in `read`, defaults from the constructor."""
         ocr = self.ocr if ocr is None else ocr_wanted(ocr)
         limits = limits or self.limits or self._default_limits(ocr)
-        base = Path(root) if root is not None else self.root
+        base = None if root is None else Path(root)
         path = as_path(path, "path")
         with _as_read_error(path):
             real = _resolved(path, base)
@@ -113,7 +108,8 @@ class Reader(AbstractContextManager["Reader"]):
             if user_reader:
                 documents = user_documents(user_reader, real)
             else:
-                parts = self._convert(real, format_name, Context(limits, ocr, self.keep is not None))
+                context = Context(limits, ocr, self.keep is not None, str(real.parent))
+                parts = self._convert(real, format_name, context)
                 documents = [Document(part.text, metadata=part.metadata) for part in parts]
         return _with_source(documents, path, real, base, format_name)
 
@@ -136,15 +132,14 @@ class Reader(AbstractContextManager["Reader"]):
             open_regular(real).close()
         return user_reader, path.suffix.lower().lstrip(".")
 
-    def locate(self, quote: str, path: Path, page: int = 0, *, ocr: bool = False) -> Place | None:
-        """Return the page and rectangles of a quote in a PDF, None if it lacks it; ``page`` 0 searches all pages."""
+    def locate(self, quote: str, path: Path, page: int, *, ocr: bool, root: Path | None) -> Any:
+        """Return the page and boxes of a quote in a PDF, None if it lacks it; ``page`` 0 searches all pages."""
         limits = self.limits or self._default_limits(ocr)
         with _as_read_error(path):
-            real = _resolved(path, self.root)
+            real = _resolved(path, root)
             open_regular(real, limits.max_bytes).close()
             [answer] = self._convert(real, "pdf", Context(limits, ocr, quote=quote, page=page))
-        place = json.loads(answer.text)
-        return (place["page"], [tuple(box) for box in place["boxes"]]) if place else None
+        return json.loads(answer.text)
 
     def _convert(self, path: Path, format_name: str, context: Context) -> list[Part]:
         """Convert a file in the reader process, or in a new one if that has ended, read enough, or has other limits."""

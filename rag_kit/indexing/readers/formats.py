@@ -53,7 +53,6 @@ KINDS = {
     "bmp": Format(".bmp", "image/bmp", _PICTURE),
     "webp": Format(".webp", "image/webp", _PICTURE),
 }
-QUOTES = "quotes:find_quote"  # what looks for a quote in a PDF
 FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
 #: Formats of older programs, of WPS and of LibreOffice that are not read, and the one that each program saves too.
 _SAVED_AS = read_table("saved_as.txt")
@@ -111,24 +110,28 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
             the path that has ``load()``, as LangChain's document loaders. ``None`` takes the reader away.
 
     Raises:
-        InvalidInputError: The pattern is none.
+        InvalidInputError: The pattern or the reader is none.
 
     Example:
         >>> register_reader("*.shout", lambda path: path.read_text().upper())
         >>> register_reader("*.shout", None)
     """
-    pattern = check_pattern(pattern)
+    pattern = check_pattern(pattern, reader)
     _READERS.pop(pattern, None)
     if reader is not None:
         _READERS[pattern] = reader
 
 
-def check_pattern(pattern: Any) -> str:
+def check_pattern(pattern: Any, reader: Any) -> str:
     """Return a user's pattern in lower case, a suffix such as ``.eml`` as ``*.eml``; raises InvalidInputError."""
     lower = pattern.lower() if isinstance(pattern, str) else ""
     if not re.search(r"[.*?]", lower) or not lower.strip("./*?"):  # no suffix or wildcard, or nothing else
         wanted = "a file name with wildcards, as in '*.eml', or a suffix with its dot"
         raise InvalidInputError(f"A reader's pattern must be {wanted}, not {pattern!r}.")
+    if not callable(reader) and reader is not None:
+        raise InvalidInputError(
+            f"The reader of {pattern!r} is {reader!r}; give a function or a loader class."
+        )
     return f"*{lower}" if lower.startswith(".") else lower
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from math import atan2, cos, degrees, dist, radians, sin, tan
+from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple, TypeAlias
 
@@ -173,9 +175,7 @@ def _in_reading_order(lines: Sequence[Line]) -> list[Line]:
 
 def _find_gutter(lines: Sequence[Line]) -> float | None:
     """Return the x of the gap between two columns of prose that most rows have; None where there is no such gap."""
-    pairs = [pair for row in _rows(lines) for pair in pairwise(row)]
-    # left and right edge of each gap in a row
-    gaps = [(line.right, after.left) for line, after in pairs if after.left - line.right > 0.5 * line.size]
+    gaps = list(_gaps(lines))
     gutter, most_rows = None, _GUTTER - 1
     for _, end in gaps:
         x = end - 0.1  # just before the text at the right of the gap
@@ -188,6 +188,17 @@ def _find_gutter(lines: Sequence[Line]) -> float | None:
         if rows > most_rows and are_prose:
             gutter, most_rows = x, rows
     return gutter
+
+
+def _gaps(lines: Sequence[Line]) -> Iterator[tuple[float, float]]:
+    """Yield the edges of the gap between each line and what is left of it, whose baseline may be a little off."""
+    ordered = sorted(lines, key=attrgetter("bottom"))
+    bottoms = [line.bottom for line in ordered]
+    for after in lines:
+        start, end = (bisect(bottoms, after.bottom + shift) for shift in (-after.size, after.size))
+        rights = [line.right for line in ordered[start:end] if after.left - line.right > 0.5 * line.size]
+        if rights:
+            yield max(rights), after.left
 
 
 def _find_rules(picture: Picture, angle: float, type_height: float, points: float) -> Iterator[Rule]:

@@ -53,10 +53,6 @@ class Package:
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
             raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 
-    def read_beside(self, source: str, name: str) -> bytes:
-        """Read the bytes of an entry by its path relative to another one, the source."""
-        return self.read(beside(source, name))
-
     def xml(self, name: str) -> Any:
         """Return the root of an XML part, as `parse_xml` gives it."""
         return parse_xml(self.read(name), name)

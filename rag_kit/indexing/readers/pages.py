@@ -67,7 +67,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
             metadata: dict[str, Scalar] = {"title": title, "chapter": number}
             metadata["chapter_title"] = html_title(tree)
             yield Part(to_markdown(tree), dict(metadata))
-            load = partial(package.read_beside, name)
+            load = partial(lambda chapter, path: package.read(beside(chapter, path)), name)
             yield from html_figures(tree, figures, load, metadata, f"chapter {number}, ")
     figures.finish()
 

@@ -66,6 +66,7 @@ class _Page(NamedTuple):
     """Content of a page."""
 
     sheets: list[Sheet]  # one for each direction of text
+    has_text: bool = True  # of a scan, what is at its edge alone counts as none: it may be a stamp
     recognised: bool = False  # by OCR
     figures: Sequence[Part] = ()
 
@@ -81,7 +82,6 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         pages, characters = _read_pages(document, context)
     if _PROGRAM_TITLE.match(title) or "\ufffd" in title:
         title = ""
-    _drop_running_lines(pages)
     sheets = [sheet for page in pages for sheet in page.sheets]
     mono_characters = sum(len(line.text) for sheet in sheets for line in sheet.lines if line.mono)
     for sheet in sheets:
@@ -91,7 +91,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
             sheet.lines = _with_code(sheet.lines)
     join_torn_rows([sheet.lines for sheet in sheets])
     layout = Layout([sheet.lines for sheet in sheets])
-    empty = sum(not any(sheet.lines for sheet in page.sheets) for page in pages)
+    empty = sum(not (page.has_text and any(sheet.lines for sheet in page.sheets)) for page in pages)
     for number, page in enumerate(pages, 1):
         heading = layout.heading  # the one under which the page begins
         texts = [layout.page_text(sheet.lines) for sheet in page.sheets]
@@ -109,7 +109,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _read_pages(document: Any, context: Context) -> tuple[list[_Page], int]:
-    """Return all pages and the number of their characters; raises `Unreadable` for too many, or if none has text."""
+    """Return all pages without running lines, and the number of characters; raises `Unreadable`."""
     count = len(document)
     context.check(count, "pages", "max_pages")
     if document.get_formtype():
@@ -121,7 +121,9 @@ def _read_pages(document: Any, context: Context) -> tuple[list[_Page], int]:
         characters += sum(len(line.text) for sheet in pages[-1].sheets for line in sheet.lines)
         context.check(characters, "characters", "max_characters")
     figures.finish()
-    if any(page.sheets or page.figures for page in pages):
+    _drop_running_lines(pages)
+    # text at the edge of a scan may be a stamp or a title: it is refused only where all pages share it
+    if any(page.figures or any(sheet.lines for sheet in page.sheets) for page in pages):
         return pages, characters
     reason = ", also not by OCR" if context.ocr else "; scanned? OCR is off"
     advice = "Check that it is the right file" if context.ocr else OCR_ADVICE
@@ -130,13 +132,17 @@ def _read_pages(document: Any, context: Context) -> tuple[list[_Page], int]:
 
 def _read_page(document: Any, index: int, context: Context, figures: Figures) -> _Page:
     """Read the text, form fields and pictures of a page; where it has no text, recognise it by OCR if that is on."""
-    result = _Page([])  # a damaged page counts as one without text, and a note names it
+    result = _Page([], has_text=False)  # a damaged page counts as one without text, and a note names it
     with leave_out(f"page {index + 1}"), closing(document[index]) as page:
-        result = _Page(read_sheets(page, document.formenv))
-        if context.ocr and not result.sheets and (sheet := recognise_page(page)):
+        sheets = read_sheets(page, document.formenv)
+        # what a scanner or a court stamps on the edge of a scan is not its text
+        upright = (line for sheet in sheets for line in sheet.lines if not line.aslant)
+        has_text = any(_EDGE <= line.height <= 1 - _EDGE for line in upright)
+        result = _Page(sheets, has_text or (bool(sheets) and not is_scan(page)))
+        if context.ocr and not result.has_text and (sheet := recognise_page(page)):
             result = _Page([sheet], recognised=True)
         if context.pictures and not (result.recognised and is_scan(page)):
-            lines = [line for sheet in result.sheets[:1] for line in sheet.lines]
+            lines = [line for sheet in result.sheets[:1] for line in sheet.lines if result.has_text]
             result = result._replace(figures=pdf_figures(page, lines, figures, f"page {index + 1}"))
     return result
 

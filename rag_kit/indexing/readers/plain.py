@@ -18,15 +18,13 @@ from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unreadable, leave_out
 from rag_kit.indexing.readers.tables import TOP_ROWS, are_notes, continues_table, find_header, row_groups
+from rag_kit.indexing.splitting.structure import first_heading
 
 # also over lines, of which all are long but the last
 _DATA_URI = re.compile(
     r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=]{40,}(?:\s+[A-Za-z0-9+/]{60,}=*)*(?:\s+[A-Za-z0-9+/=]+(?=[)\"'>]))?"
 )
 _FRONT_TITLE = re.compile(r"\A---\n(?:.*\n){0,60}?title:[ \t]*(.+)\n(?:.*\n){0,200}?---\n")
-# "# Lakes", or a line above one of ===
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t]*$", re.M)
-_FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 _DELIMITER_HINT = re.compile(r"[\"']?sep=(.)[\"']?[ \t]*\n", re.I)  # Excel's, in the first line
 _OUTPUT_CHARACTERS = 2_000  # of a cell of a notebook
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # colours
@@ -40,9 +38,7 @@ def _markdown_title(text: str) -> str:
     """Return the title of a markdown text: that of its front matter, else its first heading."""
     if front := _FRONT_TITLE.match(text):
         return front[1].strip().strip("\"'")[:300]
-    heading = _HEADING.search(_FENCE.sub("", text[:20_000]))
-    marked, underlined = heading.groups() if heading else ("", "")
-    return (marked or underlined).strip()[:300]
+    return first_heading(text[:20_000])
 
 
 def read_md(data: bytes, context: Context) -> Iterator[Part]:

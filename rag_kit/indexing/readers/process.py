@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rag_kit.concurrency.notes import Notes, use_notes, write_note
-from rag_kit.indexing.readers.formats import KINDS, QUOTES, check_content
+from rag_kit.indexing.readers.formats import KINDS, check_content
 from rag_kit.indexing.readers.limits import ReadLimits, follow_parent, forbid_network, limit_memory
 from rag_kit.indexing.readers.parts import (
     LEFT_OUT,
@@ -81,7 +81,6 @@ class ReaderProcess:
         self.files += 1
         limits = context.limits
         request = {"path": path, "format": format_name, **asdict(context)}
-        del request["folder"]  # the child takes that of the path
         assert self._process.stdin is not None and self._process.stdout is not None
         parts: list[Part] = []
         allowed = limits.max_characters * _ESCAPED + _SLACK + (_PICTURES if context.pictures else 0)
@@ -159,7 +158,7 @@ def convert(path: str | Path, format_name: str, context: Context) -> Iterator[Pa
         data = file.read(max_bytes + 1)
     context.check(len(data), "bytes", "max_bytes")  # it may have grown since it was opened
     check_content(data, format_name)
-    module, _, name = (QUOTES if context.quote else KINDS[format_name].reader).partition(":")
+    module, _, name = ("quotes:find_quote" if context.quote else KINDS[format_name].reader).partition(":")
     reader_module = importlib.import_module(f"rag_kit.indexing.readers.{module}")
     converter: Callable[[bytes, Context], Iterator[Part]] = getattr(reader_module, name)
     characters, is_empty = 0, True
@@ -189,7 +188,7 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
     try:
         with use_notes(notes):
             path, format_name = request.pop("path"), request.pop("format")
-            context = Context(limits, folder=os.path.dirname(path), **request)
+            context = Context(limits, **request)
             for part in convert(path, format_name, context):
                 picture = {"picture": b64encode(part.picture).decode("ascii")} if part.picture else {}
                 message = {"text": part.text, "metadata": part.metadata, **picture}

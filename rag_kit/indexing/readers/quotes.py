@@ -83,11 +83,9 @@ def _find_on_page(page: Any, quote: str, *, ocr: bool) -> tuple[list[Rectangle],
     with closing(page.get_textpage()) as text_page:
         count = raw.FPDFText_CountChars(text_page)
         text = "".join(chr(raw.FPDFText_GetUnicode(text_page, n)) for n in range(count))
-        if ocr and not text.strip():
-            return _find_in_scan(page, quote)
         offsets, is_whole = _find_letters(text, quote)
-        if not offsets:
-            return [], False
+        if not offsets:  # a scan may have a stamp with text
+            return _find_in_scan(page, quote) if ocr else ([], False)
         rectangle_count = text_page.count_rects(offsets[0], offsets[-1] + 1 - offsets[0])
         return [text_page.get_rect(n) for n in range(rectangle_count)], is_whole
 

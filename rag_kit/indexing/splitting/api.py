@@ -43,7 +43,7 @@ def split(
     documents: Iterable[Document],
     *,
     chunk_size: int = 1000,
-    chunk_overlap: int = 100,
+    chunk_overlap: int | None = None,
     splitter: Splitter | str = "structure",
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
@@ -59,7 +59,7 @@ def split(
             are not changed.
         chunk_size: Most characters of a chunk; 20 or more. Tokens, for ``"tokens"``.
         chunk_overlap: Most characters repeated from the chunk before, in whole sentences of the same section; at most
-        half of ``chunk_size``. Rows of tables and lines of code are not repeated.
+            half of ``chunk_size``, and by default 100 if that is not less. Rows and lines of code are not repeated.
         splitter: ``"structure"``, ``"tokens"``, ``"sentence"``, ``"paragraph"``, ``"semantic"`` or ``"recursive"``; any
             LangChain text splitter (which has its own sizes), or a function from documents to documents.
         embeddings: The embedding model, for ``"semantic"``.
@@ -88,12 +88,12 @@ def split(
 def choose_splitter(
     splitter: Splitter | str,
     chunk_size: int,
-    chunk_overlap: int,
+    chunk_overlap: int | None,
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Callable[[Document], Iterator[SplitPart]]:
     """Return a function that cuts a document into parts by a splitter, which may be given by name."""
-    check_sizes(chunk_size, chunk_overlap)
+    chunk_overlap = check_sizes(chunk_size, chunk_overlap)
     if splitter == "structure" and tokenizer is None:  # with one, `named_splitter` raises
         return partial(_split_by_structure, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
     if isinstance(splitter, str):

@@ -32,7 +32,7 @@ _BREAK_PERCENTILE = 90  # of the distances between neighbours; a text is cut by 
 def named_splitter(
     name: str,
     chunk_size: int = 1000,
-    chunk_overlap: int = 100,
+    chunk_overlap: int | None = None,
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Callable[[Sequence[Document]], list[Document]]:
@@ -42,7 +42,7 @@ def named_splitter(
     Chunks of ``paragraph`` and ``semantic`` never overlap.
     """
     check_name(name)
-    check_sizes(chunk_size, chunk_overlap)
+    chunk_overlap = check_sizes(chunk_size, chunk_overlap)
     if tokenizer is not None and name != "tokens":
         raise InvalidInputError(f"tokenizer= is for splitter='tokens', not for {name!r}.")
     if name in ("recursive", "tokens"):

@@ -31,17 +31,20 @@ class Span(NamedTuple):
     table_header: str
 
 
-def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
-    """Raise InvalidInputError for a chunk size below 20, or an overlap of more than half of the size."""
-    for name, value in (("chunk_size", chunk_size), ("chunk_overlap", chunk_overlap)):
+def check_sizes(chunk_size: int, chunk_overlap: int | None, default: int = 100) -> int:
+    """Return the overlap, for None the default or half of a smaller size; InvalidInputError if one is not allowed."""
+    overlap = default if chunk_overlap is None else chunk_overlap
+    for name, value in (("chunk_size", chunk_size), ("chunk_overlap", overlap)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidInputError(f"{name} must be a whole number of characters, not {value!r}.")
     if chunk_size < 20:
         raise InvalidInputError(f"chunk_size={chunk_size} is too small; use 20 characters or more.")
-    if not 0 <= chunk_overlap <= chunk_size // 2:
-        raise InvalidInputError(
-            f"chunk_overlap={chunk_overlap} is not allowed: from 0 to half of chunk_size={chunk_size}."
-        )
+    if chunk_overlap is None:
+        return min(overlap, chunk_size // 2)
+    if not 0 <= overlap <= chunk_size // 2:
+        allowed = f"from 0 to half of chunk_size={chunk_size}"
+        raise InvalidInputError(f"chunk_overlap={overlap} is not allowed: {allowed}.")
+    return overlap
 
 
 def split_spans(
@@ -49,10 +52,9 @@ def split_spans(
 ) -> Iterator[Span]:
     """Cut a text, one span at a time; none is blank or too long, every visible character is in one.
 
-    ``heading`` is the path of headings above the text (``"A > B"``). Sizes are in characters; the overlap is of whole
-    sentences. Without ``markdown``, headings, tables and fences are text like any other.
+    ``heading`` is the path of headings above the text (``"A > B"``). Sizes are in characters, and were checked;
+    the overlap is of whole sentences. Without ``markdown``, headings, tables and fences are text like any other.
     """
-    check_sizes(chunk_size, chunk_overlap)
     for section in sections(text, heading=heading, markdown=markdown):
         yield from _SectionPacker(text, section, chunk_size, chunk_overlap).spans()
 
@@ -205,9 +207,8 @@ class _SectionPacker:
     def _table_header(self, position: int) -> str:
         """Return the header of the table that a span continues, unless it is longer than a chunk."""
         block = self._block_at(position)
-        if block is None or block.start == position or len(block.header) > self.size:
-            return ""
-        return block.header
+        is_continued = block and block.start < position and len(block.header) <= self.size
+        return block.header if block and is_continued else ""
 
 
 def _last_between(positions: Sequence[int], low: int, high: int) -> int:

@@ -7,23 +7,32 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_core.documents import Document
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
+_CELL = r"[ \t]*+:?-+:?[ \t]*+"  # of the line below a table's header
 _MARKUP = re.compile(
     r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"  # "## Oil"
     r"|(?P<underlined>[^\s#|>\-*+`~][^\n]*)\n={3,}[ \t]*$"  # "Oil", and "===" on the next line
+    # the same of level 2, below a blank line; no item, picture, tag, sentence or paragraph, with a line to end a part
+    r"|(?<![^\n]\n)(?=[^\n]+\n-{3,}[ \t]*$)(?!\d{1,4}[.)]\s)"
+    r"(?P<dashed>[^\s#|>\-*+`~<!][^\n|]{0,199}(?<![\s.,;!。，；！]))[ \t]*\n-+"
+    r"|(?P<code>\A---\n[\w-]+:[^\n]*(?:\n(?!---[ \t]*$|\#)[^\n]*){0,200}+\n---[ \t]*$"  # front matter
     # code goes up to a line that only closes its fence, else to the end ("*+", for going back is of no use)
-    r"|(?P<code>[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*(?:\n(?![ ]{0,3}(?P=fence)[`~]*[ \t]*$)[^\n]*)*+(?:\n[^\n]*)?)"
+    r"|[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*(?:\n(?![ ]{0,3}(?P=fence)[`~]*[ \t]*$)[^\n]*)*+(?:\n[^\n]*)?)"
     r"|(?P<table>[ \t]*\|[^\n]*(?:\n[ \t]*\|[^\n]*)*)"
+    # a table without bars at its edges, to be known by the line below its header
+    rf"|(?P<inner>(?=[^\n|]+\|)[^\n]*\n[ \t]*+\|?(?:{_CELL}\|)+{_CELL}\|?[ \t]*$(?:\n(?=[^\n|]*\|)[^\n]*)*)"
     r"|(?P<item>[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t])"  # "- ", "12. "
     r"|(?P<blank>[ \t]*$))",
     re.M,
 )
 _BLANK_LINE = re.compile(r"^(?P<blank>[ \t]*$)", re.M)
 # "| Name | Size |", and "|---|:-:|" on the next line
-_TABLE_HEADER = re.compile(r"[^\n]*\n[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*$", re.M)
+_TABLE_HEADER = re.compile(rf"[^\n]*\n[ \t]*+\|?(?:{_CELL}\|)*{_CELL}\|?[ \t]*$", re.M)
+_HEADINGS = frozenset({"title", "underlined", "dashed"})
 _NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})  # formats of documents
 _MAX_TITLE = 200  # characters of a heading, for each chunk below it carries the whole path
 
@@ -65,18 +74,16 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
         last_end = end
         if has_text:
             section.ends.append(start)
-        if kind in ("title", "underlined"):
+        if kind in _HEADINGS:
             if has_text:
                 section.end = start
                 yield section
                 section, has_text = Section(start, len(text), ""), False
-            title = match["title"].rstrip("# \t") if kind == "title" else match["underlined"]
-            level = len(match["mark"] or "#")  # one that is underlined has level 1
-            path = [(above, name) for above, name in path if above < level]
-            path.append((level, " ".join(title.split())[:_MAX_TITLE]))
+            level = 2 if kind == "dashed" else len(match["mark"] or "#")
+            path = [*((above, name) for above, name in path if above < level), (level, _title_of(match))]
             section.heading = " > ".join(name for _, name in path if name)
-        elif kind in ("code", "table"):
-            header = _TABLE_HEADER.match(text, start, end) if kind == "table" else None
+        elif kind in ("code", "table", "inner"):
+            header = None if kind == "code" else _TABLE_HEADER.match(text, start, end)
             section.blocks.append(Block(kind, start, end, header[0] if header else ""))
             section.ends.append(end)
             has_text = True
@@ -85,6 +92,21 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
             has_text = True
     section.ends.append(len(text))
     yield section
+
+
+def first_heading(text: str) -> str:
+    """Return the first heading of a markdown text, ``""`` if it has none."""
+    headings = (match for match in _MARKUP.finditer(text) if match.lastgroup in _HEADINGS)
+    return next(filter(None, map(_title_of, headings)), "")
+
+
+def _title_of(match: re.Match[str]) -> str:
+    """Return the text of a heading, without the signs that may close it: "Oil" of "## Oil ##", but "C#" of "# C#"."""
+    title = match[match.lastgroup or 0].rstrip()
+    unclosed = title.rstrip("#")
+    if match.lastgroup == "title" and unclosed[-1:] in ("", " ", "\t"):
+        title = unclosed
+    return " ".join(title.split())[:_MAX_TITLE]
 
 
 def is_markdown(document: Document) -> bool:

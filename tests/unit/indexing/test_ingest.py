@@ -251,15 +251,32 @@ def test_other_chunk_size_splits_all_again_and_says_so(
     """A new chunk size is recorded, told, applied to all files, and is then the default."""
     (docs / "long.txt").write_text("A sentence of some length stands here. " * 30)
     ingest(docs, tmp_path / "index", embeddings=model)
-    report = ingest(
-        docs, tmp_path / "index", embeddings=model, options=IngestOptions(chunk_size=100, chunk_overlap=0)
-    )
-    assert report.updated == 7 and "chunk_size changed from 1000 to 100" in report.notes[0]
+    report = ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(chunk_size=100))
+    changes = "chunk_size changed from 1000 to 100 and chunk_overlap changed from 100 to 50"
+    assert report.updated == 7 and changes in report.notes[0]
     assert max(len(text) for _, text in rows(tmp_path / "index")) <= 100
     again = ingest(docs, tmp_path / "index", embeddings=model)
     assert again.unchanged == 7 and again.notes == []
     with pytest.raises(InvalidInputError, match="chunk_size"):
         ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(chunk_size=0))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"limits": 5},
+        {"wait": "5"},
+        {"strict": "yes"},
+        {"keep_duplicates": "x"},
+        {"represent": 5},
+        {"readers": 5},
+        {"readers": {"*.md": 5}},
+    ],
+)
+def test_values_of_another_kind_are_refused(wrong: dict[str, Any]) -> None:
+    """The message names the option, or the pattern of a reader, and what was given."""
+    with pytest.raises(InvalidInputError, match=r"(\w+=|of '\*\.md' is )('\w+'|5)[ ;].*(it is|give) "):
+        IngestOptions(**wrong)
 
 
 def test_a_file_that_changes_while_it_is_read(

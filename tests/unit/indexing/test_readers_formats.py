@@ -464,6 +464,8 @@ def test_markdown_and_text_stand_as_they_are(tmp_path, reader):
     text = f"[i]: {image}\n\nThe crane lifts 40 tonnes\n\n![x]({wrapped})\n\nText.\n"
     (document,) = reader.read(make.put(tmp_path, "c.md", text))
     assert document.page_content == "[i]: \n\nThe crane lifts 40 tonnes\n\n![x]()\n\nText.\n"
+    (sharp,) = reader.read(make.put(tmp_path, "d.md", "~~~\n# no title\n~~~\n\n# C#\n\nText."))
+    assert sharp.metadata["title"] == "C#"
     (plain,) = reader.read(make.put(tmp_path, "b.txt", "one\r\ntwo"))
     assert plain.page_content == "one\ntwo" and plain.metadata["title"] == "b"
 

@@ -14,7 +14,7 @@ from support import documents as make
 
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError, MissingExtraError, ReadError
-from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, read
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, locate, read
 from rag_kit.indexing.readers import ocr
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
@@ -181,8 +181,9 @@ def test_tables_of_scans_are_tables(tmp_path, font, language, ruled):
         assert [[cell.replace(" ", "") for cell in row] for row in rows] == [squeezed[0], *squeezed[2:]]
 
 
-def test_columns_of_a_scan_are_read_one_after_the_other(tmp_path, font):
-    """Below a heading that goes over both."""
+@pytest.mark.parametrize("lower", [0, 20])
+def test_columns_of_a_scan_are_read_one_after_the_other(tmp_path, font, lower):
+    """Below a heading that goes over both; also where the lines of one stand between those of the other."""
     from PIL import Image, ImageDraw
 
     image = Image.new("L", (1654, 700), 255)
@@ -192,7 +193,8 @@ def test_columns_of_a_scan_are_read_one_after_the_other(tmp_path, font):
         words = columns[2 * column] + " " + columns[2 * column + 1]
         cut = [words[at : at + 40] for at in range(0, len(words), 40)]
         for n, line in enumerate(cut):
-            draw.text((120 + 770 * column, 200 + 42 * n), line, fill=0, font=font("eng", 28))
+            place = (120 + 770 * column, 200 + 42 * n + lower * column)
+            draw.text(place, line, fill=0, font=font("eng", 28))
     image.save(tmp_path / "columns.png")
     text = read(tmp_path / "columns.png", ocr=True)[0].page_content
     order = ["# Rules of the harbour", "The keeper", "must announce", "themselves by radio", "members only"]
@@ -235,6 +237,38 @@ def test_pages_keep_their_numbers_and_the_report_says_which_were_recognised(tmp_
     assert main([*command, "--embedding-model", "none"]) == 7
     out = capsys.readouterr()
     assert "ocr changed from True to False" in out.err + out.out and "not read: photo.png" in out.err
+
+
+def test_a_scan_with_a_stamp_is_a_page_without_text(tmp_path, scan):
+    """It is recognised, and a quote is looked for in the picture; without OCR the page is counted, and its text stays.
+
+    What stands at the edge may be a title over a picture. Where all pages share it, the file is refused.
+    """
+    from PIL import Image
+    from reportlab.lib.utils import ImageReader
+    from reportlab.pdfgen.canvas import Canvas
+
+    whole = Image.new("L", (1654, 2339), 255)
+    whole.paste(scan("eng"))
+    for name in ("scan", "letter", "scans"):
+        canvas = Canvas(str(tmp_path / f"{name}.pdf"), pagesize=(595, 842))
+        if name == "letter":
+            canvas.drawString(72, 500, "The letter.")
+            canvas.showPage()
+        for _ in range(1 + (name == "scans")):
+            canvas.drawImage(ImageReader(whole), 0, 0, 595, 842)
+            canvas.drawString(240, 12, "Scanned by Snap")
+            canvas.showPage()
+        canvas.save()
+    (page,) = read(tmp_path / "scan.pdf", ocr=True)
+    assert page.metadata["ocr"] is True and "The keeper" in page.page_content
+    place = locate("The keeper", page)
+    assert place is not None and place.rectangles[0][3] > 400
+    with pytest.raises(ReadError, match="OCR is off"):
+        read(tmp_path / "scans.pdf")
+    (page,) = read(tmp_path / "scan.pdf")
+    assert page.page_content == "Scanned by Snap" and page.metadata["pages_without_text"] == 1
+    assert read(tmp_path / "letter.pdf")[0].metadata["pages_without_text"] == 1
 
 
 def test_what_ocr_needs_is_named(tmp_path, monkeypatch):

@@ -42,8 +42,10 @@ def test_own_readers_win_and_of_patterns_the_last(tmp_path: Path, registered: An
     registered("letters/*.txt", says("letters"))
     registered("invoice-7*.txt", says("invoice"))
     registered(".dat", says("dat"))
-    with Reader(root=tmp_path) as reader:
-        got = {p.name: reader.read(p)[0].page_content.split(":")[0] for p in tmp_path.rglob("*.*")}
+    with Reader() as reader:
+        got = {
+            p.name: reader.read(p, root=tmp_path)[0].page_content.split(":")[0] for p in tmp_path.rglob("*.*")
+        }
     assert got == {
         "invoice-7.txt": "invoice",
         "note.txt": "letters",
@@ -54,7 +56,7 @@ def test_own_readers_win_and_of_patterns_the_last(tmp_path: Path, registered: An
     first, second = read(tmp_path / "Q.DAT")
     assert (first.page_content, first.metadata["page"]) == ("PLAIN", 3)
     assert (second.page_content, second.metadata["file"]) == ("more", "Q.DAT")
-    with Reader(root=tmp_path, readers={"*.txt": says("own")}) as reader:
+    with Reader(readers={"*.txt": says("own")}) as reader:
         assert reader.read(tmp_path / "other.txt")[0].page_content == "own: other.txt"
         assert reader.read(tmp_path / "letters" / "note.txt")[0].page_content == "own: note.txt"
 

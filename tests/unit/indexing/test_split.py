@@ -148,6 +148,26 @@ def test_headings_cut_and_their_path_is_kept():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        ("# C#\n\nx\n\n## 用 F# ##\n\ny", ["C#", "C# > 用 F#"]),
+        ("A\n=\n\nB\n===\n\nx\n\nC\n---\n\ny", ["", "B", "B > C"]),
+        ("---\ntags: a\n---\n\nx\n\ntwo\nlines\n---\n\n| a |\n---\n", [""]),
+        ("---\nlayout: post\n\ntags: a\n---\n\nB\n---\n\nx", ["", "B"]),
+        (
+            "The pump starts.\n---\n\n水泵启动。 \n---\n\n2. two\n---\n\n</p>\n---\n\n"
+            + "w " * 101
+            + "w\n---\nx",
+            [""],
+        ),
+    ],
+)
+def test_signs_of_headings(text, headings):
+    """Signs that close a heading are apart from it; a line is under a heading that has a blank line above."""
+    assert [span.heading for span in split_spans(text)] == headings
+
+
 def test_a_section_that_began_on_an_earlier_page_goes_on():
     """The heading in a part's metadata holds until the part's own headings say otherwise."""
     text = "still b\n\n## D\n\nunder d"
@@ -162,10 +182,11 @@ def test_hash_signs_are_no_headings_in_code_or_plain_text():
     assert "heading" not in chunk.metadata
 
 
-def test_tables_stay_whole_or_are_cut_between_rows_with_their_header_noted():
-    """Rows are never torn, and a later piece knows the header."""
-    header = "| name | age |\n| --- | --- |"
-    rows = [f"| person {n} | {n} |" for n in range(30)]
+@pytest.mark.parametrize(("edge", "end"), [("| ", ""), ("", ""), ("", " |")])
+def test_tables_stay_whole_or_are_cut_between_rows_with_their_header_noted(edge, end):
+    """Rows are never torn, and a later piece knows the header; also without bars at the edges."""
+    header = f"{edge}name | age{end}\n{edge}--- | ---{end}"
+    rows = [f"{edge}person {n} | {n} | x" for n in range(30)]
     table = "\n".join([header, *rows])
     text = "Before the table stands a sentence.\n\n" + table + "\n\nAfter it."
     whole = split_spans(text, chunk_size=len(table), chunk_overlap=0)
@@ -183,7 +204,7 @@ def test_tables_stay_whole_or_are_cut_between_rows_with_their_header_noted():
     assert [span.table_header for span in pieces[1:-1]] == ["", *[header] * (len(pieces) - 3)] or (
         pieces[1].table_header == header
     )
-    assert sum(text[s.start : s.end].count("| person 7 |") for s in pieces) == 1
+    assert sum(text[s.start : s.end].count("person 7 |") for s in pieces) == 1
 
 
 def test_code_is_cut_between_lines_and_keeps_its_indentation():
@@ -220,12 +241,20 @@ def test_splitting_is_deterministic_and_empty_documents_give_nothing():
     assert split([Document(""), Document(" \n\t")]) == [] and split([]) == []
 
 
+def test_the_default_overlap_of_small_chunks_is_half_of_them():
+    """Without an overlap of the caller's own, a size below 200 is allowed."""
+    text = Document("Some words of a sentence stand here. " * 9)
+    assert split([text], chunk_size=150) == split([text], chunk_size=150, chunk_overlap=75)
+    assert len(split([text], chunk_size=150)) > len(split([text], chunk_size=150, chunk_overlap=0))
+
+
 @pytest.mark.parametrize(
     ("settings_", "named"),
     [
         ({"chunk_size": 0}, "chunk_size=0"),
         ({"chunk_size": 10}, "20 characters or more"),
         ({"chunk_size": 100, "chunk_overlap": 51}, "chunk_overlap=51"),
+        ({"chunk_size": None}, "whole number"),
         ({"chunk_overlap": -1}, "chunk_overlap=-1"),
         ({"chunk_size": 100.0}, "whole number"),
         ({"chunk_size": True}, "whole number"),
