@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from rag_kit.query_construction.dates import parse_period
+from rag_kit.query_construction.checking import parse_period
 
 TODAY = date(2026, 11, 21)
 
