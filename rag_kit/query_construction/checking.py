@@ -16,7 +16,8 @@ from rag_kit.query_construction.comparing import UnfitError, comparison_clause, 
 from rag_kit.query_construction.cues import sorted_words
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.reading import cut_repr, read_filter
-from rag_kit.text.values.periods import RANGE_TO, Period, find_periods
+from rag_kit.text.values.period import Period
+from rag_kit.text.values.periods import RANGE_TO, find_periods
 from rag_kit.text.values.reading import find_values
 
 _MAX_YEAR = 9999

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rag_kit.query_construction.clauses import Clause, any_of, none_of
 from rag_kit.query_construction.fields import MetadataField, Schema, read_periods
-from rag_kit.text.values.periods import DAY, MONTHS_OF, Period, add_months, first_day
+from rag_kit.text.values.period import DAY, MONTHS_OF, Period, add_months, first_day
 
 # parts of a period that reach over its edge: "before the end of 2015" is up to and including that end
 _REACHING = {"$lt": ("middle", "end"), "$gt": ("beginning", "middle")}

@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text.values.periods import Period, find_periods
+from rag_kit.text.values.period import Period
+from rag_kit.text.values.periods import find_periods
 
 FieldType = Literal["str", "int", "float", "bool", "date"]
 DateFormat = Literal["iso", "yyyymmdd", "timestamp"]

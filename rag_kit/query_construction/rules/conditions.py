@@ -13,7 +13,8 @@ from rag_kit.query_construction import clauses, cues
 from rag_kit.query_construction.clauses import Clause
 from rag_kit.query_construction.comparing import MonthsField, UnfitError, comparison_clause
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.text.values.periods import Period, TextSpan
+from rag_kit.text.values.period import Period
+from rag_kit.text.values.periods import TextSpan
 from rag_kit.text.values.reading import level
 
 _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}

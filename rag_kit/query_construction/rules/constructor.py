@@ -22,7 +22,8 @@ from rag_kit.query_construction.rules.mentions import choose_mentions, is_explic
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex, is_common
 from rag_kit.text import content_words
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
-from rag_kit.text.values.periods import NamedPeriod, Period, TextSpan, complete_years, find_periods
+from rag_kit.text.values.period import Period
+from rag_kit.text.values.periods import NamedPeriod, TextSpan, complete_years, find_periods
 from rag_kit.text.values.reading import level
 
 _MAX_QUESTION = 2_000

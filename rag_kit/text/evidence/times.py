@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from rag_kit.text.values.periods import DAY, RANGE_TO, Period, find_periods
+from rag_kit.text.values.period import DAY, Period
+from rag_kit.text.values.periods import RANGE_TO, find_periods
 from rag_kit.text.values.reading import level
 
 _SINCE = re.compile(r"(?:\b(?:since|after)\s{0,4}(?:the )?|[自从由]\s{0,4})$", re.IGNORECASE)
