@@ -99,13 +99,10 @@ def comparison_clause(
         year = period.start.year
         clause = part.between(max(low, date(year, 1, 1)), min(end - DAY, date(year, 12, 31)))
     elif field.type == "str":
-        own = [
-            (text, one)
-            for text, one in read_periods(field.values).items()
-            if one.start < end and one.end > low
-        ]
-        clause = _one_of(name, [text for text, _ in own])
-        is_exact = all(low <= one.start and one.end <= end for _, one in own)
+        periods = read_periods(field.values)
+        own = {text: one for text, one in periods.items() if one.start < end and one.end > low}
+        clause = _one_of(name, [*own])
+        is_exact = all(low <= one.start and one.end <= end for one in own.values())
     elif part and field.is_year and not period.consists_of(12):
         clause = _months_clause(name, part, low, end)
     else:
@@ -124,12 +121,8 @@ def _bounds(period: Period, operator: str, grain: str) -> tuple[date, date]:
     which part of 2015 a row of ``2015-01-01`` is.
     """
     start, end = period.start, period.end
-    bounds = {
-        "$gte": (start, date.max),
-        "$gt": (end if end < date.max else start, date.max),
-        "$lt": (date.min, start),
-    }
-    low, high = bounds.get(operator, (date.min if operator == "$lte" else start, end))
+    low = {"$gt": end if end < date.max else start, "$lt": date.min, "$lte": date.min}.get(operator, start)
+    high = {"$gt": date.max, "$gte": date.max, "$lt": start}.get(operator, end)
     if grain == "day" or operator == "$ne":
         return low, high
     months = MONTHS_OF[grain]
