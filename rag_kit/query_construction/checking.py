@@ -219,7 +219,8 @@ class _Checker:
 def parse_period(text: str, today: date) -> Period | None:
     """Read a date or range such as ``"2020年5月"``, ``"Q2 to Q3 2020"``, ``"last year"``; ``None`` if it is none."""
     frame = r"^(?:the|in|on|year|the year)\s+|(?<=-\d\d)[T ]\d\d:?\d\d.*$"  # 2020-05-01T10:00:00Z
-    text = re.sub(frame, "", text.strip(), flags=re.IGNORECASE)
+    text = re.sub(r"^(\d{4})(\d\d)(\d\d)(?=[T ]|$)", r"\1-\2-\3", text.strip())  # 20200501T100000Z
+    text = re.sub(frame, "", text, flags=re.IGNORECASE)
     named = find_periods(text, today)
     if named and named[0].begin == 0 and named[-1].end == len(text) and named[0].period.has_year:
         if len(named) == 1:

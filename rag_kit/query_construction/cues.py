@@ -151,8 +151,9 @@ ONWARD = re.compile(rf"\s+on\b{_END}", _I)
 FROM = re.compile(r"(?:\bfrom\s+(?:the\s+)?(?:years?\s+)?|从|自)$", _I)
 BETWEEN = re.compile(r"(?:\bbetween\s+(?:the\s+)?(?:years?\s+)?|介于|在)$", _I)
 RANGE_AND = re.compile(r"\s*(?:\band\b|&|和|与|、)\s*(?:the\s+)?$", _I)
-NOT_YEARS = re.compile(  # the reader of values knows units and Chinese counters, if they follow at once
-    r"(?i)\s*(?:[a-z]+\s+)?(?:patients|participants|people|women|men|children|cases|samples|users|words|times)\b|\s*例"
+NOT_YEARS = re.compile(
+    r"(?i)\s*(?:%|(?:[a-z]+\s+)?(?:patients|participants|people|women|men|children|cases|samples|users|words|dollars|euros|mg|ml|"
+    r"kg|km|cm|mm|times|days|hours|minutes)\b|[名例位个人次条篇页元岁])",
 )
 # "13 (1970)", "Lee et al., 1970", "(Lee, 1970)" and "1970;13:5" are references
 _BEFORE_REFERENCE = re.compile(r"(?:\d\s*[卷期]?\s*\(|\bet\s+al\.?,?\s*\(?|\([A-Z][^()]{0,60},\s*)$")

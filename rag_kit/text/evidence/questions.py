@@ -74,7 +74,8 @@ def question_terms(text: str) -> tuple[Term, ...]:
         [('colour', False), ('flag', False), ('chad', True)]
     """
     periods = [found for found in find_periods(level(text)) if found.period.has_year]
-    dates = {key for found in periods for key in terms(text[found.begin : found.end])}
+    # 2024.1 may be a version
+    dates = {key for one in periods for key in terms(text[one.begin : one.end]) if "." not in key}
     named = _terms_of_matches(_NAMED, text) - dates
     without_asking = text
     if _HAN.search(text):
@@ -233,6 +234,8 @@ def analyse(text: str) -> Question:
     kind = next((kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(text)), "other")
     terms, spans, clauses = question_terms(text), time_spans(text), clauses_named(text)
     salience = {term.key: 0.0 if spans and term.date else term.salience for term in terms}
+    if not any(salience.values()):  # it asks about a time and nothing else
+        salience = {term.key: term.salience for term in terms}
     total = sum(salience.values()) or 1.0
     weights = {key: value / total for key, value in salience.items()}
     return Question(text, detect_language(text), kind, terms, spans, clauses, frozenset(weights), weights)

@@ -12,7 +12,7 @@ from rag_kit.text.values.periods import RANGE_TO, find_periods
 from rag_kit.text.values.reading import level
 
 _SINCE = re.compile(r"(?:\b(?:since|after)\s{0,4}(?:the )?|[自从由]\s{0,4})$", re.IGNORECASE)
-_FROM = re.compile(r"\bfrom\s{0,4}$", re.IGNORECASE)
+_SINCE_OR_FROM = re.compile(rf"{_SINCE.pattern}|\bfrom\s{{0,4}}$", re.IGNORECASE)
 _UNTIL = re.compile(r"(?:\b(?:until|till|before|by)|直到)\s{0,4}(?:the )?$", re.IGNORECASE)
 _PAIR = re.compile(r"(?:\b(?:from|between)|[(（,，自从由])\s{0,4}(?:the )?$", re.IGNORECASE)
 _ON = re.compile(
@@ -57,18 +57,19 @@ def time_spans(text: str) -> tuple[TimeSpan, ...]:
         span = _span(first.period)
         before = plain[max(0, first.begin - _WORDS_BEFORE) : first.begin]
         between = plain[first.end : named[0].begin] if named else ""
-        is_year = first.period.grain not in (
-            "quarter",
-            "half",
-        )  # figures "from Q3 2020" are of that quarter alone
+        # figures "from Q3 2020" are of that quarter alone
+        opens = _SINCE if first.period.grain in ("quarter", "half") else _SINCE_OR_FROM
         is_pair = between.strip().lower() == "and" and _PAIR.search(before)  # between 1990 and 1994
         if named and (is_pair or RANGE_TO.fullmatch(between)):  # 1990 to 1994
             last = _span(named.pop(0).period)
             spans += [TimeSpan(span.start, last.end)] if last.end > span.start else [span, last]
-        elif _ON.match(plain, first.end) or _SINCE.search(before) or (is_year and _FROM.search(before)):
+        elif _ON.match(plain, first.end) or opens.search(before):
             spans.append(TimeSpan(span.start, _HIGHEST))
         elif _UNTIL.search(before):
-            spans.append(TimeSpan(_LOWEST, span.end))
+            is_of_year = (
+                first.period.edge and first.period.grain == "year"
+            )  # by the end of 2023: in that year
+            spans.append(TimeSpan(int(span.start) if is_of_year else _LOWEST, span.end))
         else:
             spans.append(span)
     return tuple(spans)

@@ -85,7 +85,6 @@ _PATTERNS = {
         rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b|(?:{_CAPITAL})\b(?=\.? ?(?:-|to|until) ?(?:{_CAPITAL})\b)"
         rf"|(?<=[a-z]-)(?:{_CAPITAL})\b",
         r"(?:FY|[Ff]iscal(?: year)?)[ '-]?(?:\d{4}|\d\d)(?!\d)",
-        r"(?<![\d.,-])(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?![\d%‰]|[.,-]\d)",  # 20240601
         rf"(?<![\d.])(?:(?<!\d,)|(?<=\d{{4}},)){YEAR}"
         rf"(?![\d%‰]| ?年代|\.\d|,\d(?!\d{{3}}(?!\d))|-?(?!Q[1-4])[A-Za-z]| (?!19|20)\d{{4}} \d{{4}})",
     ),
@@ -174,8 +173,7 @@ def _read_date(text: str) -> Reading | None:
     """
     lowered = text.lower()
     named = [MONTHS[word] for word in re.findall(r"[a-zäöü]+", lowered) if word in MONTHS]
-    parts = (text[:4], text[4:6], text[6:]) if len(text) == 8 and text.isdecimal() else _INTEGER.findall(text)
-    numbers = [int(read_any(part)) for part in parts]
+    numbers = [int(read_any(numeral)) for numeral in _INTEGER.findall(text)]
     year = month = day = 0
     is_open = False
     if lowered.startswith(("fy", "fis")):  # FY25, fiscal 2025

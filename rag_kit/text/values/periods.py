@@ -45,7 +45,8 @@ def find_periods(text: str, today: date | None = None) -> list[NamedPeriod]:
     Unit and year may be named once in a list or range: "June, July and August 2024", 2024年6-8月. The part of a date
     that is named with it ("the end of 2015", 年底), and an "around", are read into it, so that what compares stands
     outside: in "before the end of 2015" it is "before". Relative periods ("last year") are read from `today`, and so
-    are those without a year: the last one that has begun. Without `today` no relative ones are found.
+    are those without a year: the last one that has begun. Without `today` no relative ones are found, and "around
+    1990" is 1990 alone.
 
     Example:
         >>> [(found.period.start.isoformat(), str(found.period.end)) for found in find_periods("Q3 2020, 2024年6、7月")]
@@ -57,7 +58,7 @@ def find_periods(text: str, today: date | None = None) -> list[NamedPeriod]:
         period = named.period.last_begun(today) if today else named.period
         # a half without a year may be of a game or a form
         if period is not None and (period.has_year or period.grain != "half"):
-            periods.append(_with_part(text, last_end, named.begin, named.end, period))
+            periods.append(_with_part(text, last_end, replace(named, period=period), today))
             last_end = periods[-1].end
     return periods
 
@@ -66,11 +67,9 @@ def _find_dates(text: str, today: date | None) -> list[NamedPeriod]:
     """Find dates, years alone and months without a year; of those that overlap the first, longest one."""
     found = [_read_date(text, value) for value in find_values(text) if value.dimension in ("date", "decade")]
     lowered = text.lower()
-    for make_period, hints, pattern in _FORMS if today else _FORMS[:_RELATIVE_FROM]:
+    for make, hints, pattern in _FORMS if today else _FORMS[:_RELATIVE_FROM]:
         if any(hint in lowered for hint in hints):
-            found += [
-                (*match.span(), make_period(match, today or date.min)) for match in pattern.finditer(text)
-            ]
+            found += [(*one.span(), make(one, today or date.min)) for one in pattern.finditer(text)]
     chosen: list[NamedPeriod] = []
     last_end = 0
     for begin, end, period in sorted(found, key=lambda item: (item[0], -item[1])):
@@ -98,10 +97,12 @@ def _attach_years(text: str, dates: list[NamedPeriod]) -> list[NamedPeriod]:
     attached: list[NamedPeriod] = []
     for item in dates:
         last, joined = attached[-1] if attached else item, None
-        then = _YEAR_THEN.fullmatch(text, last.end, item.begin) or _THEN_QUARTER.match(text, last.end)
-        if then and last.period.grain == "year":
+        gap = (last.end, item.begin)
+        year_then = _YEAR_THEN.fullmatch(text, *gap) or _THEN_QUARTER.match(text, last.end)
+        then_year = _THEN_YEAR.fullmatch(text, *gap) or _YEAR_IN_BRACKETS.match(text, last.end)
+        if year_then and last.period.grain == "year":
             joined = item.with_year(last.period.start.year)
-        elif item.period.grain == "year" and _THEN_YEAR.fullmatch(text, last.end, item.begin):
+        elif then_year and item.period.grain == "year":
             joined = last.with_year(item.period.start.year)
         if joined:
             attached[-1] = replace(joined, begin=last.begin, end=item.end)
@@ -141,22 +142,23 @@ def _year_beside(text: str, first: NamedPeriod, second: NamedPeriod) -> int | No
     return told.start.year + (years if untold is second.period else -years)
 
 
-def _with_part(text: str, floor: int, begin: int, end: int, period: Period) -> NamedPeriod:
+def _with_part(text: str, floor: int, named: NamedPeriod, today: date | None) -> NamedPeriod:
     """Read the words beside a period, from `floor` on, that say which part of it is meant, and "around"."""
-    named, floor = text[begin:end], max(floor, begin - _REACH)
+    begin, end, period = named.begin, named.end, named.period
+    words, floor = text[begin:end], max(floor, begin - _REACH)
     before, after = _PART_BEFORE.search(text, floor, begin), _PART_AFTER.match(text, end)
     if after and not (after[0].endswith("半年") or _PART_ENDS.match(text, after.end())):
         after = None  # 1990年代初创企业: it goes on as another word
     if (part := before or after) and period.end < date.max:
-        name, is_fiscal = str(part.lastgroup), named.lower().startswith(("fy", "fiscal"))
+        name, is_fiscal = str(part.lastgroup), words.lower().startswith(("fy", "fiscal"))
         # the months of a fiscal year are not known, so its part stays the whole
         period = replace(period, edge=name) if is_fiscal else period.part(name)
         begin, end = before.start() if before else begin, after.end() if after else end
     before, after = _AROUND_BEFORE.search(text, floor, begin), _AROUND_AFTER.match(text, end)
     if before or after:
-        period = period.around()
+        period = period.around() if today else period
         begin, end = before.start() if before else begin, after.end() if after else end
-    return NamedPeriod(begin, end, period, named.isdecimal())
+    return NamedPeriod(begin, end, period, words.isdecimal())
 
 
 def _months_named(match: re.Match[str], today: date) -> Period | None:
@@ -204,7 +206,7 @@ def _relative(match: re.Match[str], today: date) -> Period | None:
 
 
 RANGE_TO = re.compile(
-    r"(?i)\s*(?:-|–|—|~|～|\.\.\.?|\b(?:to|through(?:\s+to)?|thru|(?:up\s+)?until|till)\b|\b(?:right\s+)?up\s+to(?:\s+and\s+including)?\b"
+    r"(?i)\s*(?:[-–—~～]{1,2}|\.\.\.?|\b(?:to|through(?:\s+to)?|thru|(?:up\s+)?until|till)\b|\b(?:right\s+)?up\s+to(?:\s+and\s+including)?\b"
     r"|[到至](?:[次翌]年|第二年)?)\s*(?:the\s+)?(?:years?\s+)?$",
 )
 """What stands between the two ends of a range."""
@@ -244,13 +246,12 @@ _RANK = r"first|second|third|fourth|[1-4](?:st|nd|rd|th)"
 _RANKS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "上": 1, "下": 2, **MONTHS}
 _MONTHS_IN = {**MONTHS_OF, "q": 3, "h": 6, "年": 12, "半年": 6, "季度": 3, "月": 1}
 _DAYS_IN = {"week": 7, "周": 7, "星期": 7, "day": 1, "天": 1, "日": 1}
-_SHORT_YEAR = re.compile(r"[-–/](\d\d)(?![\d/-])")  # 1914-17, 1939/40
+_SHORT_YEAR = re.compile(r"[-–/](\d\d)(?![\dA-Za-z/-])")  # 1914-17, 1939/40
 _YEAR_THEN = re.compile(r"(?:['’]s)?\s*[年的]?\s*-?\s*(?:the\s+)?", re.IGNORECASE)
 _THEN_QUARTER = re.compile(r"年?\s?[,，/(（]\s?(?=(?:Q\d|第[一二三四1-4]季度)(?![\s,]*\d\d))")
 _YEAR_FIRST = re.compile(r"\d{4}|[〇零一二三四五六七八九]{4}年|[今去前]年")
-_THEN_YEAR = re.compile(
-    r"(?:\s+of|\s*,)?\s*(?:the\s+)?(?:(?:fiscal|financial)\s+)?(?:year\s+)?", re.IGNORECASE
-)
+_THEN_YEAR = re.compile(r"(?i)(?:\s+of|\s*[-,/])?\s*(?:the\s+)?(?:(?:fiscal|financial)\s+)?(?:year\s+)?")
+_YEAR_IN_BRACKETS = re.compile(r"\s*[(（](?=\d{4}年?[)）])")
 _B, _E = r"(?<![A-Za-z])", r"(?![A-Za-z\d])"
 _H2 = rf"(?:\d{{1,2}}|[{DIGITS}]{{1,2}})"
 _FIRST = rf"(?:(?<![\d.,A-Za-z{DIGITS}])|第)"
@@ -265,7 +266,7 @@ _MONTH_HINTS = " ".join({name[:3] for name in MONTHS})
 _MakePeriod = Callable[[re.Match[str], date], Period | None]
 _PATTERNS: tuple[tuple[_MakePeriod, str, str], ...] = (
     (_months_named, _MONTH_HINTS, rf"{_B}(?P<rank>{MONTH}){_E}(?:\.(?=\s*[-–/,]))?"),
-    (_months_named, "/1 /2", rf"(?<![\d/.-])(?P<rank>0?[1-9]|1[0-2])/(?P<year>{YEAR})(?![\d/-])"),
+    (_months_named, "/1 /2", rf"(?<![\d/.第-])(?<!\bN[or]\. )(?P<rank>0?[1-9]|1[0-2])/(?P<year>{YEAR})(?![\d/-])"),
     (_months_named, "months quarters", rf"\b(?:first|last)\s+(?P<several>{_N})\s+(?P<u>month|quarter)s(?=\s+of\b)"),
     (_months_named, "个月", rf"(?<=年)前(?P<several>{_H2})个(?P<u>月)"),
     (_months_named, "季度", r"前(?P<several>[23二两三])个?(?P<u>季度)"),
@@ -284,7 +285,8 @@ _PATTERNS: tuple[tuple[_MakePeriod, str, str], ...] = (
     # the 6 and 7 of 6、7、8月, the "first" of "first and second quarter"
     (_months_named, "月 季度", rf"{_FIRST}(?P<rank>{_H2})(?=(?:{_LISTED}{_H2}){{1,11}}\s*(?P<u>月|季度))"),
     (_months_named, "quarter", rf"\b(?P<rank>{_RANK})(?=(?:{_EN_LISTED}(?:{_RANK})){{1,3}}\s+(?P<u>quarter))"),
-    (_months_named, "' ’", r"(?<=\s)['’](?P<year>\d\d)(?=[\s,.;:?!)]|$)(?P<rank>)"),
+    # not '30 km/h'
+    (_months_named, "' ’", r"(?<=\s)['’](?P<year>\d\d)(?=[\s,.;:?!)]|$)(?![^'’]*[^\s'’]['’](?!\w))(?P<rank>)"),
     (
         _until_now, "last past previous recent",
         rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>few|{_N})\s+)?(?P<u>{_EN_UNIT}|day)s\b",
@@ -298,7 +300,7 @@ _PATTERNS: tuple[tuple[_MakePeriod, str, str], ...] = (
         _relative, "年 月 季度 周 星期",
         rf"(?:[今去前](?=年)|(?:本|这个?|上个?)(?=月|季度|周|星期))(?P<u>{_ZH_UNIT})",
     ),
-    (_relative, "yesterday 昨", r"(?:\byester|昨)(?P<u>day\b|[天日])"),
+    (_relative, "yesterday 昨", r"(?:\b(?<!before )yester|昨)(?P<u>day\b|[天日])"),
 )  # fmt: skip
 #: Forms of dates that `find_values` does not read: a function from match and today to the period, texts of which one
 #: stands in each such date, in lower case, and the pattern. The last ones are relative to today.

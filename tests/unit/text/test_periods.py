@@ -17,7 +17,10 @@ def days(text: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Report 20240601", [("2024-06-01", "2024-06-02")]),
+        ("order 20240601, 第5/2020号, the sign '30 km/h'", []),
+        ("Q2/2024, 第三季度(2024), around 1990", [
+            ("2024-04-01", "2024-07-01"), ("2024-07-01", "2024-10-01"), ("1990-01-01", "1991-01-01"),
+        ]),
         ("In 1914-17 and 1939/40", [("1914-01-01", "1918-01-01"), ("1939-01-01", "1941-01-01")]),
         ("1990年代, 一九九〇年代", [("1990-01-01", "2000-01-01")] * 2),
         ("the class of '98, March '24", [("1998-01-01", "1999-01-01"), ("2024-03-01", "2024-04-01")]),
@@ -43,6 +46,9 @@ def test_periods_that_a_text_names(text: str, expected: list[tuple[str, str]]) -
         ("since the second half of 2023", [(2023.5, 10_000)]),
         ("results from Q3 2020, from 2021", [(2020.5, 2020.75), (2021, 10_000)]),
         ("1990年代", [(1990, 2000)]),
+        ("1990年——1994年", [(1990, 1995)]),
+        ("by the end of 2023", [(2023, 2024)]),
+        ("before the end of the 1990s", [(0, 2000)]),
         ("5000年", []),
     ],
 )
@@ -60,3 +66,15 @@ def test_a_half_of_a_year_is_no_evidence_for_the_other() -> None:
 
     assert [candidate.features.overlap for candidate in collect(question, halves)] == [0.0, 0.0]
     assert not {"second", "half", "2023"} & {key for key, weight in question.weights.items() if weight}
+
+
+@pytest.mark.parametrize(
+    ("text", "weighs"),
+    [
+        ("What is new in release 2024.1?", "2024.1"),  # a version, though it is read as a month, too
+        ("Where was she in 2001?", "2001"),  # nothing else in it has weight
+    ],
+)
+def test_what_looks_like_a_time_may_have_weight(text: str, weighs: str) -> None:
+    """Passages that hold it are ahead of others."""
+    assert analyse(text).weights[weighs] > 0
