@@ -12,11 +12,12 @@ from rag_kit.documents.filters import ORDER
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import clauses
 from rag_kit.query_construction.clauses import Clause, ConstructedQuery, Sort
-from rag_kit.query_construction.comparing import UnfitError, comparison_clause
+from rag_kit.query_construction.comparing import UnfitError, comparison_clause, day_in_format
 from rag_kit.query_construction.cues import sorted_words
-from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.reading import cut_repr, read_filter
+from rag_kit.text.values.period import Period
+from rag_kit.text.values.periods import RANGE_TO, find_periods
 from rag_kit.text.values.reading import find_values
 
 _MAX_YEAR = 9999
@@ -213,6 +214,20 @@ class _Checker:
         text = str(value if number is None else number)
         period = None if isinstance(value, bool) else parse_period(text, self.today)
         return number if period is None and field.date_format == "timestamp" else period
+
+
+def parse_period(text: str, today: date) -> Period | None:
+    """Read a date or range such as ``"2020年5月"``, ``"Q2 to Q3 2020"``, ``"last year"``; ``None`` if it is none."""
+    frame = r"^(?:the|in|on|year|the year)\s+|(?<=-\d\d)[T ]\d\d:?\d\d.*$"  # 2020-05-01T10:00:00Z
+    text = re.sub(r"^(\d{4})(\d\d)(\d\d)(?=[T ]|$)", r"\1-\2-\3", text.strip())  # 20200501T100000Z
+    text = re.sub(frame, "", text, flags=re.IGNORECASE)
+    named = find_periods(text, today)
+    if named and named[0].begin == 0 and named[-1].end == len(text) and named[0].period.has_year:
+        if len(named) == 1:
+            return named[0].period
+        if RANGE_TO.fullmatch(text, named[0].end, named[-1].begin):
+            return named[0].period.through(named[-1].period)
+    return None
 
 
 def _read_number(text: str) -> int | float | None:

@@ -11,6 +11,7 @@ from langchain_core.structured_query import StructuredQuery
 
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import FilterError
+from rag_kit.query_construction.fields import cut_line
 from rag_kit.retrieval.stores import to_directive
 
 Clause = dict[str, Any]
@@ -139,5 +140,4 @@ def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
 
 def show_filter(where: Filter) -> str:
     """Write a filter as one short line."""
-    text = json.dumps(where, ensure_ascii=False)
-    return text if len(text) <= 300 else text[:299] + "…"
+    return cut_line(json.dumps(where, ensure_ascii=False), 300)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rag_kit.query_construction.clauses import Clause, any_of, none_of
-from rag_kit.query_construction.dates import DAY, MONTHS_OF, Period, day_in_format, read_periods
-from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.query_construction.fields import MetadataField, Schema, read_periods
+from rag_kit.text.values.period import DAY, MONTHS_OF, Period, add_months, first_day
 
+# parts of a period that reach over its edge: "before the end of 2015" is up to and including that end
+_REACHING = {"$lt": ("middle", "end"), "$gt": ("beginning", "middle")}
 _UNIT_NAME = re.compile(r"(?P<quarter>quarter|季度|^qtr$)|(?P<month>(?:^|_)month$|月份?$)", re.IGNORECASE)
 
 
@@ -84,8 +86,9 @@ def comparison_clause(
             return {name: {operator: value}}
         return _interval(name, operator, min(value, high), max(value, high), "$lte")
     period = value.through(high)
-    operator = period.operator_with_edge(operator)
-    low, end = period.bounds(operator, field.grain)
+    if period.edge in _REACHING.get(operator, ()):
+        operator += "e"
+    low, end = _bounds(period, operator, field.grain)
     if (low, end) == (date.min, date.max):
         raise UnfitError("all days are of that time")
     is_exact = field.type == "date" or period.consists_of(12, *(part.months for part in parts))
@@ -96,9 +99,10 @@ def comparison_clause(
         year = period.start.year
         clause = part.between(max(low, date(year, 1, 1)), min(end - DAY, date(year, 12, 31)))
     elif field.type == "str":
-        own = [(text, one) for text, one in read_periods(field.values).items() if one.meets(low, end)]
-        clause = _one_of(name, [text for text, _ in own])
-        is_exact = all(low <= one.start and (one.end or low) <= end for _, one in own)
+        periods = read_periods(field.values)
+        own = {text: one for text, one in periods.items() if one.start < end and one.end > low}
+        clause = _one_of(name, [*own])
+        is_exact = all(low <= one.start and one.end <= end for one in own.values())
     elif part and field.is_year and not period.consists_of(12):
         clause = _months_clause(name, part, low, end)
     else:
@@ -108,6 +112,22 @@ def comparison_clause(
     if not is_exact and (operator == "$ne") != negated:
         raise UnfitError(f"{name} is too coarse to leave it out")
     return none_of(clause) if operator == "$ne" and not is_interval else clause
+
+
+def _bounds(period: Period, operator: str, grain: str) -> tuple[date, date]:
+    """Return the first day, and that after the last, of what compares so with a period; "$ne" as "$eq".
+
+    They are widened to whole years, or months, for rows that are all dated to the first day of one: nobody knows in
+    which part of 2015 a row of ``2015-01-01`` is.
+    """
+    start, end = period.start, period.end
+    low = {"$gt": end if end < date.max else start, "$lt": date.min, "$lte": date.min}.get(operator, start)
+    high = {"$gt": date.max, "$gte": date.max, "$lt": start}.get(operator, end)
+    if grain == "day" or operator == "$ne":
+        return low, high
+    months = MONTHS_OF[grain]
+    after = high if high == date.max else add_months(first_day(high - DAY, months), months)
+    return first_day(low, months), after
 
 
 def _interval(name: str, operator: str, low: Any, high: Any, within: str) -> Clause:
@@ -143,10 +163,10 @@ def _months_clause(name: str, part: MonthsField, low: date, end: date) -> Clause
     begins, ends = low.month <= part.months, last.month > 12 - part.months
     whole = _bounded(low, end, low.year + (not begins), last.year - (not ends))
     pieces = [_interval(name, "$eq", *whole, "$lte")]
-    for year, is_whole, first_day, last_day in (
+    for year, is_whole, begin, end in (
         (low.year, begins, low, date(low.year, 12, 31)), (last.year, ends, date(last.year, 1, 1), last)
     ):  # fmt: skip
-        months = None if is_whole else part.between(first_day, last_day)
+        months = None if is_whole else part.between(begin, end)
         pieces += [{"$and": [{name: {"$eq": year}}, months]}] if months else []
     return any_of(pieces)
 
@@ -154,3 +174,12 @@ def _months_clause(name: str, part: MonthsField, low: date, end: date) -> Clause
 def _bounded(low: date, end: date, first: Any, last: Any) -> tuple[Any, Any]:
     """Return the ends of a range as a field writes them, ``None`` for one that is open."""
     return None if low == date.min else first, None if end == date.max else last
+
+
+def day_in_format(day: date, format_: str) -> Any:
+    """Write a day as a field stores it."""
+    if format_ == "yyyymmdd":
+        return day.year * 10_000 + day.month * 100 + day.day
+    if format_ == "timestamp":
+        return (day - date(1970, 1, 1)) // timedelta(seconds=1)
+    return day.isoformat()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from rag_kit.text import fold
+from rag_kit.text.values.periods import TextSpan
 
 HAN = re.compile(r"[\u3400-\u9fff]")
 _IRREGULAR = {
@@ -37,19 +37,7 @@ def sorted_words(text: str) -> tuple[str, ...]:
     return tuple(sorted(singular(word) for word in re.findall(r"[^\W_]+", fold(text))))
 
 
-@dataclass(frozen=True, eq=False)
-class QuestionSpan:
-    """A span of a text: the characters from `begin` to before `end`."""
-
-    begin: int
-    end: int
-
-    def overlaps(self, others: Iterable[QuestionSpan]) -> bool:
-        """Tell whether it shares characters with one of the others."""
-        return any(self.begin < other.end and other.begin < self.end for other in others)
-
-
-S = TypeVar("S", bound=QuestionSpan)
+S = TypeVar("S", bound=TextSpan)
 
 
 def longest_spans(spans: Iterable[S]) -> list[S]:
@@ -159,23 +147,9 @@ RIGHT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         rf"[之以]前|前(?!{_NOT_AFTER}|[列沿瞻臂后])": "$lt",
     }.items()
 )
-_AFTER_PART = re.compile(
-    rf"\s*$|\W|\d|[至或之]|{OUTSIDE.pattern}|[{_ZH_DIGITS}]+年|(?<!期)[A-Za-z]|前后|左右|(?!中){_ZH_LIGHT_WORD}"
-)
-
-
-def ends_part(text: str, end: int) -> bool:
-    """Tell whether 年底 and its like end there: what follows compares, frames a request, or begins anew."""
-    return bool(_AFTER_PART.match(text, end)) or any(cue.match(text, end) for cue, _ in RIGHT)
-
-
 ONWARD = re.compile(rf"\s+on\b{_END}", _I)
 FROM = re.compile(r"(?:\bfrom\s+(?:the\s+)?(?:years?\s+)?|从|自)$", _I)
 BETWEEN = re.compile(r"(?:\bbetween\s+(?:the\s+)?(?:years?\s+)?|介于|在)$", _I)
-RANGE_TO = re.compile(
-    r"(?i)\s*(?:-|–|—|~|～|\.\.\.?|\b(?:to|through(?:\s+to)?|thru|(?:up\s+)?until|till)\b|\b(?:right\s+)?up\s+to(?:\s+and\s+including)?\b"
-    r"|[到至](?:[次翌]年|第二年)?)\s*(?:the\s+)?(?:years?\s+)?$",
-)
 RANGE_AND = re.compile(r"\s*(?:\band\b|&|和|与|、)\s*(?:the\s+)?$", _I)
 NOT_YEARS = re.compile(
     r"(?i)\s*(?:%|(?:[a-z]+\s+)?(?:patients|participants|people|women|men|children|cases|samples|users|words|dollars|euros|mg|ml|"
@@ -186,7 +160,7 @@ _BEFORE_REFERENCE = re.compile(r"(?:\d\s*[卷期]?\s*\(|\bet\s+al\.?,?\s*\(?|\([
 _AFTER_REFERENCE = re.compile(r"年?(?:\s?[;:]\s?\d|[,\s]*第?\d+[卷期])")
 
 
-def is_reference(text: str, year: QuestionSpan) -> bool:
+def is_reference(text: str, year: TextSpan) -> bool:
     """Tell whether a year is part of a reference to a publication."""
     before = text[max(0, year.begin - 64) : year.begin]
     return bool(_BEFORE_REFERENCE.search(before) or _AFTER_REFERENCE.match(text, year.end))
@@ -206,7 +180,7 @@ def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int
     return begin, after.end() if after else end, bool(before or after)
 
 
-def remainder(text: str, spans: Sequence[QuestionSpan]) -> str:
+def remainder(text: str, spans: Sequence[TextSpan]) -> str:
     """Cut spans out of a text, and with them stray commas and the words before them that mean nothing alone."""
     kept, position = [], 0
     for span in sorted(spans, key=lambda span: (span.begin, span.end)):

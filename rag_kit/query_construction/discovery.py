@@ -212,18 +212,18 @@ def _make_document(key: Any, text: str | None, metadata: Any) -> Document:
     return Document(text or "", id=str(key), metadata=dict(metadata or {}))
 
 
-def discover_schema(source: Any, config: Any = None, *, filter: Filter | None = None) -> Schema:
+def discover_schema(source: Any, config: Any = None) -> Schema:
     """Read the metadata of a collection as fields to filter by: at most 64, the most frequent first.
 
-    The source is one that `source_of` lists; 20,000 rows are read. Only those that pass the filter, and those of the
-    source, are looked at, so that no value of another tenant is offered.
+    The source is one that `source_of` lists; 20,000 rows are read. Only those under its filters are looked at, so that
+    no value of another tenant is offered.
     """
     if (field_source := source_of(source, config)) is None:
         raise InvalidInputError(
             f"The rows of {type(source).__name__} cannot be listed, so its fields cannot be found out. Give schema=: "
             "a list such as [{'name': 'year', 'type': 'int', 'description': '...'}]."
         )
-    rows = field_source.under(filter).documents(_MAX_ROWS + 1)
+    rows = field_source.documents(_MAX_ROWS + 1)
     columns: dict[str, list[Any]] = {}
     for doc in rows[:_MAX_ROWS]:
         hidden = {PROVENANCE_KEY, SITUATION, "", *(_PLACE if doc.metadata.keys() >= _PLACE else ())}

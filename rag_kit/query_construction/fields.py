@@ -8,10 +8,12 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
+from functools import lru_cache
 from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.query_construction.dates import read_periods
+from rag_kit.text.values.period import Period
+from rag_kit.text.values.periods import find_periods
 
 FieldType = Literal["str", "int", "float", "bool", "date"]
 DateFormat = Literal["iso", "yyyymmdd", "timestamp"]
@@ -28,6 +30,18 @@ _TYPE_BY_NAME: dict[str, FieldType] = {
 }
 _YEAR_NAME = re.compile(r"(?:^|_)(?:year|yr)s?(?:$|_)|年(?:份|度|代)?(?:$|_)")
 _LIST_TYPE = re.compile(r"\b(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
+
+
+@lru_cache(maxsize=64)
+def read_periods(values: tuple[Any, ...]) -> Mapping[str, Period]:
+    """Read texts such as "2024Q2" or "June" as periods; none if one of the values is no period."""
+    read: dict[str, Period] = {}
+    for value in values:
+        named = find_periods(value) if isinstance(value, str) else []
+        if len(named) != 1 or named[0].end - named[0].begin < len(value):
+            return {}
+        read[value] = named[0].period
+    return read
 
 
 @dataclass(frozen=True)
@@ -132,9 +146,6 @@ class Schema:
 
     def __iter__(self) -> Iterator[MetadataField]:
         return iter(self.fields)
-
-    def __len__(self) -> int:
-        return len(self.fields)
 
     def find(self, name: str) -> MetadataField | None:
         """Return the field of a name, ignoring case, blanks and dashes; None if there is none, or several."""

@@ -13,7 +13,7 @@ from rag_kit.text.evidence.questions import Question, analyse, terms, without_ma
 from rag_kit.text.evidence.sentences import PassageText, SentenceCandidate, is_question, weight_of
 from rag_kit.text.sentences import sentences
 from rag_kit.text.values.reading import find_values
-from rag_kit.text.values.value import Value, same_value
+from rag_kit.text.values.value import CALENDAR, Value, same_value
 
 MAX_SENTENCES, MAX_STATEMENTS = 1_000, 60  # looked at, and compared
 _NUMBERED = re.compile(
@@ -27,7 +27,7 @@ _STAGE = re.compile(
     r"|(?P<han_before>草案|草稿|征求意见稿|讨论稿|试行|已废止|旧版)|(?P<han_after>定稿|终稿|正式|现行|新版)",
     re.IGNORECASE,
 )
-_TIMES = ("date", "clock", "decade", "century", "quarter", "weekday", "calendar days", "ordinal")
+_TIMES = (*CALENDAR, "calendar days", "ordinal")
 _NO_MEASURE = (*_TIMES, "id")
 _RELEVANT = 0.5  # share of the question's weight that a sentence with its title must have
 _MIN_SHARED = 2

@@ -5,26 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rag_kit.query_construction import cues
 from rag_kit.query_construction.comparing import MonthsField, months_fields
-from rag_kit.query_construction.cues import QuestionSpan, singular
-from rag_kit.query_construction.dates import NamedPeriod
+from rag_kit.query_construction.cues import singular
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.text.values.forms import NUMBER
+from rag_kit.text.values.periods import LISTED, RANGE_TO, NamedPeriod, TextSpan
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.units import is_money
-from rag_kit.text.values.value import Value
+from rag_kit.text.values.value import CALENDAR, Value
 
-_NO_NUMBERS = ("clock", "decade", "century", "quarter", "weekday", "ordinal", "date")
-Spans = Sequence[QuestionSpan]
+_NO_NUMBERS = (*CALENDAR, "ordinal")
+Spans = Sequence[TextSpan]
 _MAX_NUMBERS = 64
 _NAME_REACH = 60  # characters before a date in which a field may be named
 _LINK = r"(?:\s*(?:is|are|was|were|has|of|score|value|a|an|at|than|the|with|[=:]|为|是|在|的)\b|\s*[=:])*\s*$"
-_OPENING = re.compile(r"(?:\bbetween|\bfrom|介于|在)\s*$", re.IGNORECASE)
 _OR_MORE = re.compile(r"\s*(?:or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*", re.IGNORECASE)
 
 
@@ -49,7 +49,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Amount(QuestionSpan):
+class Amount(TextSpan):
     """A date or number in a text, and the field that it belongs to."""
 
     value: Any
@@ -63,9 +63,9 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: S
     free = [period for period in periods if not period.overlaps(taken)]
     dates = [_date_amount(text, schema, period) for period in free]
     for index, (first, last) in enumerate(pairwise(dates)):
-        between = text[first.end : last.begin]
-        is_range = cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(between)
-        if is_range and first.field is not last.field:  # from 2023 to June 2024: both are of the dates' field
+        listed = LISTED if first.field.type == last.field.type else cues.RANGE_AND  # 2024年或2025年到期
+        is_joint = any(joint.fullmatch(text, first.end, last.begin) for joint in (RANGE_TO, listed))
+        if is_joint and first.field is not last.field:  # from 2023 to June 2024: both are of the dates' field
             field = max(last.field, first.field, key=lambda field: field.type == "date")
             dates[index : index + 2] = (replace(one, field=field) for one in (first, last))
     bare_years, other_dates = ([period for period in free if period.bare is bare] for bare in (True, False))
@@ -81,7 +81,7 @@ def _date_amount(text: str, schema: Schema, named: NamedPeriod) -> Amount:
     after = text[named.end : named.end + _NAME_REACH].lstrip("及以之前后内间 ")
     parts, period = months_fields(schema), named.period
     is_told = period.consists_of(12, *(part.months for part in parts))
-    needs_date = period.grain != "years" if period.end is None else not is_told
+    needs_date = period.grain != "years" if period.end == date.max else not is_told
 
     def rank(field: MetadataField) -> tuple[int, bool, bool]:
         name = _date_name(field)
@@ -108,14 +108,14 @@ def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list
     fields = [field for field in schema if field.ordered and not field.temporal]
     if not fields:
         return []
-    numbers: list[tuple[Value, QuestionSpan]] = []
+    numbers: list[tuple[Value, TextSpan]] = []
     values = find_values(text)  # a year has figures alone as its key
     numeric = [
         one for one in values if (one.key.isdecimal() if one.key else one.dimension not in _NO_NUMBERS)
     ]
     for value in numeric[:_MAX_NUMBERS]:
         numeral = NUMBER.match(text, value.start)  # its unit may begin after it
-        span = QuestionSpan(value.start, numeral.end() if numeral else value.end)
+        span = TextSpan(value.start, numeral.end() if numeral else value.end)
         if not span.overlaps(taken):
             numbers.append((value, span))
     amounts = [_number_amount(text, value, span, fields, span.overlaps(years)) for value, span in numbers]
@@ -123,7 +123,7 @@ def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list
     for index, ((low, left), (high, right)) in enumerate(pairwise(numbers)):
         first, second = amounts[index : index + 2]
         between = text[first.end if first else left.end : right.begin]
-        if cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between)):
+        if RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between)):
             if first is None and second is not None:
                 amounts[index] = Amount(left.begin, left.end, _number(low), second.field, left.begin)
             elif second is None and first is not None:
@@ -137,7 +137,7 @@ def _number(value: Value) -> int | float:
 
 
 def _number_amount(
-    text: str, value: Value, span: QuestionSpan, fields: list[MetadataField], may_be_year: bool
+    text: str, value: Value, span: TextSpan, fields: list[MetadataField], may_be_year: bool
 ) -> Amount | None:
     """Match a number with a field, by the words before it or the unit after it; ``None`` if none or several match."""
     begin, end = span.begin, span.end
@@ -151,7 +151,7 @@ def _number_amount(
     if not (has_digit or left_without_cue != left or any(cue.match(text, end) for cue, _ in cues.RIGHT)):
         return None
     for field in fields:
-        for words in (_OPENING.sub("", left_without_cue), left):
+        for words in (cues.BETWEEN.sub("", cues.FROM.sub("", left_without_cue)), left):
             if match := _patterns_of(field).before.search(words):
                 return Amount(begin, end, _number(value), field, floor + match.start())
     return Amount(begin, end, _number(value), unit_field, begin) if unit_field else None

@@ -12,16 +12,16 @@ from typing import Any
 from rag_kit.query_construction import clauses, cues
 from rag_kit.query_construction.clauses import Clause
 from rag_kit.query_construction.comparing import MonthsField, UnfitError, comparison_clause
-from rag_kit.query_construction.cues import QuestionSpan
-from rag_kit.query_construction.dates import Period
 from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.text.values.period import Period
+from rag_kit.text.values.periods import TextSpan
 from rag_kit.text.values.reading import level
 
 _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
 
 @dataclass(frozen=True, eq=False)
-class Condition(QuestionSpan):
+class Condition(TextSpan):
     """One condition, with the span of its words in the question, cue words ("published after") included."""
 
     field: MetadataField
@@ -45,9 +45,9 @@ class Condition(QuestionSpan):
         """Tell whether another exclusive one has no value in common: the 1990s have some with 1995."""
         if not isinstance(self.value, Period) or not isinstance(other.value, Period):
             return True
-        spans = (one.value.through(one.high) for one in (self, other))
+        spans: list[Period] = [one.value.through(one.high) for one in (self, other)]
         first, last = sorted(spans, key=lambda span: span.start)
-        return first.end is not None and first.end <= last.start
+        return first.end <= last.start
 
     @property
     def untold(self) -> str:
@@ -83,7 +83,7 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
     conditions: list[Condition] = []
     for field in schema:
         match = None if field.type == "bool" else _missing_pattern(field, field is time).search(text)
-        if match and not QuestionSpan(*match.span()).overlaps(conditions):
+        if match and not TextSpan(*match.span()).overlaps(conditions):
             conditions.append(Condition(*match.span(), field, "$exists", False))
     return conditions
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from rag_kit.query_construction import cues
 from rag_kit.query_construction.clauses import ConstructedQuery, Sort, bound_filter
 from rag_kit.query_construction.comparing import months_fields
-from rag_kit.query_construction.cues import QuestionSpan, longest_spans
-from rag_kit.query_construction.dates import NamedPeriod, Period, find_periods
+from rag_kit.query_construction.cues import longest_spans
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
 from rag_kit.query_construction.rules.conditions import Condition, find_missing, find_unknown, join_conditions
@@ -22,6 +22,8 @@ from rag_kit.query_construction.rules.mentions import choose_mentions, is_explic
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex, is_common
 from rag_kit.text import content_words
 from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
+from rag_kit.text.values.period import Period
+from rag_kit.text.values.periods import NamedPeriod, TextSpan, complete_years, find_periods
 from rag_kit.text.values.reading import level
 
 _MAX_QUESTION = 2_000
@@ -102,12 +104,12 @@ def _normalize(question: str) -> str:
     return unicodedata.normalize("NFKC", question)
 
 
-def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[QuestionSpan]]:
+def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[TextSpan]]:
     """Return the conditions of a text, the order that it asks for, and the spans of that and of missing fields."""
     times = [field for field in schema if field.temporal]
     time = max(times, key=lambda field: field.type == "date", default=None)
     order, missing = find_order(text, time), find_missing(text, schema, time)
-    used = [*missing, *([QuestionSpan(order.begin, order.noun)] if order else [])]
+    used = [*missing, *([TextSpan(order.begin, order.noun)] if order else [])]
     values = [value for value in _value_index(schema).find(text) if not value.overlaps(used)]
     used += [order] if order else []  # "the last three reports": a noun may name a kind, else it says nothing
     values, amounts = _values_and_amounts(text, schema, today, values, used)
@@ -122,7 +124,7 @@ def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Orde
 
 
 def _values_and_amounts(
-    text: str, schema: Schema, today: date, values: Sequence[NamedValue], used: Sequence[QuestionSpan]
+    text: str, schema: Schema, today: date, values: Sequence[NamedValue], used: Sequence[TextSpan]
 ) -> tuple[list[NamedValue], list[Amount]]:
     """Find values that are not part of a date, and dates and numbers that are not part of a value."""
     # "2010" is a year before it is the value of a text field
@@ -132,7 +134,7 @@ def _values_and_amounts(
     has_times, parts = any(field.temporal for field in schema), months_fields(schema)
     periods: list[NamedPeriod] = []
     without_year: list[NamedPeriod] = []
-    for period in find_periods(text, today) if has_times or parts else ():
+    for period in _find_periods(text, today) if has_times or parts else ():
         # "in 1500 participants" has no year
         is_count = period.bare and cues.NOT_YEARS.match(text, period.end)
         is_reference = period.period.grain == "year" and cues.is_reference(text, period)
@@ -148,8 +150,17 @@ def _values_and_amounts(
     return values, find_amounts(text, schema, periods, [*values, *used])
 
 
+def _find_periods(text: str, today: date) -> list[NamedPeriod]:
+    """Find periods; months that are excepted from a year are of that year: "2024 except June and July"."""
+    periods = find_periods(text, today)
+    for at, (before, item) in enumerate(pairwise(periods), 1):
+        if before.period.grain == "year" and cues.with_negation(text, before.end, item.begin, item.end)[2]:
+            periods[at] = item.with_year(before.period.start.year) or item
+    return complete_years(text, periods)
+
+
 @dataclass(frozen=True, eq=False)
-class Order(QuestionSpan):
+class Order(TextSpan):
     """An order and a number that a text asks for; ``noun`` is where the noun after them begins."""
 
     sort: Sort

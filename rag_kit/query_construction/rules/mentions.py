@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Literal
 
 from rag_kit.query_construction import cues
-from rag_kit.query_construction.cues import QuestionSpan
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.amounts import Amount
 from rag_kit.query_construction.rules.conditions import Condition, extends_negation
 from rag_kit.query_construction.rules.values import NamedValue
 from rag_kit.text import content_words
+from rag_kit.text.values.periods import RANGE_TO, TextSpan
 from rag_kit.text.values.reading import level
 
 _DOCUMENTS = re.compile(
@@ -33,7 +33,7 @@ _NEXT = re.compile(r"\s*(?:the\s+)?(?:years?\s+)?")
 Purpose = Literal["documents", "topic", "answer"]
 
 
-def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, measured: bool) -> Purpose:
+def purpose_of(text: str, understood: Sequence[TextSpan], schema: Schema, measured: bool) -> Purpose:
     """Return the purpose of a text, which decides what of the dates, numbers and values in it are conditions.
 
     "documents": it asks for documents of a kind ("papers on stroke", "red phones"), so that every value is a condition.
@@ -44,7 +44,7 @@ def purpose_of(text: str, understood: Sequence[QuestionSpan], schema: Schema, me
         return "documents"
     names = "|".join(re.escape(name) for name in schema.names)
     matches = re.finditer(names, text, re.IGNORECASE) if names else ()
-    field_names = [QuestionSpan(*match.span()) for match in matches]
+    field_names = [TextSpan(*match.span()) for match in matches]
     content = cues.without_frame(cues.remainder(text, [*understood, *field_names]))
     words = [word for word in content_words(content) if word.isascii() or len(word) > 1]
     if len(words) > 1 and not measured:
@@ -90,7 +90,7 @@ def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
     if not isinstance(second, Amount) or first.field is not second.field:
         return False
     if not cues.RANGE_AND.fullmatch(between):
-        return cues.RANGE_TO.fullmatch(between) is not None
+        return RANGE_TO.fullmatch(between) is not None
     opening = cues.BETWEEN.search(text[floor : first.begin])
     if opening is not None and opening.group() != "在":  # 在 is before plain lists too, so 之间 must follow
         return True

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rag_kit.query_construction.cues import HAN, QuestionSpan, longest_spans, singular
+from rag_kit.query_construction.cues import HAN, longest_spans, singular
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.text import content_words
 from rag_kit.text.analysis import load_segmenter
+from rag_kit.text.values.periods import TextSpan
 from rag_kit.text.values.reading import level
 
 # the s of "Crohn's disease" is not a word: the value is "Crohn Disease"
@@ -39,7 +40,7 @@ _AFTER_PLACE = re.compile(r"\b(?:in(?!\s+(?:general|short|special)\b)|of|from)\s
 
 
 @dataclass(frozen=True, eq=False)
-class NamedValue(QuestionSpan):
+class NamedValue(TextSpan):
     """A value named in a text."""
 
     field: MetadataField
@@ -107,7 +108,7 @@ class ValueIndex:
                     continue
                 neighbours = pairwise(matches[start:stop])
                 if all(_JOINED.fullmatch(text, left.end(), right.start()) for left, right in neighbours):
-                    span = QuestionSpan(matches[start].start(), matches[stop - 1].end())
+                    span = TextSpan(matches[start].start(), matches[stop - 1].end())
                     # "2, 10" is no version 2.10
                     if not _VERSION.fullmatch(str(value)) or text[span.begin : span.end] == value:
                         yield _latin_value(text, span, field, value, value_words)
@@ -126,7 +127,7 @@ class ValueIndex:
 
 
 def _latin_value(
-    text: str, span: QuestionSpan, field: MetadataField, value: Any, words: tuple[str, ...]
+    text: str, span: TextSpan, field: MetadataField, value: Any, words: tuple[str, ...]
 ) -> NamedValue:
     """Make the named value of words in a text; decide whether it is exact, sure and a name (see `NamedValue`)."""
     begin, end, is_single = span.begin, span.end, len(words) == 1
@@ -150,7 +151,7 @@ def _latin_value(
     return NamedValue(begin, end, field, value, exact, sure, _is_name(written, value))
 
 
-def is_common(text: str, span: QuestionSpan, written: str) -> bool:
+def is_common(text: str, span: TextSpan, written: str) -> bool:
     """Tell whether a word such as "may" is an ordinary one in a text: no capital inside a sentence, no "in" before."""
     word = written.lower()
     if word not in _COMMON and content_words(word):

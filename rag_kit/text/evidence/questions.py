@@ -12,7 +12,9 @@ from rag_kit.text.analysis import content_words
 from rag_kit.text.evidence.times import TimeSpan, time_spans
 from rag_kit.text.language import detect_language, fold
 from rag_kit.text.values.numbers import read_any
-from rag_kit.text.values.reading import find_values
+from rag_kit.text.values.periods import find_periods
+from rag_kit.text.values.reading import find_values, level
+from rag_kit.text.values.value import CALENDAR
 
 _HAN = re.compile(r"([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+)")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
@@ -23,12 +25,6 @@ _ASKING = re.compile(
 )
 _NAMED = re.compile(
     r"(?<=[\s(])[A-Z][\w'’.-]*|\b[A-Z]{2,}\b|[!-~]*\d[!-~]*|[“\"「《『]([^”\"」》』]{1,40})[”\"」》』]"
-)
-_DATE = re.compile(
-    r"\bFY ?'?(?:20)?\d\d\b|\b(?:1\d|20)\d{2}s?\b|\d+ ?财?[年月日]度?(?:第?[一二三四1-4]季度?|[上下]半年)?"
-    r"|Q[1-4](?![A-Za-z\d])|\b\w+ quarter\b"
-    r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]*)\b(?= ?\d)",
-    re.IGNORECASE,
 )
 
 # Frequent English words that frame a question ("What kind of ...", "Name the ..."), so that rarer ones decide.
@@ -74,7 +70,10 @@ def question_terms(text: str) -> tuple[Term, ...]:
         >>> [(t.key, t.nominal) for t in question_terms("What colour is the flag of Chad?")]
         [('colour', False), ('flag', False), ('chad', True)]
     """
-    dates, named = _terms_of_matches(_DATE, text), _terms_of_matches(_NAMED, text)
+    periods = [found for found in find_periods(level(text)) if found.period.has_year]
+    # 2024.1 may be a version
+    dates = {key for one in periods for key in terms(text[one.begin : one.end]) if "." not in key}
+    named = _terms_of_matches(_NAMED, text)
     without_asking = text
     if _HAN.search(text):
         named |= _terms_of_matches(_LATIN, text)
@@ -172,7 +171,6 @@ _KINDS = {
     "who": r"\bwho(?:m|se)?\b|谁|哪位|何人|什么人",
 }
 _KIND_PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
-_TIMES = ("date", "decade", "century", "clock", "weekday", "quarter")  # dimensions of values that say when
 _NAME = re.compile(
     r"(?<!^)\b[A-Z][\w'’.-]*[a-z]\w*(?:\s+(?:of|the|de|von|van|der|la|le|[A-Z][\w'’.-]*))*"
     r"|[\u3400-\u9fff]+[·•・][\u3400-\u9fff]+|[（(][A-Za-z]"
@@ -194,7 +192,7 @@ def offers(kind: str, sentence: str, question: str) -> bool:
     elif kind in _KINDS:
         sentence = without_mark(sentence)
         values = [value for value in find_values(sentence) if value.dimension != "id"]
-        wanted = [value for value in values if (value.dimension in _TIMES) == (kind == "when")]
+        wanted = [value for value in values if (value.dimension in CALENDAR) == (kind == "when")]
         offered = [sentence[value.start : value.end] for value in wanted]
     else:
         return False
@@ -227,8 +225,10 @@ def analyse(text: str) -> Question:
     """
     text = text[:MAX_QUESTION]
     kind = next((kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(text)), "other")
-    terms, spans, clauses = question_terms(text), tuple(time_spans(text)), clauses_named(text)
+    terms, spans, clauses = question_terms(text), time_spans(text), clauses_named(text)
     salience = {term.key: 0.0 if spans and term.date else term.salience for term in terms}
+    if not any(salience.values()):  # it asks about a time and nothing else
+        salience = {term.key: term.salience for term in terms}
     total = sum(salience.values()) or 1.0
     weights = {key: value / total for key, value in salience.items()}
     return Question(text, detect_language(text), kind, terms, spans, clauses, frozenset(weights), weights)

@@ -134,7 +134,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
     weights = _rarity_weights(question, read)
     marks = ["\n".join((passage.title, *passage.marks)) for passage in passages if question.spans]
     usual_times = [time_spans(text) for text in marks]
-    last_times: dict[int, list[TimeSpan]] = {}
+    last_times: dict[int, tuple[TimeSpan, ...]] = {}
     candidates = []
     for order, sentence in enumerate(read):
         title, index = sentence.title, sentence.passage_index
@@ -147,7 +147,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
         time_fit = TimeFit()
         if question.spans:
             spans = time_spans(sentence.text)
-            last_times[index] = spans[-1:] or last_times.get(index, [])
+            last_times[index] = spans[-1:] or last_times.get(index, ())
             # a row has the times of its header, too; a sentence without any those of its document's version
             if named := spans + time_spans(sentence.header) or usual_times[index]:
                 time_fit = fit_in_time(question.spans, named)

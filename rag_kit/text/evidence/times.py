@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import lru_cache
 from typing import NamedTuple
 
-from rag_kit.text.values.reading import find_values, level
-from rag_kit.text.values.value import Value
+from rag_kit.text.values.period import DAY, Period
+from rag_kit.text.values.periods import RANGE_TO, find_periods
+from rag_kit.text.values.reading import level
 
-_SINCE = re.compile(r"(?:\b(?:since|after|from)|[自从由])\s{0,4}$", re.IGNORECASE)
-_UNTIL = re.compile(r"(?:\b(?:until|till|before|by)|直到)\s{0,4}$", re.IGNORECASE)
-_PAIR = re.compile(r"(?:\b(?:from|between)|[(（,，自从由])\s{0,4}$", re.IGNORECASE)
-_TO = re.compile(r"\s{0,4}(?:[-~至到]{1,4}|\b(?:to|until|till|through))\s{0,4}(?:the )?$", re.IGNORECASE)
+_SINCE = re.compile(r"(?:\b(?:since|after)\s{0,4}(?:the )?|[自从由]\s{0,4})$", re.IGNORECASE)
+_SINCE_OR_FROM = re.compile(rf"{_SINCE.pattern}|\bfrom\s{{0,4}}$", re.IGNORECASE)
+_UNTIL = re.compile(r"(?:\b(?:until|till|before|by)|直到)\s{0,4}(?:the )?$", re.IGNORECASE)
+_PAIR = re.compile(r"(?:\b(?:from|between)|[(（,，自从由])\s{0,4}(?:the )?$", re.IGNORECASE)
 _ON = re.compile(
     r"\s{0,4}(?:[-至]{1,4}\s{0,4})?(?:present|now|今|现在|以来|-\s{0,4}[)）])|\s{0,4}起", re.IGNORECASE
 )
-_YEAR = re.compile(r"\d{4}|年代|[〇零一二三四五六七八九]{4}年|\d0['’]?s")
-_BESIDE = re.compile(r"[\s,/年的(（-]{0,2}| of ")  # between a quarter and its year
-_SHORT = re.compile(r"[-/](\d\d)(?!\d)")  # 1914-17, 1939/40
+_YEAR = re.compile(r"\d{4}|年代|[〇零一二三四五六七八九]{4}年|\d0['’]?s|(?i:\bFY) ?['’]?\d\d|['’]\d\d\b")
 _LOWEST, _HIGHEST = 0.0, 10_000.0
 _INSIDE = 0.7  # overlap of a longer span that holds the question's
 _WORDS_BEFORE = 12  # characters before a time in which "since", "until" ... are looked for
@@ -32,72 +31,54 @@ class TimeSpan(NamedTuple):
     end: float
 
 
-def time_spans(text: str) -> list[TimeSpan]:
-    """Find the spans of time that a text names, in order; only years from 1000 on count.
+@lru_cache(maxsize=1024)
+def time_spans(text: str) -> tuple[TimeSpan, ...]:
+    """Find the spans of time that a text names, in order, in whole months; only the years from 1000 to 2999 count.
 
     "Since 1990" ends at 10000 and "until 1990" starts at 0.
 
     Example:
         >>> time_spans("She led the club from May 1990 to 1994, and again in 2001.")
-        [TimeSpan(start=1990.3333333333333, end=1995.0), TimeSpan(start=2001.0, end=2002.0)]
+        (TimeSpan(start=1990.3333333333333, end=1995.0), TimeSpan(start=2001.0, end=2002.0))
         >>> time_spans("1912年至2001年")
-        [TimeSpan(start=1912.0, end=2002.0)]
+        (TimeSpan(start=1912.0, end=2002.0),)
         >>> time_spans("2001-07-01 – 2003-06-30: in the 1990s style")
-        [TimeSpan(start=2001.5, end=2003.5), TimeSpan(start=1990.0, end=2000.0)]
-        >>> time_spans("2025年第二季度") == time_spans("2025Q2") == [TimeSpan(start=2025.25, end=2025.5)]
+        (TimeSpan(start=2001.5, end=2003.5), TimeSpan(start=1990.0, end=2000.0))
+        >>> time_spans("2025年第二季度") == time_spans("2025Q2") == (TimeSpan(start=2025.25, end=2025.5),)
         True
     """
     plain = level(text)
     if not _YEAR.search(plain):
-        return []
-    values = find_values(text)
-    span_of = {value: _span(plain, value) for value in values} | _quarters(plain, values)
-    named = [(value, span) for value, span in span_of.items() if span]
+        return ()
+    named = [one for one in find_periods(plain) if one.period.has_year]
     spans: list[TimeSpan] = []
     while named:
-        value, span = named.pop(0)
-        before = plain[max(0, value.start - _WORDS_BEFORE) : value.start]
-        between = plain[value.end : named[0][0].start] if named else ""
+        first = named.pop(0)
+        span = _span(first.period)
+        before = plain[max(0, first.begin - _WORDS_BEFORE) : first.begin]
+        between = plain[first.end : named[0].begin] if named else ""
+        # figures "from Q3 2020" are of that quarter alone
+        opens = _SINCE if first.period.grain in ("quarter", "half") else _SINCE_OR_FROM
         is_pair = between.strip().lower() == "and" and _PAIR.search(before)  # between 1990 and 1994
-        if named and (is_pair or _TO.fullmatch(between)):  # 1990 to 1994
-            _, last = named.pop(0)
+        if named and (is_pair or RANGE_TO.fullmatch(between)):  # 1990 to 1994
+            last = _span(named.pop(0).period)
             spans += [TimeSpan(span.start, last.end)] if last.end > span.start else [span, last]
-        elif _ON.match(plain, value.end) or _SINCE.search(before):
+        elif _ON.match(plain, first.end) or opens.search(before):
             spans.append(TimeSpan(span.start, _HIGHEST))
         elif _UNTIL.search(before):
-            spans.append(TimeSpan(_LOWEST, span.end))
+            is_of_year = (
+                first.period.edge and first.period.grain == "year"
+            )  # by the end of 2023: in that year
+            spans.append(TimeSpan(int(span.start) if is_of_year else _LOWEST, span.end))
         else:
             spans.append(span)
-    return spans
+    return tuple(spans)
 
 
-def _quarters(text: str, values: Sequence[Value]) -> dict[Value, TimeSpan]:
-    """Map each year with a quarter beside it, as in "Q2 2025", to the span of that quarter."""
-    quarters: dict[Value, TimeSpan] = {}
-    for one, other in pairwise(values):
-        year, quarter = (other, one) if one.dimension == "quarter" else (one, other)
-        is_year = year.dimension in ("", "date") and 1000 <= year.amount < 2200 and "-" not in year.key
-        if is_year and quarter.dimension == "quarter" and _BESIDE.fullmatch(text[one.end : other.start]):
-            start = year.amount + (quarter.amount - 1) / 4
-            quarters[year] = TimeSpan(start, start + 1 / 4)
-    return quarters
-
-
-def _span(text: str, value: Value) -> TimeSpan | None:
-    """Return the years of a date or decade, None for another value; "1914-17" runs to the end of 1917."""
-    if value.dimension == "decade":
-        return TimeSpan(value.amount, value.amount + 10)
-    if value.dimension != "date" or value.amount < 1000:
-        return None
-    year, _, month_and_day = value.key.partition("-")
-    start = float(year)
-    if month_and_day:
-        month = int(month_and_day[:2])
-        return TimeSpan(start + (month - 1) / 12, start + month / 12)
-    short = _SHORT.match(text, value.end)  # the last two figures of a later year
-    if short and start % 100 < float(short[1]):
-        return TimeSpan(start, start - start % 100 + float(short[1]) + 1)
-    return TimeSpan(start, start + 1)
+def _span(period: Period) -> TimeSpan:
+    """Return the months of a period, in years."""
+    start, last = period.start, period.end - DAY
+    return TimeSpan(start.year + (start.month - 1) / 12, last.year + last.month / 12)
 
 
 class TimeFit(NamedTuple):

@@ -36,13 +36,13 @@ _RANKS = "first second third fourth fifth sixth seventh eighth ninth tenth eleve
 _ORDINALS = {name: number for number, name in enumerate(_RANKS.split(), start=1)}
 _ORDINALS |= {"eighteenth": 18, "nineteenth": 19, "twentieth": 20}
 _ORDINAL = "|".join(_ORDINALS)
-_NAMED = "|".join(sorted(MONTHS, key=len, reverse=True))
+MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _CAPITAL = "|".join(sorted(map(str.capitalize, MONTHS), key=len, reverse=True))
 _LONG = "|".join(name.capitalize() for name in MONTHS if len(name) > 5)
 LETTERED = "[区座栋幢楼组类级班型款段轮标包线方]"  # that a letter names, as in B区
-_H = "〇零一二两三四五六七八九十"
-_N = rf"(?:\d{{1,2}}|[{_H}]{{1,3}})"  # up to two figures, as in days and hours
-_Y = r"(?:1[0-9]|20|21)\d\d"
+DIGITS = "〇零一二两三四五六七八九十"
+_N = rf"(?:\d{{1,2}}|[{DIGITS}]{{1,3}})"  # up to two figures, as in days and hours
+YEAR = r"(?:1[0-9]|20|21)\d\d"
 _ND = r"(?:st|nd|rd|th)"
 _WHEN = "凌晨|早上?|上午|中午|正午|下午|傍晚|晚上|晚"
 COINS_ZH = "人民币|港[币元]|新?台币|美[元金]|日元|欧元|英镑"  # before an amount
@@ -55,7 +55,9 @@ _CODES = r"(?:ISO|IEC|DIN|EN|GB|ASTM|IEEE|ANSI|[A-Z]{2,4}/[A-Z]{1,4})"
 _DECIMAL_OF = (
     r"(?:%|个百分点|摄氏|公[里斤顷]|千[米克瓦]|厘米|毫[米升克]|平方|立方|米|吨|升|度|元|万|亿|倍|亩|岁)"
 )
-_HAN_CLOCK = rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{_H[:-1]}]++{_DECIMAL_OF}))(?: ?{_N} ?分(?!之)|半|一刻)?"
+_HAN_CLOCK = (
+    rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{DIGITS[:-1]}]++{_DECIMAL_OF}))(?: ?{_N} ?分(?!之)|半|一刻)?"
+)
 _HALF_OF_DAY = r"(?: ?[ap]\.?m\b\.?| in the (?:morning|afternoon|evening)| at night)?"
 _PART = "(?:third|fourth|fifth|sixth|eighth|tenth)"
 _MINUTES = {"half": 30, "quarter": 15, "a quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
@@ -71,24 +73,24 @@ _CLOCK = rf"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?![\d:])(?: Uhr|{_HALF_OF_DA
 _PATTERNS = {
     "date": (
         r"(?:\d{4} ?年)?元旦|New Year['’]s Day\b(?:,? \d{4}\b)?",
-        rf"(?<![\d.]){_Y}(?P<s>[-/.])(?:0?[1-9]|1[0-2])(?:(?P=s)(?:0?[1-9]|[12]\d|3[01]))?(?!\d|-(?!{_Y}))",
-        rf"(?<![\d{_H}])(?:\d{{4}}|[一二][{_H}]{{3}}) ?年(?:度|(?! ?代)(?: ?{_N} ?月份?(?: ?{_N} ?[日号])?)?)?",
-        rf"(?<![\d{_H}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?{_N} ?[日号])?",
+        rf"(?<![\d.]){YEAR}(?P<s>[-/.])(?:0?[1-9]|1[0-2])(?:(?P=s)(?:0?[1-9]|[12]\d|3[01]))?(?!\d|-(?!{YEAR}))",
+        rf"(?<![\d{DIGITS}])(?:\d{{4}}|[一二][{DIGITS}]{{3}}) ?年(?! ?代)(?:度|(?: ?{_N} ?月份?(?: ?{_N} ?[日号])?)?)",
+        rf"(?<![\d{DIGITS}])(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![球亮])(?:份| ?{_N} ?[日号])?",
         # 31/01/2025; which of two numbers up to 12 is the month stays open
         rf"(?<![\d/.-])(?<!ersion )(?<!elease )(?<![vV§])(?:0?[1-9]|[12]\d|3[01])(?P<t>[-/.])"
-        rf"(?:0?[1-9]|[12]\d|3[01])(?P=t){_Y}(?![\d/-])",
-        rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?!may\b(?! ?,? ?{_Y}))(?i:{_NAMED})\b\.?(?:,? {_Y}(?!\d))?",
-        rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){_Y}(?!\d))?"
-        rf"|(?:,? | of ){_Y}(?!\d))",
+        rf"(?:0?[1-9]|[12]\d|3[01])(?P=t){YEAR}(?![\d/-])",
+        rf"(?<![\d.,])\d{{1,2}}{_ND}?\.? (?:of )?(?!may\b(?! ?,? ?{YEAR}))(?i:{MONTH})\b\.?(?:,? {YEAR}(?!\d))?",
+        rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){YEAR}(?!\d))?"
+        rf"|(?:,? | of ){YEAR}(?!\d))",
         rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b|(?:{_CAPITAL})\b(?=\.? ?(?:-|to|until) ?(?:{_CAPITAL})\b)"
         rf"|(?<=[a-z]-)(?:{_CAPITAL})\b",
         r"(?:FY|[Ff]iscal(?: year)?)[ '-]?(?:\d{4}|\d\d)(?!\d)",
-        rf"(?<![\d.])(?:(?<!\d,)|(?<=\d{{4}},)){_Y}"
-        rf"(?![\d%‰]|\.\d|,\d(?!\d{{3}}(?!\d))|-?(?!Q[1-4])[A-Za-z]| (?!19|20)\d{{4}} \d{{4}})",
+        rf"(?<![\d.])(?:(?<!\d,)|(?<=\d{{4}},)){YEAR}"
+        rf"(?![\d%‰]| ?年代|\.\d|,\d(?!\d{{3}}(?!\d))|-?(?!Q[1-4])[A-Za-z]| (?!19|20)\d{{4}} \d{{4}})",
     ),
     "decade": (
         r"(?:1[5-9]|20)\d0['’]?s\b",
-        r"(?:(?:1[5-9]|20)(?=\d0年代))?(?:\d0|[二三四五六七八九]十)年代",
+        rf"(?:(?:1[5-9]|20)?\d0|[一二][{DIGITS}]{{3}}|[二三四五六七八九]十) ?年代",
         rf"(?:上|{_N} ?)世纪 ?(?:\d0|[二三四五六七八九]十)年代",
     ),
     "century": (rf"(?:\d{{1,2}}{_ND}|(?i:{_ORDINAL}))[ -]century", rf"{_N} ?世纪"),
@@ -124,18 +126,18 @@ _PATTERNS = {
     ),
     "share": (
         rf"(?:{HAN}|\d+) ?分之 ?(?:{FIGURES}|{HAN})",
-        rf"[{_H}\d]成(?:[半一二三四五六七八九]|(?!年(?!轻)|[不本为员人立功分果套双群倍材]))",
+        rf"[{DIGITS}\d]成(?:[半一二三四五六七八九]|(?!年(?!轻)|[不本为员人立功分果套双群倍材]))",
         rf"(?i:a[ -]quarter|(?:one|two|three|four|five|seven)[ -](?:quarter|{_PART})s?"
         # "a third of it", but "a third reminder"
         rf"|a[ -]{_PART}(?=\W*$|[^\w\s-]| (?:of|off|less|more|to|from|in|by|and|or|than|as|are|is|w\w+|the|its)\b))"
         r"\b(?! quarter)(?! (?:hour|year|day|month|century))",
         r"[Hh]alf(?= (?:of|the|its|their|all)\b|$)(?! the time)",
         r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
-        rf"(?:[1-9]\d?(?:\.\d)?|[{_H}]{{1,2}}) ?折(?![叠断磨返腾合])",
+        rf"(?:[1-9]\d?(?:\.\d)?|[{DIGITS}]{{1,2}}) ?折(?![叠断磨返腾合])",
     ),
     "ordinal": (
         rf"\d{{1,4}}{_ND}\b|(?i:{_ORDINAL})\b(?! half| of all)",
-        rf"第(?:\d{{1,4}}(?!\d{{0,3}}\.\d)|[{_H}百千]{{1,6}})",  # but 第3.2条
+        rf"第(?:\d{{1,4}}(?!\d{{0,3}}\.\d)|[{DIGITS}百千]{{1,6}})",  # but 第3.2条
     ),
     "number": (
         rf"(?:{_COINS})?(?:[-+]|(?:负(?=\d)|零下(?=[\d一二两三四五六七八九十])))?"
@@ -163,7 +165,7 @@ AFTER_A = re.compile(
 )
 _NOON = re.compile(r"(?:12 )?(?:noon|midday|(?P<midnight>midnight))", re.IGNORECASE)
 _NUMERAL = re.compile(rf"{FIGURES}|{HAN}")
-_INTEGER = re.compile(rf"\d+|[{_H}]+")
+_INTEGER = re.compile(rf"\d+|[{DIGITS}]+")
 
 
 def _read_date(text: str) -> Reading | None:
@@ -257,7 +259,7 @@ def _read_share(text: str) -> Reading | None:
         hundredths = 5.0 if rest == "半" else read_any(rest) if rest else 0.0
         return Reading(read_any(tenths) / 10 + hundredths / 100)
     if text.endswith("折"):  # 八五折 and 8.5折 are 85 %
-        digits = "".join(str(int(read_any(digit))) for digit in text if digit.isdigit() or digit in _H)
+        digits = "".join(str(int(read_any(digit))) for digit in text if digit.isdigit() or digit in DIGITS)
         return Reading(float(f"0.{digits}"))
     if "/" in text:
         above, below = text.split("/")

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from rag_kit.text.values.units import Unit, dimensions_agree, unit_named
 
+CALENDAR = ("date", "clock", "decade", "century", "quarter", "weekday")
+"""Dimensions of values that say when something is."""
 TIMES = ("time", "months", "calendar days")
 """Dimensions of times, by which values are counted."""
 

@@ -15,7 +15,6 @@ from support.rewriters import both, ids
 
 from rag_kit.documents import compile_filter, validate_filter
 from rag_kit.query_construction import SelfQueryRetriever
-from rag_kit.query_construction.clauses import top_clauses
 from rag_kit.query_construction.discovery import discover_schema
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
@@ -94,6 +93,10 @@ def m(term: str) -> dict[str, Any]:
         ("不是德语的文章", {"lang": {"$ne": "德语"}}),
         ("not stroke volume", {"$not": m("Stroke Volume")}),
         ("in 1500 participants after 2000", {"year": {"$gt": 2000}}),
+        ("papers of 2000 working hours", None),
+        ("关于2000 名患者的论文", None),
+        ("papers on order 20240601", None),
+        ("papers of the day before yesterday", None),
         ("the last five years", {"year": {"$gte": 2021}}),
         ("last year", {"year": {"$eq": 2025}}),
         ("近五年", {"year": {"$gte": 2021}}),
@@ -230,6 +233,14 @@ _DAY, _YEAR = {"name": "day", "type": "date"}, {"name": "year", "type": "int"}
         ("2015年6-8月的论文", (2015, 2015), "2015-06-01", "2015-08-31"),
         ("2015年6、7、8月的论文", (2015, 2015), "2015-06-01", "2015-08-31"),
         ("2014年11月至次年2月的论文", (2014, 2015), "2014-11-01", "2015-02-28"),
+        ("papers from '22", (2022, 2022), "2022-01-01", "2022-12-31"),
+        ("papers 2019/20", (2019, 2020), "2019-01-01", "2020-12-31"),
+        ("papers of yesterday", (2026, 2026), "2026-11-20", "2026-11-20"),
+        ("昨天的论文", (2026, 2026), "2026-11-20", "2026-11-20"),
+        ("papers of 2015, not '30 km/h'", (2015, 2015), "2015-01-01", "2015-12-31"),
+        ("papers of Q2/2015", (2015, 2015), "2015-04-01", "2015-06-30"),
+        ("papers of June (2014-2015)", (2014, 2015), "2014-01-01", "2015-12-31"),
+        ("2014年——2015年的论文", (2014, 2015), "2014-01-01", "2015-12-31"),
         ("2015年前三季度的论文", (2015, 2015), "2015-01-01", "2015-09-30"),
         ("2015年前三个月的论文", (2015, 2015), "2015-01-01", "2015-03-31"),
         ("2015年第一、二季度的论文", (2015, 2015), "2015-01-01", "2015-06-30"),
@@ -494,6 +505,7 @@ def test_the_year_of_a_reference_is_no_condition(question: str, expected: list[A
         ("签订日期 到期日", "2025年6月以后到期的合同", "到期日"),
         ("签订日期 到期日", "2024年签订、2025年到期的合同", "签订日期 到期日"),
         ("签订日期 到期日", "2024到2025年到期的合同", "到期日"),
+        ("签订日期 到期日", "2024年或2025年到期的合同", "到期日"),
         ("签订日期 到期日", "最近三个月签订的合同", "签订日期"),
         ("签订日期 到期日", "2024年的合同", "签订日期"),
     ],
@@ -502,7 +514,7 @@ def test_a_date_is_of_the_field_whose_word_stands_by_it(names: str, question: st
     """Also in another form of the word, or, in Chinese, behind the date; else it is of the first field."""
     schema = Schema.of([{"name": name, "type": "date"} for name in names.split()])
     where = RULES.construct(question, schema).filter
-    assert {field for part in top_clauses(where) for field in part} == {*fields.split()}
+    assert {name for name in names.split() if repr(name) in repr(where)} == {*fields.split()}
 
 
 def test_the_place_of_a_passage_is_no_field() -> None:
