@@ -14,7 +14,7 @@ from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import Passages, Query
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.rewriting import NOTHING, RewritingRetriever, folded, texts_of
+from rag_kit.retrieval.rewriting import RewritingRetriever, folded, texts_of
 
 _MAX_QUESTION_CHARS = 1_000  # of a completed question
 _MAX_DRAFT_CHARS = 2_000  # of a draft answer
@@ -104,7 +104,7 @@ class ConversationalRetriever(RewritingRetriever):
             lines = [" ".join(text.split()) for text in texts_of(answers, "query")]
             texts = [line for line in lines if len(line) <= _MAX_QUESTION_CHARS]
         # Any script will do: the complete question may be in another language than a bare name.
-        usable = [text for text in texts if folded(text) not in NOTHING]
+        usable = [text for text in texts if folded(text)]
         if answers and not usable:
             call.note(f"degraded: {self.task}: the model gave nothing usable")
         if usable and folded(usable[0]) == folded(question):  # nothing was missing in it

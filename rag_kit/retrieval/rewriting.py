@@ -19,6 +19,7 @@ from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.json_cache import model_identity
+from rag_kit.prompts.fields import NOTHING
 from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
@@ -27,7 +28,6 @@ from rag_kit.retrieval.fusion import Search, merge
 from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 
-NOTHING = ("", "none", "null", "na", "无")  # how models write that they have no text, as `folded` gives it
 MAX_QUERY_CHARS = 500  # of a text that is a question
 _MAX_SINGLE_LINE_CHARS = 2_000  # texts that may be longer are passages, whose line breaks stay
 
@@ -193,7 +193,7 @@ class RewritingRetriever(AskingRetriever):
         usable: dict[str, str] = {}
         dropped: Counter[str] = Counter()
         wrote_nothing = all(
-            folded(text) in NOTHING for text in texts
+            NOTHING.fullmatch(text) for text in texts
         )  # beside others, "None" may be Python's
         for text in texts:
             text = " ".join(text.split()) if max_chars <= _MAX_SINGLE_LINE_CHARS else text.strip()

@@ -98,7 +98,7 @@ async def test_a_question_that_is_complete(written: str) -> None:
 async def test_the_word_none_is_no_question() -> None:
     """A model that writes "None" gave nothing: the question is searched for as it is, with a note."""
     found = await both(made("None"), QUESTION, history=HISTORY)
-    assert sent(found) == [QUESTION] and any("nothing usable" in note for note in notes(found))
+    assert sent(found) == [QUESTION] and any("does not fit Query" in note for note in notes(found))
 
 
 def long(turns: int) -> list[tuple[str, str]]:

@@ -198,4 +198,4 @@ async def test_the_more_general_question_finds_the_background() -> None:
     for nothing in ("None", "N/A", '{"query": "none"}'):
         written = StepBackRetriever.from_llm(Scripted(script=nothing), Words(docs=docs))
         found = await both(written, question)
-        assert sent(found) == [question] and "no usable query" in str(notes(found))
+        assert sent(found) == [question] and "does not fit Query" in str(notes(found))
