@@ -13,7 +13,7 @@ from rag_kit.text.evidence.questions import Question, analyse, clauses_named, te
 from rag_kit.text.evidence.sentences import PassageText
 from rag_kit.text.evidence.times import fit_in_time, time_spans
 from rag_kit.text.language import ENGLISH_FUNCTION_WORDS, HAN, SURNAMES, fold
-from rag_kit.text.values.numbers import read_any
+from rag_kit.text.values.numbers import NUMBER_WORDS, read_any
 from rag_kit.text.values.reading import find_values, level
 
 # XP-9900
@@ -117,7 +117,7 @@ def _numbered(text: str) -> dict[str, set[int]]:
 
 def _is_numbered_otherwise(kind: str, text: str) -> bool:
     """Tell whether a text numbers things in words, Roman figures or a column: the second phase, Phase II."""
-    in_words = rf"\b{_ORDINAL}[ -](?:\w+ )?{kind}\b|(?<![a-z\d]){kind}[ -][ivxl]{{1,5}}\b"
+    in_words = rf"\b{_ORDINAL}[ -](?:\w+ )?{kind}\b|(?<![a-z\d]){kind}[ -](?:[ivxl]{{1,5}}|{NUMBER_WORDS})\b"
     return bool(re.search(rf"(?i){in_words}|\|\s*{kind}(?:s|次|别|号|\s?no\.?)?\s*\|", text))
 
 

@@ -429,6 +429,12 @@ OTHER_NUMBERS = [
             "1945",
             (),
         ),
+        (
+            "When did World War 2 end?",
+            ["World War Two ended in 1945. World War 1 began in 1914."],
+            "1945",
+            (),
+        ),
         ("What is done on Day 2?", ["Day 1 is arrival. On the next day work is done."], "work", ()),
         (
             "What is the fee of Plan 3?",
