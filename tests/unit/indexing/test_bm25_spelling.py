@@ -44,9 +44,9 @@ def test_one_wrong_letter_is_corrected(typed: str, word: str) -> None:
     assert word in found[0] and notes == [f"searched {word!r} for {typed!r}"]
 
 
-@pytest.mark.parametrize("query", ["warranty years", "XR-21", "wxrrxnty", "pmp", "水蹦", "2043"])
+@pytest.mark.parametrize("query", ["warranty years", "XR-21", "wxrrxnty", "pmp", "twoo", "水蹦", "2043"])
 def test_other_words_are_searched_as_typed(query: str) -> None:
-    """Words that are there, identifiers, words with two wrong letters, short ones, Chinese and numbers."""
+    """Words that are there, identifiers, two wrong letters, short words and those near one, Chinese and numbers."""
     assert searched(BM25Index.from_texts(TEXTS), query)[1] == []
 
 
