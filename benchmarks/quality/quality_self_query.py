@@ -217,10 +217,10 @@ def score(name: str, data: Path, show: int = 0) -> dict[str, Any]:
 
     plain = {key: ranked(search, key) for key in made.queries}
     schema = discover_schema(made.documents)
-    alone = [(field.name, Schema((field,))) for field in schema] if len(schema) > 1 else []
+    alone = [(field.name, Schema((field,))) for field in schema]
     count, before = len(plain), sum(plain.values())
     result: dict[str, Any] = {"questions": count, "plain": round(before / count, 4)}
-    for label, used in [("all", schema), *alone]:
+    for label, used in [("all", schema), *(alone if len(alone) > 1 else ())]:
         retriever = SelfQueryRetriever.from_rules(search, schema=used, k=K, today=TODAY)
         scores, filtered, kept = filtered_scores(made, retriever, plain, ranked)
         result[label] = {
