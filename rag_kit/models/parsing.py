@@ -95,6 +95,9 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
             yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
         elif len(numbers := _RANKED_LINE.findall(body)) > 1:
             yield {name: list(map(int, numbers))}
+    if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
+        with suppress(ValueError, RecursionError):
+            yield json.loads(text)
     for source in dict.fromkeys((text.strip(), body)):
         if source is body or source.startswith(("{", "[", "｛")):  # JSON may come before the reasoning ends
             yield from json_values(source)

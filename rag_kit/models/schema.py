@@ -142,7 +142,7 @@ class Target:
         parts = {key: item for key, item in value.items() if isinstance(item, dict)}
         inner = [part for key, part in parts.items() if _name_key(key) in self._wrappers]
         # a tool call as text has the form's name under "name", which a field may be called, too, but no other field
-        others = {_name_key(key) for key in value} - {"name"}
+        others = {*map(_name_key, value)} - {"name"}
         is_call = _name_key(value.get("name")) == _name_key(self.name) and not others & {*self._names_by_key}
         objects = list(map(self._with_known_names, (*inner, value) if is_call else (value, *inner)))
         if only is not None and len(value) == 1:  # the only field under another name
