@@ -362,10 +362,8 @@ def join_documents(
             details = {} if fused is None else fused.details(number, key)
             stages += _stages(record, search, position + 1, search.branch or number + 1, details)
             inner_notes += record.get("notes", ())
-        # a copy with an id, if there is one
-        document = (
-            stored[key] if stored is not None else next((copy for copy in copies if copy.id), copies[0])
-        )
+        found = next((copy for copy in copies if copy.id), copies[0])  # one with an id, if there is one
+        document = found if stored is None else stored[key]
         of_copies: dict[str, Any] = {"sources": stages, "notes": [*common_notes, *inner_notes]}
         results.append(with_provenance(document, score=score, rank=rank, **fields, **of_copies))
     counts = Counter(doc.page_content for doc in results)

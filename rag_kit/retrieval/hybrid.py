@@ -110,6 +110,7 @@ class HybridRetriever(EnsembleRetriever):
         ranking = fused.ranking[: call.k]
         # the search with feedback has a role; that it is empty is nothing to the user
         empty = [note_empty(search) for search in searches if not search.documents and not search.role]
+        stored = self._dense.stored([key for key, _ in ranking], call.filter) if self._reads_later else None
         return join_documents(
             searches,
             [first_positions(list_keys) for list_keys in keys],
@@ -118,9 +119,7 @@ class HybridRetriever(EnsembleRetriever):
             f"fusion:{self.fusion}",
             [*notes, *empty, *fused.notes],
             fused=fused,
-            stored=self._dense.stored([key for key, _ in ranking], call.filter)
-            if self._reads_later
-            else None,
+            stored=stored,
         )
 
     def _identify(self, searches: Sequence[Search]) -> tuple[list[list[str]], list[str]]:

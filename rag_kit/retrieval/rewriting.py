@@ -192,9 +192,7 @@ class RewritingRetriever(AskingRetriever):
         languages = {detect_language(call.query)} | ({"en"} if latin else set())
         usable: dict[str, str] = {}
         dropped: Counter[str] = Counter()
-        wrote_nothing = all(
-            NOTHING.fullmatch(text) for text in texts
-        )  # beside others, "None" may be Python's
+        wrote_nothing = all(map(NOTHING.fullmatch, texts))  # beside others, "None" may be Python's
         for text in texts:
             text = " ".join(text.split()) if max_chars <= _MAX_SINGLE_LINE_CHARS else text.strip()
             key = folded(text)

@@ -72,10 +72,8 @@ def correct(
 
 def _nearest(typed: str, analyzer: _Analyze, find_known: FindKnown) -> tuple[str, str] | None:
     """Return the most frequent term near a typed word, and a word that has it; ``None`` if no term is near."""
-    near, best = (
-        {word for word in edits(fold(typed)) if _LATIN.fullmatch(word)},
-        None,
-    )  # "may" is not near "many"
+    near = {word for word in edits(fold(typed)) if _LATIN.fullmatch(word)}  # not "may" for "many"
+    best = None
     for known, text in islice(find_known(set(analyzer(" ".join(near)))), _MAX_NEAR):
         word = next((word for term, word in _words(text, analyzer) if term == known), known)
         if fold(word) in near:

@@ -66,9 +66,8 @@ def time_spans(text: str) -> tuple[TimeSpan, ...]:
         elif _ON.match(plain, first.end) or opens.search(before):
             spans.append(TimeSpan(span.start, _HIGHEST))
         elif _UNTIL.search(before):
-            is_of_year = (
-                first.period.edge and first.period.grain == "year"
-            )  # by the end of 2023: in that year
+            # "by the end of 2023" is in that year
+            is_of_year = first.period.edge and first.period.grain == "year"
             spans.append(TimeSpan(int(span.start) if is_of_year else _LOWEST, span.end))
         else:
             spans.append(span)

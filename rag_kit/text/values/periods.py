@@ -209,9 +209,9 @@ RANGE_TO = re.compile(
     r"(?i)\s*(?:[-–—~～]{1,2}|\.\.\.?|\b(?:to|through(?:\s+to)?|thru|(?:up\s+)?until|till)\b|\b(?:right\s+)?up\s+to(?:\s+and\s+including)?\b"
     r"|[到至](?:[次翌]年|第二年)?)\s*(?:the\s+)?(?:years?\s+)?$",
 )
-"""What stands between the two ends of a range."""
+"""The text between the two ends of a range."""
 LISTED = re.compile(r"(?:[\s/&、,，和与及]|\b(?:and|or|the)\b|以及|或者?)+", re.IGNORECASE)
-"""What stands between the periods of a list."""
+"""The text between the periods of a list."""
 _REACH = 60  # characters before a period in which its part is named
 _TO = r"[\s-]+(?:to|or|and)[\s-]+"
 _OF = r"(?:\s+(?:part|years|months|days))?(?:\s+(?:of|in))?"
