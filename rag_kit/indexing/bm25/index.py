@@ -26,7 +26,7 @@ from rag_kit.indexing.bm25.postings import (
     bm25_weights,
     count_terms,
 )
-from rag_kit.indexing.bm25.spelling import correct
+from rag_kit.indexing.bm25.spelling import MAX_TEXTS, correct
 from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, check_k, check_query, check_weights, passes_of
 from rag_kit.text import default_analyzer
 
@@ -166,7 +166,8 @@ class BM25Index(InvertedIndex):
         self, query: str, terms: Mapping[str, float], view: BM25View, passes: Passes | None
     ) -> Mapping[str, float]:
         """Replace terms that no document of the view has by the nearest, with a note, if the analyzer allows it."""
-        return correct(query, terms, self.analyzer, view.frequency, partial(view.find_known, passes=passes))
+        find_known = partial(view.find_known, texts=MAX_TEXTS, passes=passes)
+        return correct(query, terms, self.analyzer, view.frequency, find_known)
 
     def query_terms(self, query: str) -> Sequence[str]:
         """Return the terms of a query by the analyzer's ``query_terms``, or by the analyzer itself if it has none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from rag_kit.concurrency.notes import write_note
@@ -16,11 +16,12 @@ _LATIN = re.compile("[a-zß-öø-ɏ]{4,40}")  # terms to be corrected: shorter o
 _MAX_CORRECTED = 32  # words of a query
 _MAX_NEAR = 4  # terms near a word that are looked at
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # of letters, also "don't"
-_MAX_TEXT = 100_000  # characters of a document that are looked through for a word as it is written there
+MAX_TEXTS = 20  # documents that are looked through for a word as it is written there
+_MAX_TEXT = 100_000  # characters of each of them
 
 _Analyze = Callable[[str], list[str]]
-#: From terms to those among them that documents have, the most frequent first, each with the text of one document.
-FindKnown = Callable[[Iterable[str]], Iterator[tuple[str, str]]]
+#: From terms to those that documents have, the most frequent first, each with the texts of up to MAX_TEXTS of these.
+FindKnown = Callable[[Iterable[str]], Iterator[tuple[str, Sequence[str]]]]
 
 
 def edits(word: str) -> set[str]:
@@ -74,11 +75,12 @@ def _nearest(typed: str, analyzer: _Analyze, find_known: FindKnown) -> tuple[str
     """Return the most frequent term near a typed word, and a word that has it; ``None`` if no term is near."""
     near = {word for word in edits(fold(typed)) if _LATIN.fullmatch(word)}  # not "may" for "many"
     best = None
-    for known, text in islice(find_known(set(analyzer(" ".join(near)))), _MAX_NEAR):
-        word = next((word for term, word in _words(text, analyzer) if term == known), known)
-        if fold(word) in near:
+    for known, texts in islice(find_known(set(analyzer(" ".join(near)))), _MAX_NEAR):
+        written = (match[0] for text in texts for match in _WORD.finditer(text[:_MAX_TEXT]))
+        if word := next((word for word in written if fold(word) in near and analyzer(word) == [known]), None):
             return known, word
-        best = best or (known, word)  # an edit may be no word that people write, and yet have the stem of one
+        if best is None:  # an edit may be no word that people write, and yet have the stem of one
+            best = known, next((word for term, word in _words(texts[0], analyzer) if term == known), known)
     return best
 
 

@@ -99,13 +99,15 @@ class BM25View:
         number = self._number_of(term)
         return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
 
-    def find_known(self, terms: Iterable[str], passes: Passes | None = None) -> Iterator[tuple[str, str]]:
-        """Yield the terms that some passing document has, most frequent first, each with one such document's text."""
+    def find_known(
+        self, terms: Iterable[str], texts: int, passes: Passes | None = None
+    ) -> Iterator[tuple[str, list[str]]]:
+        """Yield the terms that passing documents have, most frequent first, each with the first ``texts`` of these."""
         for term in sorted(filter(self.frequency, terms), key=lambda term: (-self.frequency(term), term)):
-            for position in self._documents_with(self._vocabulary[term]):
-                if passes is None or passes(self.rows[position].metadata):
-                    yield term, self.rows[position].text
-                    break
+            rows = (self.rows[position] for position in self._documents_with(self._vocabulary[term]))
+            passing = (row.text for row in rows if passes is None or passes(row.metadata))
+            if found := list(islice(passing, texts)):
+                yield term, found
 
     @cached_property
     def graph(self) -> TermGraph:

@@ -20,7 +20,7 @@ from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
-from rag_kit.indexing.bm25.spelling import correct
+from rag_kit.indexing.bm25.spelling import MAX_TEXTS, correct
 from rag_kit.indexing.bm25.term_graph import MAX_DF, TermGraph
 from rag_kit.indexing.bm25.view import Terms, check_k
 from rag_kit.indexing.document_index.rows import read_documents
@@ -201,13 +201,14 @@ class PostgresKeywordView(KeywordView):
         with self._store.reading() as connection:
             tables = TermTables(connection, self._leg)
 
-            def find_known(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
-                """Yield the terms that a passing document has, most frequent first, each with one document's text."""
+            def find_known(terms: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+                """Yield the terms that passing documents have, most frequent first, each with texts of these."""
                 frequencies = tables.frequencies(terms)
                 for term in sorted(frequencies, key=lambda term: (-frequencies[term], term)):
                     numbers = tables.postings([term])[term].numbers.tolist()
-                    for key in list(filter_rows(tables.native, numbers, where).values())[:1]:  # one, if any
-                        yield term, read_documents(connection, [key])[key].page_content
+                    if keys := list(filter_rows(tables.native, numbers, where).values())[:MAX_TEXTS]:
+                        found = read_documents(connection, keys).values()
+                        yield term, [document.page_content for document in found]
 
             return correct(query, weights, self.analyzer, tables.postings(weights).__contains__, find_known)
 

@@ -56,6 +56,14 @@ def test_a_corrected_word_counts_less_than_one_that_was_typed() -> None:
     assert found == ["the pumps", "the hoses"]
 
 
+def test_the_order_of_the_documents_does_not_matter() -> None:
+    """Among equally frequent terms, one that is written a letter away in any document, not in the first, is nearest."""
+    texts = ["low tides", "at half tide", "the inner side", "all sides"]
+    for order in (texts, texts[::-1]):
+        found, notes = searched(BM25Index.from_texts(order), "wide")
+        assert set(found) == {"the inner side", "all sides"} and notes == ["searched 'side' for 'wide'"]
+
+
 def test_it_can_be_switched_off_and_is_stored(tmp_path: Path) -> None:
     """An analyzer without it searches words as typed, also in an index that was saved."""
     index = BM25Index.from_texts(TEXTS, analyzer=Analyzer(typos=False))
