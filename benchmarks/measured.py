@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 from contextlib import suppress
@@ -27,6 +28,11 @@ def state() -> dict[str, Any]:
 
 
 AT_START = state()  # a run may take hours, in which people go on
+
+
+def arguments(text: str | None) -> argparse.ArgumentParser:
+    """Return a parser of a script's arguments, which shows its docstring as it is written."""
+    return argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def save(path: Path, result: dict[str, Any] | list[Any]) -> None:

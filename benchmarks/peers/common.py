@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from importlib.metadata import version
 
 MODEL, SEARCH = 0.2, 0.05
 LISTS, LENGTH = 8, 1000
@@ -72,14 +73,25 @@ def queries(width: int) -> list[str]:
     return [f"another way to ask it, number {number}" for number in range(1, width)]
 
 
-def report(name: str, version: str, figures: dict[str, float]) -> None:
-    """Print the figures for the program that started this one."""
-    print(json.dumps({"name": name, "version": version, "figures": figures}))
+def measure(
+    name: str,
+    package: str,
+    fuse: Callable[[], object],
+    search: Callable[[int], tuple[Callable[[], object], Callable[[], Awaitable[object]] | None]],
+    prepare: Callable[[], object] = lambda: None,
+) -> None:
+    """Measure a side in as many rounds as the only argument says; print the figures for the program that started it.
 
-
-def rounds() -> int:
-    """How many rounds to measure; the only argument."""
-    return int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    ``search`` makes a search with so many queries: a blocking call, and a native one where the side has it.
+    """
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    figures = {"fusion 8 x 1000": fusion(fuse, rounds, prepare)}
+    for width in WIDTHS:
+        invoke, ainvoke = search(width)
+        figures[f"multi-query {width}, sync"] = blocking(invoke, rounds)
+        if ainvoke is not None:
+            figures[f"multi-query {width}, async"] = native(ainvoke, rounds)
+    print(json.dumps({"name": name, "version": version(package), "figures": figures}))
 
 
 def _over_path(measure: Callable[[], float]) -> float:

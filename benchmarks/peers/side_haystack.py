@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from importlib.metadata import version
 from typing import Any
 
 import common
@@ -56,32 +55,19 @@ class Leaf:
         return self._found(query)
 
 
-def pipeline(width: int) -> Pipeline:
-    """With its defaults: three searches at a time."""
+def search(width: int) -> tuple[Any, Any]:
+    """A pipeline with its defaults: three searches at a time."""
     model = Model(json.dumps({"queries": common.queries(width)}))
     made = Pipeline()
     made.add_component("expander", QueryExpander(chat_generator=model, n_expansions=width - 1))
     made.add_component("retriever", MultiQueryTextRetriever(retriever=Leaf()))
     made.connect("expander.queries", "retriever.queries")
-    return made
-
-
-def main() -> None:
-    """Measure, and print."""
-    rounds = common.rounds()
-    lists = [[Document(content=text) for text in ranking] for ranking in common.rankings()]
-    joiner = DocumentJoiner(join_mode="reciprocal_rank_fusion")
-    figures = {"fusion 8 x 1000": common.fusion(lambda: joiner.run(documents=lists), rounds)}
     data = {"expander": {"query": "question"}}
-    for width in common.WIDTHS:
-        mine = pipeline(width)
-        figures[f"multi-query {width}, sync"] = common.blocking(lambda mine=mine: mine.run(data), rounds)
-        if hasattr(mine, "run_async"):
-            figures[f"multi-query {width}, async"] = common.native(
-                lambda mine=mine: mine.run_async(data), rounds
-            )
-    common.report("Haystack", version("haystack-ai"), figures)
+    native = (lambda: made.run_async(data)) if hasattr(made, "run_async") else None
+    return lambda: made.run(data), native
 
 
 if __name__ == "__main__":
-    main()
+    lists = [[Document(content=text) for text in ranking] for ranking in common.rankings()]
+    joiner = DocumentJoiner(join_mode="reciprocal_rank_fusion")
+    common.measure("Haystack", "haystack-ai", lambda: joiner.run(documents=lists), search)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from importlib.metadata import version
 from typing import Any
 
 import common
@@ -59,9 +58,13 @@ def retriever(width: int) -> QueryFusionRetriever:
     return QueryFusionRetriever([Leaf()], llm=model, mode="reciprocal_rerank", num_queries=width)
 
 
-def main() -> None:
-    """Measure, and print."""
-    rounds = common.rounds()
+def search(width: int) -> tuple[Any, Any]:
+    """A retriever's blocking and native search."""
+    made = retriever(width)
+    return lambda: made.retrieve("question"), lambda: made.aretrieve("question")
+
+
+if __name__ == "__main__":
     lists = [[TextNode(text=text) for text in ranking] for ranking in common.rankings()]
     given: dict[Any, list[NodeWithScore]] = {}
 
@@ -73,17 +76,4 @@ def main() -> None:
             ]
 
     fuse = retriever(2)._reciprocal_rerank_fusion
-    figures = {"fusion 8 x 1000": common.fusion(lambda: fuse(given), rounds, prepare)}
-    for width in common.WIDTHS:
-        mine = retriever(width)
-        figures[f"multi-query {width}, sync"] = common.blocking(
-            lambda mine=mine: mine.retrieve("question"), rounds
-        )
-        figures[f"multi-query {width}, async"] = common.native(
-            lambda mine=mine: mine.aretrieve("question"), rounds
-        )
-    common.report("LlamaIndex", version("llama-index-core"), figures)
-
-
-if __name__ == "__main__":
-    main()
+    common.measure("LlamaIndex", "llama-index-core", lambda: fuse(given), search, prepare)

@@ -8,7 +8,6 @@ python benchmarks/quality/quality.py --committed     run nothing; judge the resu
 
 from __future__ import annotations
 
-import argparse
 import json
 import operator
 import os
@@ -23,7 +22,7 @@ from typing import Any
 import yaml
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from measured import RESULTS, save
+from measured import RESULTS, arguments, save
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "benchmarks" / "quality" / "quality.yaml"
@@ -131,35 +130,33 @@ def main() -> int:
     """Run, compare, print; 1 when a score failed."""
     content = load()
     names = [run["name"] for run in content["runs"]]
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"any of: {', '.join(names)}")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--committed", action="store_true")
-    arguments = parser.parse_args()
-    if unknown := sorted(set(arguments.runs) - set(names)):
+    options = parser.parse_args()
+    if unknown := sorted(set(options.runs) - set(names)):
         parser.error(f"unknown run {', '.join(unknown)}; known: {', '.join(names)}")
     data = os.environ.get("RAG_KIT_DATA", str(ROOT.parent / "shared" / "data"))
-    if not arguments.committed and not Path(data).is_dir():
+    if not options.committed and not Path(data).is_dir():
         parser.error(f"the data sets are not at {data}; name their folder with RAG_KIT_DATA")
 
     results: dict[str, dict[str, Any]] = {}
     failed = 0
     for run in content["runs"]:
-        if arguments.runs and run["name"] not in arguments.runs:
+        if options.runs and run["name"] not in options.runs:
             continue
         print(f"\n{run['name']}: {run['command']}", flush=True)
-        if arguments.committed:
+        if options.committed:
             results[run["name"]] = json.loads(result_file(run).read_text(encoding="utf-8"))
         else:
             results[run["name"]] = execute(run, data)
-        if not arguments.update:
+        if not options.update:
             for verdict in judge(run, results[run["name"]], content["tolerance"]):
                 value = "missing" if verdict.measured is None else f"{verdict.measured:.4f}"
                 print(f"  {verdict.verdict:<5} {verdict.what:<32} {value}  expected {verdict.expected}")
                 failed += verdict.verdict == "FAIL"
-    if arguments.update:
+    if options.update:
         update(content, results)
     return 1 if failed else 0
 

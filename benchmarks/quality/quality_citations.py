@@ -14,7 +14,6 @@ tests/support/citations. Writes benchmarks/results/citations.json.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
@@ -25,7 +24,7 @@ from typing import Any
 
 import yaml
 from langchain_core.documents import Document
-from shared import RESULTS, lines, save
+from shared import RESULTS, arguments, lines, save
 
 from rag_kit.evaluation import load_dataset
 from rag_kit.text import fold, sentences
@@ -181,9 +180,7 @@ def decline_rows() -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS / "citations.json")
     options = parser.parse_args()

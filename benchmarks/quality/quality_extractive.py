@@ -9,14 +9,13 @@ the answer (NFKC, case folded, without white space). "Foreign": the questions of
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared import pieces, plain
+from shared import arguments, pieces, plain
 
 from rag_kit.evaluation import Example, load_dataset
 from rag_kit.indexing import BM25Index
@@ -105,9 +104,7 @@ def declines(name: str, replies: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     """Measure the chosen sets, and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--limit", type=int, default=100_000)

@@ -3,17 +3,15 @@
     python benchmarks/quality/quality_hybrid.py DATA WORK [--sets scifact ...] [--models minilm e5] [--limit 150]
         [--documents 1000] [--rerank cross-encoder] [--depth 20]
 
-WORK keeps vectors and the scores of pairs, so that a run that was stopped goes on. Corpora are cut to the relevant
-documents of the questions and others up to ``--documents``; long documents are read in chunks of 1,000 characters, of
-which the best counts. Prints nDCG@10 as a Markdown table, a row a pair of set and model. "chosen elsewhere" has the
-weight that is best in the mean of the other sets (docs/decisions/0011). With ``--rerank`` the columns are the hybrid,
-blends of both scores over the first passages by the reranker's share, and the reranker alone.
+WORK keeps vectors, so that a run that was stopped goes on. Corpora are cut to the relevant documents of the questions
+and others up to ``--documents``; long documents are read in chunks of 1,000 characters, of which the best counts.
+Prints nDCG@10 as a Markdown table, a row a pair of set and model. "chosen elsewhere" has the weight that is best in the
+mean of the other sets (docs/decisions/0011). With ``--rerank`` the columns are the hybrid, blends of both scores over
+the first passages by the reranker's share, and the reranker alone.
 """
 
 from __future__ import annotations
 
-import argparse
-import sqlite3
 import statistics
 import sys
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.documents import Document
-from shared import ndcg, sample
+from shared import arguments, ndcg, sample
 
 from rag_kit.documents.provenance import peek_score
 from rag_kit.evaluation.ranking.pipelines import Parts
@@ -38,28 +36,6 @@ Row = dict[str, float]
 Pair = tuple[str, str]  # set and model
 
 
-class PairScores:
-    """The scores of a reranker, kept in a file."""
-
-    def __init__(self, name: str, work: Path) -> None:
-        self.model = wheel_reranker(name, threads=1)
-        self.file = sqlite3.connect(work / f"{name}.sqlite")
-        self.file.execute(
-            "create table if not exists pairs (query, passage, score, primary key (query, passage))"
-        )
-
-    def __call__(self, query: str, passages: list[str]) -> list[float]:
-        """The score of each passage; those that are not known are computed and kept."""
-        known = dict(self.file.execute("select passage, score from pairs where query = ?", (query,)))
-        missing = [text for text in dict.fromkeys(passages) if text not in known]
-        made = zip(missing, self.model.score([(query, text) for text in missing]), strict=True)
-        rows = [(query, text, score) for text, score in made]
-        self.file.executemany("insert into pairs values (?, ?, ?)", rows)
-        self.file.commit()
-        known |= {text: score for _, text, score in rows}
-        return [known[text] for text in passages]
-
-
 def weighted(parts: Parts) -> Callable[[str], Rankings]:
     """Rankings by each part, and by hybrids with each weight."""
     options: dict[str, Any] = {"k": DEPTH, "fetch_k": DEPTH, "on_error": "raise"}
@@ -71,13 +47,13 @@ def weighted(parts: Parts) -> Callable[[str], Rankings]:
     return lambda question: {name: retriever.invoke(question) for name, retriever in ways.items()}
 
 
-def reranked(parts: Parts, scores: PairScores, depth: int) -> Callable[[str], Rankings]:
+def reranked(parts: Parts, reranker: Any, depth: int) -> Callable[[str], Rankings]:
     """Rankings by the default hybrid, and by its blends with a reranker."""
     retriever: Any = parts.build("hybrid").retriever
 
     def rank(question: str) -> Rankings:
         found = retriever.invoke(question)
-        second = scores(question, [document.page_content for document in found[:depth]])
+        second = reranker.score([(question, document.page_content) for document in found[:depth]])
         return {"hybrid": found} | {name: blended(found, second, share) for name, share in SHARES.items()}
 
     return rank
@@ -93,12 +69,12 @@ def blended(found: list[Document], scores: list[float], share: float) -> list[Do
     return [found[place] for place in order] + found[size:]
 
 
-def measure(folder: Path, model: str, scores: PairScores | None, options: Any) -> Row:
+def measure(folder: Path, model: str, reranker: Any, options: Any) -> Row:
     """The mean nDCG@10 of each way over a set with an embedding model."""
     asked, passages = sample(folder, options.limit, options.documents)
     embeddings: Any = WheelEmbeddings(model, threads=1)
     parts = Parts(passages, depth=DEPTH, embeddings=embeddings, cache=options.work / "vectors")
-    rank = weighted(parts) if scores is None else reranked(parts, scores, options.depth)
+    rank = weighted(parts) if reranker is None else reranked(parts, reranker, options.depth)
     gains: dict[str, list[float]] = {}
     for example in asked:
         for name, found in rank(example.question).items():
@@ -133,9 +109,7 @@ def table(found: dict[Pair, Row], last: dict[Pair, str]) -> str:
 
 def main() -> None:
     """Read the arguments, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--sets", nargs="*", default=list(SETS))
@@ -146,13 +120,13 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=20, help="passages that are reranked")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    scores = PairScores(options.rerank, options.work) if options.rerank else None
+    reranker = wheel_reranker(options.rerank, threads=1) if options.rerank else None
     found: dict[Pair, Row] = {}
     for model in options.models:
         for name in options.sets:
-            found[name, model] = measure(options.data / name, model, scores, options)
+            found[name, model] = measure(options.data / name, model, reranker, options)
             print(name, model, found[name, model], file=sys.stderr, flush=True)
-    print(table(found, chosen(found) if scores is None else {}))
+    print(table(found, chosen(found) if reranker is None else {}))
 
 
 if __name__ == "__main__":

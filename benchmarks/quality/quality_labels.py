@@ -12,7 +12,6 @@ benchmarks/results/labels.json.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 from quality_scorer import score
 from scorer_claims import Claim, load, load_rgb
-from shared import RESULTS, save
+from shared import RESULTS, arguments, save
 
 from rag_kit.evaluation.statistics import labelled_mean
 
@@ -62,9 +61,7 @@ def covered(
 
 def main() -> None:
     """Read the command line, measure, write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--draws", type=int, default=3000)
     parser.add_argument("--out", type=Path, default=RESULTS / "labels.json")

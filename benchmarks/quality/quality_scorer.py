@@ -16,13 +16,13 @@ import asyncio
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scorer_claims import Claim, load
-from shared import AT_START, RESULTS
+from shared import AT_START, RESULTS, arguments
+from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, roc_auc_score
 
 from rag_kit.concurrency import afan_out_map
 from rag_kit.evaluation.cells import Cell
@@ -35,29 +35,19 @@ from rag_kit.models.model_call import is_extractive
 
 RESULT = RESULTS / "scorer.json"
 RESAMPLES = 2_000
+MEASURES = ("balanced_accuracy", "auc", "kappa")
 SCORERS = ("faithfulness", "ours_citations")
 _QUESTION = "What do the documents say about it?"
 
 
-@dataclass(frozen=True)
-class Task:
-    """Claims of a set that a scorer should tell apart."""
-
-    name: str
-    claims: tuple[Claim, ...]
-
-
-def tasks(claims: Sequence[Claim]) -> list[Task]:
+def tasks(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
     """All claims of each set; then the supported ones against each other kind."""
-    found = []
+    found = {}
     for name in dict.fromkeys(claim.set for claim in claims):
         own = [claim for claim in claims if claim.set == name]
-        kinds = [kind for kind in dict.fromkeys(claim.kind for claim in own) if kind != "supported"]
-        found.append(Task(f"{name}: supported / all others", tuple(own)))
-        for kind in kinds:
-            found.append(
-                Task(f"{name}: supported / {kind}", tuple(c for c in own if c.kind in ("supported", kind)))
-            )
+        found[f"{name}: supported / all others"] = own
+        for kind in dict.fromkeys(claim.kind for claim in own if claim.kind != "supported"):
+            found[f"{name}: supported / {kind}"] = [c for c in own if c.kind in ("supported", kind)]
     return found
 
 
@@ -73,62 +63,39 @@ async def score(scorer: str, claims: Sequence[Claim], judge: Judge | None, at_on
     return (await afan_out_map(one, claims, max_concurrency=at_once)).values
 
 
-def measured(task: Task, values: dict[str, float]) -> dict[str, Any]:
-    """A row of the table."""
-    scored = [claim for claim in task.claims if claim.id in values]
+def measured(name: str, claims: Sequence[Claim], values: dict[str, float]) -> dict[str, Any]:
+    """A row of the table: each measure with value, low and high (95%, percentile bootstrap that draws groups)."""
+    scored = [claim for claim in claims if claim.id in values]
     found = np.array([values[claim.id] for claim in scored])
     truth = np.array([claim.kind == "supported" for claim in scored])
-    result = agreement(found, found >= 1 - 1e-9, truth, [claim.group for claim in scored])
-    return {
-        "task": task.name, "claims": len(task.claims), "scored": len(scored),
-        "supported": float(truth.mean()), **result,
-    }  # fmt: skip
+    decided = found >= 1 - 1e-9
+    groups = np.unique([claim.group for claim in scored], return_inverse=True)[1]
+    draw = np.random.default_rng(0)
+    drawn = []
+    for _ in range(RESAMPLES):
+        times = np.bincount(draw.integers(0, groups.max() + 1, groups.max() + 1), minlength=groups.max() + 1)
+        weights = times[groups]
+        if len(set(truth[weights > 0])) == 2:  # else no measure is defined
+            drawn.append(agreement(found, decided, truth, weights))
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    result: dict[str, Any] = {"task": name, "claims": len(claims), "scored": len(scored)}
+    result["supported"] = float(truth.mean())
+    for number, value in enumerate(agreement(found, decided, truth, np.ones(len(truth)))):
+        result[MEASURES[number]] = {"value": value, "low": float(low[number]), "high": float(high[number])}
+    result["true_positive_rate"] = float(decided[truth].mean())
+    result["true_negative_rate"] = float((~decided[~truth]).mean())
+    return result
 
 
 def agreement(
-    scores: np.ndarray, decided: np.ndarray, truth: np.ndarray, groups: Sequence[str], *, seed: int = 0
-) -> dict[str, Any]:
-    """Three measures, each with value, low and high (95%, percentile bootstrap that draws groups)."""
-    names, place = np.unique(np.array(groups), return_inverse=True)
-    order = np.argsort(scores, kind="stable")
-    ties = np.unique(scores[order], return_inverse=True)[1]
-    value = _measures(np.ones(len(scores)), decided, truth, order, ties)
-    draw = np.random.default_rng(seed)
-    drawn = []
-    for _ in range(RESAMPLES):
-        times = np.bincount(draw.integers(0, len(names), len(names)), minlength=len(names))
-        drawn.append(_measures(times[place].astype(float), decided, truth, order, ties))
-    low, high = np.nanquantile(np.array(drawn), [0.025, 0.975], axis=0)
-    measures = ("balanced_accuracy", "auc", "kappa")
-    found: dict[str, Any] = {
-        name: {"value": value[number], "low": float(low[number]), "high": float(high[number])}
-        for number, name in enumerate(measures)
-    }
-    found["true_positive_rate"] = float(decided[truth].mean())
-    found["true_negative_rate"] = float((~decided[~truth]).mean())
-    return found
-
-
-def _measures(
-    weight: np.ndarray, decided: np.ndarray, truth: np.ndarray, order: np.ndarray, ties: np.ndarray
+    scores: np.ndarray, decided: np.ndarray, truth: np.ndarray, weights: np.ndarray
 ) -> tuple[float, float, float]:
     """Balanced accuracy, AUC and kappa where each row counts as often as its weight says."""
-    total, positive = weight.sum(), weight[truth].sum()
-    negative = total - positive
-    if not positive or not negative:
-        return float("nan"), float("nan"), float("nan")
-    hits = weight[truth & decided].sum()
-    right_no = weight[~truth & ~decided].sum()
-    yes = weight[decided].sum()
-    seen = (hits + right_no) / total
-    chance = (yes * positive + (total - yes) * negative) / total**2
-    kappa = (seen - chance) / (1 - chance) if chance < 1 else 0.0
-    # AUC: of each positive, the negatives below it and half of those beside it
-    sorted_truth, sorted_weight = truth[order], weight[order]
-    below = np.bincount(ties, np.where(sorted_truth, 0.0, sorted_weight))
-    good = np.bincount(ties, np.where(sorted_truth, sorted_weight, 0.0))
-    auc = float((good * (np.cumsum(below) - below / 2)).sum() / (positive * negative))
-    return float((hits / positive + right_no / negative) / 2), auc, float(kappa)
+    return (
+        float(balanced_accuracy_score(truth, decided, sample_weight=weights)),
+        float(roc_auc_score(truth, scores, sample_weight=weights)),
+        float(cohen_kappa_score(truth, decided, sample_weight=weights)),
+    )
 
 
 async def run(options: argparse.Namespace) -> None:
@@ -149,7 +116,7 @@ async def run(options: argparse.Namespace) -> None:
         missing = [cell for cell in cells if cell.value is None]
         for cell in missing[:3]:
             print(f"{name}: {cell.status}: {cell.reason:.200}", flush=True)
-        rows = [measured(task, values) for task in tasks(claims)]
+        rows = [measured(task, own, values) for task, own in tasks(claims).items()]
         for row in rows:
             print(name, json.dumps(row), flush=True)
         written = json.loads(options.out.read_text(encoding="utf-8")) if options.out.is_file() else {}
@@ -162,9 +129,7 @@ async def run(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--judge", help="name of a chat model; default: the configured one")
     parser.add_argument("--scorers", nargs="*", default=list(SCORERS), choices=SCORERS)

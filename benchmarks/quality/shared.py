@@ -22,6 +22,7 @@ from rag_kit.indexing import split
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from measured import AT_START as AT_START
 from measured import RESULTS as RESULTS
+from measured import arguments as arguments
 from measured import save as save
 
 DATA = Path(os.environ.get("RAG_KIT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))

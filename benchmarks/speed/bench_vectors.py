@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from harness import Row, at_least, at_most, interleaved, median_ratio  # isort: skip  (sets the threads first)
 
-import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +36,6 @@ def run(quick: bool = False) -> list[Row]:
         space = {"hnsw:space": "cosine"}
         chroma = Chroma("vectors", model, client=client, collection_metadata=space)
         _fill(chroma)
-        _settle(Path(folder))
         own = VectorRetriever(vectorstore=chroma, k=K, name="dense")
         documents, vectors = _rows(chroma)
         mine = ExactVectorRetriever.from_documents(documents, model, vectors=vectors, k=K, name="dense")
@@ -174,10 +171,3 @@ def _fill(chroma: Any) -> None:
             documents=[f"Passage {n}. " + "Some words of a usual passage. " * 12 for n in numbers],
             metadatas=[{"topic": n % 50, "lang": "en" if (n // 50) % 2 else "zh"} for n in numbers],
         )
-
-
-def _settle(folder: Path) -> None:
-    """As if the collection had been written a while ago."""
-    for path in folder.glob("chroma.sqlite3*"):
-        stamp = path.stat().st_mtime_ns - 10**10
-        os.utime(path, ns=(stamp, stamp))

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
+from scripted import Model, task_of
 
 from rag_kit.graphs import (
     build_adaptive_rag,
@@ -28,7 +27,6 @@ from rag_kit.graphs import (
     build_plain_rag,
     build_self_rag,
 )
-from rag_kit.models.replies import estimate_tokens
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 MARKED = re.compile(
@@ -68,27 +66,19 @@ REPLIES: dict[str, Any] = {
 }
 
 
-class Scripted(BaseChatModel):
-    """Answers each task of a prompt as the script says, a list in turn; the last of a list is repeated."""
+def scripted(replies: dict[str, Any]) -> Model:
+    """Make a model that answers each task of a prompt as the script says, a list in turn; its last is repeated."""
+    asked: list[str] = []
 
-    replies: dict[str, Any]
-    asked: list[str] = []  # noqa: RUF012 - Pydantic copies it
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        prompt = "\n".join(message.text for message in messages)
-        task = re.findall(r"<task>(\w+)</task>", prompt)[0]
-        reply = self.replies.get(task, ANSWER)
+    def reply(messages: list[BaseMessage]) -> str:
+        task = task_of(messages)
+        reply = replies.get(task, ANSWER)
         if isinstance(reply, list):
-            reply = reply[min(self.asked.count(task), len(reply) - 1)]
-        self.asked.append(task)
-        text = reply if isinstance(reply, str) else json.dumps(reply)
-        sent, got = estimate_tokens(prompt), estimate_tokens(text)
-        usage = {"input_tokens": sent, "output_tokens": got, "total_tokens": sent + got}
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(text, usage_metadata=usage))])
+            reply = reply[min(asked.count(task), len(reply) - 1)]
+        asked.append(task)
+        return reply if isinstance(reply, str) else json.dumps(reply)
+
+    return Model(reply=reply, delay=0)
 
 
 def follow_up(retriever: Any, llm: Any) -> Any:
@@ -144,7 +134,7 @@ def measure() -> list[tuple[int, int]]:
     costs = []
     for _, _, build, replies, context in CASES:
         retriever = RunnableLambda(lambda query: [document.model_copy(deep=True) for document in PASSAGES])
-        graph = build(retriever, Scripted(replies={**REPLIES, **replies}, asked=[]))
+        graph = build(retriever, scripted({**REPLIES, **replies}))
         thread = {"configurable": {"thread_id": "1"}}
         usage = graph.invoke({"question": QUESTION}, thread, context=context)["usage"]
         costs.append((usage["calls"], usage["tokens"]))

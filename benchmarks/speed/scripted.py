@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from rag_kit.concurrency.steps import Step
+from rag_kit.models.replies import estimate_tokens
 from rag_kit.retrieval import RagKitRetriever
 from rag_kit.retrieval.call import Call
 
@@ -59,7 +60,8 @@ class Model(BaseChatModel):
 
     def _result(self, messages: list[BaseMessage]) -> ChatResult:
         text = self.reply if isinstance(self.reply, str) else self.reply(messages)
-        usage = {"input_tokens": 300, "output_tokens": 10, "total_tokens": 310}
+        sent, got = estimate_tokens("\n".join(message.text for message in messages)), estimate_tokens(text)
+        usage = {"input_tokens": sent, "output_tokens": got, "total_tokens": sent + got}
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text, usage_metadata=usage))])
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
