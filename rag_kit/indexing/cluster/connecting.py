@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from rag_kit.errors import ConfigurationError, MissingExtraError
+from rag_kit.errors import ConfigurationError
 
 _CONNECT_SECONDS = 15.0
 _CLOSE_SECONDS = 3.0
@@ -28,10 +28,7 @@ _ENVIRONMENT = {
 @contextlib.contextmanager
 def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
     """Yield a Dask client: of a new cluster of ``workers`` processes here, or of a scheduler (address or client)."""
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise MissingExtraError("distributed", "Work on a Dask cluster") from error
+    from distributed import Client
 
     if isinstance(scheduler, Client):
         yield scheduler

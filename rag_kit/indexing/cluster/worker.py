@@ -14,16 +14,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from distributed import WorkerPlugin, get_worker
 from langchain_core.embeddings import Embeddings
 
 from rag_kit import __version__
-from rag_kit.errors import ConfigurationError, RagKitError, ReadError
+from rag_kit.errors import ConfigurationError, MissingExtraError, RagKitError, ReadError
 from rag_kit.indexing.document_index.embedding import check_vectors
 from rag_kit.indexing.files import SourceFile
 from rag_kit.indexing.readers.formats import UserReader
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.models.clients import embed_documents
+
+try:
+    from distributed import WorkerPlugin, get_worker
+except ImportError as error:
+    raise MissingExtraError("distributed", "Work on a Dask cluster") from error
 
 
 def versions() -> str:

@@ -24,7 +24,7 @@ from support.representing import reply
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
-from rag_kit.errors import ConfigurationError, InvalidInputError, ReadError
+from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, ReadError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, register_reader
 from rag_kit.models import chat_model, embedding_model
 
@@ -314,3 +314,14 @@ def test_the_command_line_names_a_scheduler_or_starts_workers(
     assert json.loads(capsys.readouterr().out)["added"] == 41
     assert main([*given, "--scheduler", "tcp://a:1", "--workers", "2"]) == exits.USAGE
     assert "not allowed with" in capsys.readouterr().err
+
+
+def test_without_the_extra_the_message_names_it(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package of workers is imported first of all, and says how it is installed."""
+    for module in ("work", "worker"):
+        monkeypatch.delitem(sys.modules, f"rag_kit.indexing.cluster.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"rag-kit\[distributed\]"):
+        ingest(docs, tmp_path / "index", options=IngestOptions(workers=1))
