@@ -8,7 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError
 from rag_kit.indexing.document_index.folder import remove_parts, repair_advice
@@ -142,24 +142,17 @@ class FileLeg(ABC):
             )
 
 
-class Version(NamedTuple):
-    """The version of data in memory: the prefix of their files, and the generation of the store."""
-
-    prefix: str
-    generation: int
-
-
-_NOTHING_LOADED = Version("", NO_GENERATION)
-
-
 class LoadedLeg(FileLeg, Generic[T]):
     """Part of an index that loads its newest file into memory, and there adds the store's later changes."""
 
     takes_newer: ClassVar[bool]  # whether a newer file takes the place of what has followed the store
 
     def _forget(self) -> None:
-        self._loaded: T | None = None
-        self._version = _NOTHING_LOADED
+        self._keep(None, "", NO_GENERATION)
+
+    def _keep(self, loaded: T | None, prefix: str, generation: int) -> None:
+        """Keep data in memory, with the prefix of their files' names and the generation that they are of."""
+        self._loaded, self._prefix_loaded, self._generation = loaded, prefix, generation
 
     @abstractmethod
     def _read(self, path: Path) -> T:
@@ -185,17 +178,16 @@ class LoadedLeg(FileLeg, Generic[T]):
         prefix = self._prefix(state)
         with self._lock:
             # data in memory are newer than the store if an older store was put in its place
-            is_in_range = state.floor <= self._version.generation <= state.generation
-            if self._version.prefix != prefix or not is_in_range:
+            is_in_range = state.floor <= self._generation <= state.generation
+            if self._prefix_loaded != prefix or not is_in_range:
                 self._forget()
             if self._loaded is not None and not self.takes_newer:
                 return
             for generation, path in self.readable(state):
-                if generation < state.floor or generation <= self._version.generation:
+                if generation < state.floor or generation <= self._generation:
                     return
                 try:
-                    self._loaded, self._version = self._read(path), Version(prefix, generation)
-                    return
+                    return self._keep(self._read(path), prefix, generation)
                 except (FileNotFoundError, IndexMissingError):
                     continue  # a writer has just put a newer one in its place
                 except (IndexFormatError, OSError) as error:
@@ -204,14 +196,14 @@ class LoadedLeg(FileLeg, Generic[T]):
     def current(self, connection: Connection, state: IndexState) -> T:
         """Return the data as of the state that the connection sees: loaded ones, with the store's later changes."""
         with self._lock:
-            wanted = Version(self._prefix(state), state.generation)
-            if self._loaded is not None and self._version == wanted:
+            wanted = (self._prefix(state), state.generation)
+            if self._loaded is not None and (self._prefix_loaded, self._generation) == wanted:
                 return self._loaded
             self.load(state)
-            loaded, since = self._loaded, self._version.generation
-            # if an error interrupts the update below, the next call begins from the file again
-            self._loaded, self._version = None, _NOTHING_LOADED
-            loaded = self._empty(state) if loaded is None else loaded
-            self._loaded = self._follow(loaded, connection, since, state)
-            self._version = wanted
-            return self._loaded
+            loaded, since = self._loaded, self._generation
+            LoadedLeg._forget(
+                self
+            )  # if an error interrupts the update, the next call begins from the file again
+            loaded = self._follow(self._empty(state) if loaded is None else loaded, connection, since, state)
+            self._keep(loaded, *wanted)
+            return loaded

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index import vectors
-from rag_kit.indexing.document_index.file_leg import LoadedLeg, Version
+from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.postings_leg import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, IndexState
@@ -49,7 +49,7 @@ class VectorLeg(LoadedLeg[VectorView]):
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
-    ) -> list[tuple[str, float]]:
+    ) -> vectors.RankedIds:
         """Return ids and cosines of the k vectors nearest to a unit vector, among the rows that pass a filter."""
         mask = None if where is None else self._keyword.mask(connection, state, where)
         try:
@@ -88,7 +88,7 @@ class VectorLeg(LoadedLeg[VectorView]):
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
         numbers, dimension = read_changed_numbers(connection, NO_GENERATION, "vectors"), state.dimension or 0
         vectors.write_file(path, vectors.read_blocks(connection, numbers, dimension), dimension)
-        self._loaded, self._version = self._read(path), Version(self._prefix(state), state.generation)
+        self._keep(self._read(path), self._prefix(state), state.generation)
 
     def verify(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Report rows that the file lacks or should not have, and a file whose content does not fit its digest."""
