@@ -20,7 +20,7 @@ from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.rows import FamilyView, read_documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState, select_in
 from rag_kit.indexing.document_index.store import Store
-from rag_kit.indexing.document_index.vectors import decode_vectors
+from rag_kit.indexing.document_index.vectors import RankedIds, decode_vectors
 from rag_kit.indexing.document_index.views import KeywordView, PostingsView
 from rag_kit.indexing.searched import REPRESENTATION, passage_filter
 from rag_kit.models.clients import embed_query
@@ -187,15 +187,13 @@ class ReadableIndex:
 
     def search_dense_ids(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
-    ) -> list[tuple[str, float]]:
+    ) -> RankedIds:
         """Return ids and cosines of what `search_dense` finds; no text is read."""
         vector = self._vector_of(query, k)
         with self._store.reading() as connection:
             return self._nearest(connection, vector, k, filter)
 
-    def _nearest(
-        self, connection: Any, vector: Sequence[float], k: int, filter: Filter | None
-    ) -> list[tuple[str, float]]:
+    def _nearest(self, connection: Any, vector: Sequence[float], k: int, filter: Filter | None) -> RankedIds:
         """Return ids and cosines of the passages nearest to a vector in the state that a connection sees."""
         state = self._store.state(connection)
         where = passage_filter(filter, state.derived)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.state import Connection, IndexState, read_state, upsert_statement
-from rag_kit.indexing.document_index.vectors import Vectors
+from rag_kit.indexing.document_index.vectors import RankedIds, Vectors
 from rag_kit.indexing.document_index.views import PostingsView
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class VectorSearchLeg(Leg, Protocol):
 
     def search(
         self, connection: Connection, state: IndexState, query: Vectors, k: int, where: Filter | None
-    ) -> list[tuple[str, float]]:
+    ) -> RankedIds:
         """Return ids and cosines of the k nearest rows to a unit vector that pass a filter; best first, ties by id."""
 
 

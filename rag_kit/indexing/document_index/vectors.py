@@ -23,6 +23,7 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders, select_in
 
 Vectors = NDArray[np.float32]
+RankedIds = list[tuple[str, float]]  # with their scores, best first
 
 #: Similarities closer than this are ties, which the id decides: sums differ in their last bits with the
 #: number of rows that are multiplied at once.
@@ -38,10 +39,15 @@ def unit(vectors: Vectors) -> Vectors:
     return scaled
 
 
-def best_ids(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]:
+def rank(hits: Iterable[tuple[str, float]]) -> RankedIds:
+    """Order ids with scores, the best first; scores that round to the same step of `TIE` are ordered by id."""
+    return sorted(hits, key=lambda hit: (-round(hit[1] / TIE), hit[0]))
+
+
+def best_ids(scores: Vectors, ids: list[str], k: int) -> RankedIds:
     """Return the k best ids with their scores, rounded to steps of `TIE`; equal scores are ordered by id."""
-    ranked = sorted((-round(score / TIE), key) for score, key in zip(scores.tolist(), ids, strict=True))
-    return [(key, round(-negative_steps * TIE, 6)) for negative_steps, key in ranked[:k]]
+    best = rank(zip(ids, scores.tolist(), strict=True))[:k]
+    return [(key, round(round(score / TIE) * TIE, 6)) for key, score in best]
 
 
 def best_with_ties(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple[NDArray[np.int64], Vectors]:
@@ -53,7 +59,7 @@ def best_with_ties(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple
     return numbers, scores
 
 
-def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
+def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> RankedIds:
     """Return ids and scores of the k best rows, ties by id; rows that are no longer in the store are left out."""
     id_of = dict(select_in(connection, "SELECT n, id FROM chunks WHERE n IN ({})", numbers.tolist()))
     present = [position for position, n in enumerate(numbers.tolist()) if n in id_of]

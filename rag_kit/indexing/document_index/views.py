@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-import numpy as np
+from langchain_core.documents import Document
 
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.view import Hits, Terms, check_k, check_query, check_weights, passes_of
-from rag_kit.indexing.document_index.vectors import TIE
+from rag_kit.indexing.document_index.vectors import TIE, RankedIds, rank
 from rag_kit.indexing.searched import passage_filter
 from rag_kit.indexing.sparse.index import SparseIndex
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 Scored: TypeAlias = list[tuple[Any, float]]  # documents, or their ids, with scores
 TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
@@ -68,12 +65,12 @@ class PostingsView:
             if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
                 break
             fetch *= 4
-        ids = [view.rows[position].key for position in positions.tolist()]
-        steps = np.rint(scores.astype(np.float64) / TIE).tolist()  # equal for scores that tie
-        best = sorted(range(len(ids)), key=lambda hit: (-steps[hit], ids[hit]))[:k]
-        best_ids = [ids[hit] for hit in best]
-        found = best_ids if ids_only else view.documents(positions[best].tolist())
-        return list(zip(found, scores[best].tolist(), strict=True))
+        position_of = {view.rows[position].key: position for position in positions.tolist()}
+        best = rank(zip(position_of, scores.tolist(), strict=True))[:k]
+        if ids_only:
+            return best
+        documents = view.documents(position_of[key] for key, _ in best)
+        return [(found, score) for found, (_, score) in zip(documents, best, strict=True)]
 
 
 class KeywordView(PostingsView):
@@ -91,9 +88,7 @@ class KeywordView(PostingsView):
         """Return the best documents for a query, ties by id; see ``DocumentIndex.search_keyword``."""
         return Hits(*self._search(query, k, filter, ids_only=False))
 
-    def search_ids(
-        self, query: str, k: int = 4, filter: Filter | None = None
-    ) -> tuple[list[tuple[str, float]], float]:
+    def search_ids(self, query: str, k: int = 4, filter: Filter | None = None) -> tuple[RankedIds, float]:
         """Return ids and scores of what `search` finds, and the bound of the scores; no text is read."""
         return self._search(query, k, filter, ids_only=True)
 
