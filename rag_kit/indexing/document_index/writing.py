@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import StoredRow, chunk_id, text_hash
@@ -109,7 +109,7 @@ def apply_batch(
     _write_vectors(connection, written, vectors, generation)
     _write_rows(connection, "parents", batch.parents, report.parents, generation)
     # a document whose children alone have changed counts as updated, too
-    changed = {each.row.parent for each in written}
+    changed = {row.parent for row, _, _ in written}
     changed |= {parent_of[key] for key in old_chunks if key in parent_of}
     report.parents.updated += [key for key in report.parents.unchanged if key in changed]
     report.parents.unchanged = [key for key in report.parents.unchanged if key not in changed]
@@ -161,12 +161,8 @@ def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generatio
     connection.executemany("INSERT INTO removed (id, n, generation) VALUES (?, ?, ?)", removed)
 
 
-class _Written(NamedTuple):
-    """A row that was written, what it replaced (without its text), and its number."""
-
-    row: StoredRow
-    old: StoredRow | None
-    n: int
+#: A row that was written, what it replaced (without its text), and its number.
+_Written: TypeAlias = tuple[StoredRow, StoredRow | None, int]
 
 
 def _write_rows(
@@ -184,7 +180,7 @@ def _write_rows(
             continue
         (report.added if old is None else report.updated).append(row.id)
         [(n,)] = connection.execute(statement, (*row, generation)).fetchall()
-        written.append(_Written(row, old, n))
+        written.append((row, old, n))
         # a document with a made id may replace another one unintentionally, as one of another tenant
         if old is not None and row.id == chunk_id(row.source, row.text, 0):
             before, after = json.loads(old.metadata), json.loads(row.metadata)
