@@ -66,13 +66,10 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         [('pump', True)]
     """
 
-    def __init__(
-        self, store: Store, embeddings: Embeddings | None, access: Access, make_store: MakeStore | None
-    ) -> None:
+    def __init__(self, store: Store, embeddings: Embeddings | None, access: Access) -> None:
         """Not for callers: use `create` or `open`."""
         super().__init__(store, embeddings)
-        self._check, self._make_store, self._encoder = access.check, make_store, access.encoder
-        self._closed = False
+        self._access, self._check, self._closed = access, access.check, False
 
     @classmethod
     def create(
@@ -107,7 +104,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         """
         store_class, location = _store_of(folder)
         access = _access(embeddings, vector_store, legs or (), sparse_encoder, wait=wait)
-        return cls(store_class.create(location, access, settings or {}), embeddings, access, vector_store)
+        return cls(store_class.create(location, access, settings or {}), embeddings, access)
 
     @classmethod
     def open(
@@ -151,7 +148,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         store_class, location = _store_of(folder)
         options: Any = {"wait": wait, "writable": mode == "w", "check": check}
         access = _access(embeddings, vector_store, legs, sparse_encoder, **options)
-        return cls(store_class.open(location, access), embeddings, access, vector_store)
+        return cls(store_class.open(location, access), embeddings, access)
 
     @staticmethod
     def recorded_embedding(folder: Place) -> str | None:
@@ -250,23 +247,18 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
-        options: Any = {"vector_store": self._make_store, "sparse_encoder": self._encoder}
+        connected = self._access.connected
+        make = None if connected is None else connected.make
+        options: Any = {"vector_store": make, "sparse_encoder": self._access.encoder}
         return partial(DocumentIndex.open, embeddings=self.embeddings, **options), (str(folder),)
 
     def __repr__(self) -> str:
-        mode = "closed" if self._closed else "w" if self._store.writable else "r"
-        return f"DocumentIndex({str(self.folder)!r}, {mode})"
+        mode = "w" if self._store.writable else "r"
+        return f"DocumentIndex({str(self.folder)!r}, {'closed' if self._closed else mode})"
 
 
 def location_of(place: Place) -> Path | RemoteLocation:
-    """Return the path of a folder, or the location that a URL names; raise InvalidInputError for anything else.
-
-    Example:
-        >>> location_of("folder/index") == Path("folder/index")
-        True
-        >>> print(location_of("postgresql://ann:secret@db.local/docs?index=handbook&tenant=a"))
-        postgresql://ann@db.local/docs?index=handbook&tenant=a
-    """
+    """Return the path of a folder, or the location that a URL names; raise InvalidInputError for anything else."""
     if isinstance(place, RemoteLocation):
         return place
     if _LIKE_URL.search(str(place)):

@@ -74,7 +74,7 @@ class ConnectedStore:
                 f"vector_store is {type(make).__name__}; give a function that makes the store with the embedding model "
                 "that it is given: vector_store=lambda embeddings: Chroma('manual', embeddings, host=...)."
             )
-        self._make = make
+        self.make = make
         self._known = KnownVectors(embeddings)
         self._lock = threading.RLock()
         self._store: VectorStore | None = None
@@ -84,7 +84,7 @@ class ConnectedStore:
         """Yield the store, connected, to one thread at a time; turn errors of all classes into DocumentIndexError."""
         with self._lock:
             try:
-                store = self._make(self._known) if self._store is None else self._store
+                store = self.make(self._known) if self._store is None else self._store
                 if not isinstance(store, VectorStore) or type(store).delete is VectorStore.delete:
                     raise InvalidInputError(
                         f"vector_store gave {type(store).__name__}, no VectorStore that can delete by id."
