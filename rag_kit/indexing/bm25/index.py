@@ -17,15 +17,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, formula_of
-from rag_kit.indexing.bm25.postings import (
-    Floats,
-    PostingRun,
-    Postings,
-    Variant,
-    Weights,
-    bm25_weights,
-    count_terms,
-)
+from rag_kit.indexing.bm25.postings import PostingRun, Postings, Variant, Weights, bm25_weights, count_terms
 from rag_kit.indexing.bm25.spelling import MAX_TEXTS, correct
 from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, check_k, check_query, check_weights, passes_of
 from rag_kit.text import default_analyzer
@@ -132,10 +124,7 @@ class BM25Index(InvertedIndex):
         return self.current().search(weights, k, passes_of(filter))
 
     def spread(
-        self,
-        seeds: Mapping[str, float],
-        k: int = 4,
-        filter: Filter | None = None,
+        self, seeds: Mapping[str, float], k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float, list[str]]]:
         """Return the documents that share rare terms with the seeds, by personalised PageRank (see ``GraphRetriever``).
 
@@ -179,7 +168,7 @@ class BM25Index(InvertedIndex):
         analyse = getattr(self.analyzer, "query_terms", self.analyzer)
         return _check_terms(analyse(check_query(query)))
 
-    def scores(self, query: str) -> Floats:
+    def scores(self, query: str) -> NDArray[Any]:
         """Return the score of every document, in insertion order, as a new array of shape (documents,).
 
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.

@@ -122,9 +122,8 @@ class BM25View:
     def search(self, terms: Terms, k: int, passes: Passes | None = None) -> Hits:
         """Return copies of the k best documents for the terms of a query, with their scores; see :meth:`top`."""
         positions, scores = self.top(terms, k, passes)
-        return Hits(
-            zip(self.documents(positions.tolist()), scores.tolist(), strict=True), self.maximum(terms)
-        )
+        documents = self.documents(positions.tolist())
+        return Hits(zip(documents, scores.tolist(), strict=True), self.maximum(terms))
 
     def top(self, terms: Terms, k: int, passes: Passes | None = None) -> tuple[Positions, Floats]:
         """Return positions and scores (above zero) of the k best documents whose metadata pass; ties by position."""

@@ -7,16 +7,15 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+from langchain_core.documents import Document
 
 from rag_kit.documents.identity import to_plain
 from rag_kit.documents.provenance import strip_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import check_ids, documents_of
 from rag_kit.indexing.document_index.state import Connection, select_in
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 #: Metadata key of a stored child that holds the id of its parent.
 PARENT_KEY = "parent_id"
@@ -51,17 +50,14 @@ def chunk_id(source: str, text: str, occurrence: int) -> str:
     return hashlib.sha256(f"{source}\0{occurrence}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def dump_metadata(metadata: Mapping[str, Any]) -> str:
-    """Return metadata as JSON; see ``to_plain`` for what becomes of values that JSON does not know."""
-    return json.dumps(to_plain(metadata), ensure_ascii=False, separators=(",", ":"))
-
-
 def make_row(
     name: str, key: str, source: str, ordinal: int, text: str, metadata: Mapping[str, Any]
 ) -> StoredRow:
     """Make the row of a text; ``name`` is what the error calls it, as in "Document 3"."""
+    # `to_plain` says what becomes of values that JSON does not know
+    metadata_json = json.dumps(to_plain(metadata), ensure_ascii=False, separators=(",", ":"))
     try:
-        row = StoredRow(key, source, ordinal, text, dump_metadata(metadata), text_hash(text))
+        row = StoredRow(key, source, ordinal, text, metadata_json, text_hash(text))
         (key + source + row.metadata).encode()  # as for the text, raises for what is no valid Unicode
     except UnicodeEncodeError as error:
         raise InvalidInputError(
@@ -121,8 +117,6 @@ def document_rows(
 
 def document(key: str, text: str, metadata: str) -> Document:
     """Return a stored row as a document."""
-    from langchain_core.documents import Document
-
     return Document(id=key, page_content=text, metadata=json.loads(metadata))
 
 

@@ -53,7 +53,9 @@ class Representer:
         self.kinds = kinds_of(represent)
         # "children" are cut by rule, for which no model is asked
         self._model_kinds = [kind for kind in self.kinds if kind.name != "children"]
-        self.llm = (chat_model() if llm is None else llm) if self._model_kinds else None
+        self.llm = None
+        if self._model_kinds:
+            self.llm = chat_model() if llm is None else llm
         if is_extractive(self.llm) and (lacking := [kind for kind in self._model_kinds if not kind.by_rule]):
             raise ConfigurationError(
                 f"represent={lacking[0].spec!r} needs a language model, and 'extractive' is none: set "

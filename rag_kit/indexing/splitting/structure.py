@@ -7,10 +7,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
+from langchain_core.documents import Document
 
 _CELL = r"[ \t]*+:?-+:?[ \t]*+"  # of the line below a table's header
 _MARKUP = re.compile(
