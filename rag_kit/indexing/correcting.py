@@ -171,7 +171,7 @@ def _chunk_as_read(chunk: Correction | None, correction: Correction | None) -> C
     return correction if is_corrected else chunk
 
 
-def correct(
+def apply_corrections(
     chunks: Sequence[Document], source: str, corrections: Sequence[Correction]
 ) -> tuple[list[Document], list[Correction]]:
     """Apply corrections to the chunks of a file; also return the corrections that fit nowhere any more.

@@ -18,7 +18,7 @@ from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, formula_of
 from rag_kit.indexing.bm25.postings import PostingRun, Postings, Variant, Weights, bm25_weights, count_terms
-from rag_kit.indexing.bm25.spelling import MAX_TEXTS, correct
+from rag_kit.indexing.bm25.spelling import MAX_TEXTS, correct_spelling
 from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, check_k, check_query, check_weights, passes_of
 from rag_kit.text import default_analyzer
 
@@ -144,7 +144,7 @@ class BM25Index(InvertedIndex):
         k = check_k(k)
         with self._lock:
             view = self.current()
-            graph, position_of = view.graph, view.place_of  # meanwhile the vocabulary must not grow
+            graph, position_of = view.graph, view.position_of  # meanwhile the vocabulary must not grow
             weights = {position_of[key]: weight for key, weight in seeds.items() if key in position_of}
         allowed = None if passes_of(filter) is None else view.masks.mask(filter)
         visits = graph.visits(weights, k, allowed)
@@ -156,7 +156,7 @@ class BM25Index(InvertedIndex):
     ) -> Mapping[str, float]:
         """Replace terms that no document of the view has by the nearest, with a note, if the analyzer allows it."""
         find_known = partial(view.find_known, texts=MAX_TEXTS, passes=passes)
-        return correct(query, terms, self.analyzer, view.frequency, find_known)
+        return correct_spelling(query, terms, self.analyzer, view.frequency, find_known)
 
     def query_terms(self, query: str) -> Sequence[str]:
         """Return the terms of a query by the analyzer's ``query_terms``, or by the analyzer itself if it has none.

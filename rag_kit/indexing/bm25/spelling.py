@@ -39,7 +39,7 @@ def edits(word: str) -> set[str]:
     return words - {word}
 
 
-def correct(
+def correct_spelling(
     query: str,
     weights: Mapping[str, float],
     analyzer: _Analyze,

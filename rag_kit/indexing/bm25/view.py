@@ -76,7 +76,7 @@ class BM25View:
         return self._size
 
     @cached_property
-    def place_of(self) -> dict[str, int]:
+    def position_of(self) -> dict[str, int]:
         """The position of each document by its key."""
         return {row.key: position for position, row in enumerate(self.rows)}
 

@@ -143,7 +143,7 @@ def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:
 
 
 @dataclass
-class Filling:
+class VectorFiller:
     """Makes the vectors that chunks lack by a model; after a kill, the next one goes on with those made so far.
 
     Vectors of a new model are collected beside the old ones, which serve searches until one transaction replaces them.

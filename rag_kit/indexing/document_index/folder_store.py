@@ -25,8 +25,8 @@ from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.postings_leg import KeywordLeg, SparseLeg, TrigramLeg, encoder_name
 from rag_kit.indexing.document_index.state import VERSION, Connection, IndexState, missing_index, read_state
 from rag_kit.indexing.document_index.store import Access, Leg, Store
-from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
+from rag_kit.indexing.document_index.vector_store_leg import ConnectedVectorStore, VectorStoreLeg
 from rag_kit.indexing.document_index.views import PostingsView
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class FolderStore(Store):
     """
 
     location: Path
-    vectors: VectorLeg | StoreLeg
+    vectors: VectorLeg | VectorStoreLeg
 
     def __init__(self, folder: Path, wait: float | None = None) -> None:
         """Open an index for reading; for writing if ``wait``, the seconds to wait for another writer, is given."""
@@ -138,7 +138,7 @@ class FolderStore(Store):
             if index_folder.is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
                 index_folder.remove_parts([path])
 
-    def _choose_vector_leg(self, connected: ConnectedStore | None) -> None:
+    def _choose_vector_leg(self, connected: ConnectedVectorStore | None) -> None:
         """Choose where vectors are searched: in files, or in a vector store, which a writer may add to an index."""
         has_store = self.state().vector_store is not None
         if connected is None and not has_store:
@@ -149,7 +149,7 @@ class FolderStore(Store):
                 "store, open it for writing once: DocumentIndex.open(folder, mode='w', embeddings=..., "
                 "vector_store=...)."
             )
-        self.vectors = StoreLeg(self.location, self.keyword, connected)
+        self.vectors = VectorStoreLeg(self.location, self.keyword, connected)
         if connected is not None and not has_store:
             self.set_meta(vector_store=connected.name)
 

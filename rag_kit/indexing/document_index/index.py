@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeAlias
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.embedding import Filling, name_of
+from rag_kit.indexing.document_index.embedding import VectorFiller, name_of
 from rag_kit.indexing.document_index.folder_store import FolderStore
 from rag_kit.indexing.document_index.state import IndexReport
 from rag_kit.indexing.document_index.store import Access, RemoteLocation, Store
-from rag_kit.indexing.document_index.store_leg import ConnectedStore, MakeStore
+from rag_kit.indexing.document_index.vector_store_leg import ConnectedVectorStore, MakeStore
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
 from rag_kit.indexing.files import as_path
@@ -210,7 +210,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             (1, 16)
         """
         name = name_of(embeddings)
-        embedded = Filling(self._store, embeddings, name, max_concurrency).run(progress)
+        embedded = VectorFiller(self._store, embeddings, name, max_concurrency).run(progress)
         self.embeddings, self._embedding_name = embeddings, name
         self._check = True  # also after ``check=False``, `close` saves the search indexes now
         self.flush()
@@ -294,5 +294,5 @@ def _access(
     embeddings: Embeddings | None, make: MakeStore | None, legs: Any, encoder: Any, **options: Any
 ) -> Access:
     name = None if embeddings is None else name_of(embeddings)
-    connected = None if make is None else ConnectedStore(make, embeddings)
+    connected = None if make is None else ConnectedVectorStore(make, embeddings)
     return Access(name, connected, legs=_check_legs(legs, encoder), encoder=encoder, **options)

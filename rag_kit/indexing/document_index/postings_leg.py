@@ -104,7 +104,7 @@ class KeywordLeg(PostingsLeg[BM25Index]):
             if positions is None:
                 number_of = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
                 positions = np.full(max(number_of.values(), default=0) + 1, absent, np.int64)
-                positions[list(number_of.values())] = [view.place_of.get(key, absent) for key in number_of]
+                positions[list(number_of.values())] = [view.position_of.get(key, absent) for key in number_of]
                 self._positions[view] = positions
         return np.append(view.masks.mask(where), False)[positions]
 

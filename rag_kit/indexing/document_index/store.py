@@ -21,7 +21,7 @@ from rag_kit.indexing.document_index.views import PostingsView
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
     from rag_kit.indexing.document_index.state import IndexReport
-    from rag_kit.indexing.document_index.store_leg import ConnectedStore
+    from rag_kit.indexing.document_index.vector_store_leg import ConnectedVectorStore
     from rag_kit.indexing.sparse.index import SparseEncoder
 
 
@@ -66,7 +66,7 @@ class Access(NamedTuple):
     """How an index is made or opened; see ``DocumentIndex``."""
 
     embedding: str | None  # name of the model that was given
-    connected: ConnectedStore | None = None
+    connected: ConnectedVectorStore | None = None
     wait: float = 0.0
     writable: bool = True
     check: bool = True

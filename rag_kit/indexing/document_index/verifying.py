@@ -10,7 +10,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.embedding import Filling
+from rag_kit.indexing.document_index.embedding import VectorFiller
 from rag_kit.indexing.document_index.rows import StoredRow
 from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState, scan
 from rag_kit.indexing.document_index.store import Store
@@ -97,7 +97,7 @@ def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
         if unsound:
             done.append(f"dropped {len(unsound)} damaged vectors")
         if state.embedding is not None and embeddings is not None:
-            embedded = Filling(store, embeddings, state.embedding).run()
+            embedded = VectorFiller(store, embeddings, state.embedding).run()
             done += [f"embedded {embedded} texts again"] if embedded else []
         with store.writing() as connection:
             state = store.state(connection)

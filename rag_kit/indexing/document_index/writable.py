@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import check_ids
-from rag_kit.indexing.document_index.embedding import Filling, check_length, check_model, embed_ahead
+from rag_kit.indexing.document_index.embedding import VectorFiller, check_length, check_model, embed_ahead
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Family, StoredRow, family_rows, make_rows, text_hash
 from rag_kit.indexing.document_index.state import IndexState, select_in
@@ -161,7 +161,7 @@ class WritableIndex(ReadableIndex):
             )
         if self._state().embedding is not None:
             return 0
-        return Filling(self._store, self.embeddings, self._embedding_name).run(progress)
+        return VectorFiller(self._store, self.embeddings, self._embedding_name).run(progress)
 
     @property
     def max_source(self) -> int | None:

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency.pool import check_abandoned
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.correcting import correct
+from rag_kit.indexing.correcting import apply_corrections
 from rag_kit.indexing.document_index.folder import is_picture
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import StoredRow, make_rows
@@ -138,7 +138,7 @@ class Grouping:
         try:
             self._check_storable(source, chunks)
             if corrections := self._corrections_of(source):
-                chunks, unplaced = correct(chunks, source, corrections)
+                chunks, unplaced = apply_corrections(chunks, source, corrections)
                 self.report.lost += [(file.file, lost.text, lost.corrected) for lost in unplaced]
             elif original := self._originals.get(record.fingerprint, ""):
                 group.whole.append(source)

@@ -20,7 +20,7 @@ from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
-from rag_kit.indexing.bm25.spelling import MAX_TEXTS, correct
+from rag_kit.indexing.bm25.spelling import MAX_TEXTS, correct_spelling
 from rag_kit.indexing.bm25.term_graph import MAX_DF, TermGraph
 from rag_kit.indexing.bm25.view import Terms, check_k
 from rag_kit.indexing.document_index.rows import read_documents
@@ -209,7 +209,9 @@ class PostgresKeywordView(KeywordView):
                         found = read_documents(connection, keys).values()
                         yield term, [document.page_content for document in found]
 
-            return correct(query, weights, self.analyzer, tables.postings(weights).__contains__, find_known)
+            return correct_spelling(
+                query, weights, self.analyzer, tables.postings(weights).__contains__, find_known
+            )
 
     def _best(self, terms: Terms, k: int, where: Filter | None, ids_only: bool) -> Scored:
         """Return the k best documents for terms, ties by id; with ``ids_only`` their ids."""

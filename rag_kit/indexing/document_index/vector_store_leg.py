@@ -65,7 +65,7 @@ class KnownVectors(Embeddings):
         return self.embed_documents([text])[0]
 
 
-class ConnectedStore:
+class ConnectedVectorStore:
     """A vector store, connected to when it is first needed; whatever it raises comes out as one class of error."""
 
     def __init__(self, make: MakeStore, embeddings: Embeddings | None) -> None:
@@ -137,7 +137,7 @@ class ConnectedStore:
                     self._known.vectors = {}
 
 
-class StoreLeg(FileLeg):
+class VectorStoreLeg(FileLeg):
     """The vectors of an index in a vector store; see ``Leg``.
 
     An empty file, named for a generation, says that the store holds all vectors as of then. A writer removes it before
@@ -148,7 +148,7 @@ class StoreLeg(FileLeg):
     tables = ("vectors", "removed")
     made_by = "embedding"
 
-    def __init__(self, folder: Path, keyword: KeywordLeg, store: ConnectedStore | None) -> None:
+    def __init__(self, folder: Path, keyword: KeywordLeg, store: ConnectedVectorStore | None) -> None:
         super().__init__(folder)
         self._keyword, self._store = keyword, store
         self.waits_for = "the vector store (vector_store=...)" if store is None else ""
@@ -180,7 +180,9 @@ class StoreLeg(FileLeg):
             numbers, scores = _score_candidates(connection, state, query, candidates, mask)
         return best_by_id(connection, *best_with_ties(numbers, scores, k), k)
 
-    def _usable_generation(self, connection: Connection, state: IndexState, store: ConnectedStore) -> int:
+    def _usable_generation(
+        self, connection: Connection, state: IndexState, store: ConnectedVectorStore
+    ) -> int:
         """Return the generation up to which the vector store holds all vectors; NO_GENERATION if that is unknown.
 
         The newest file names it. Once for each file a few rows are looked up; if none is found, it is unknown.
@@ -235,7 +237,7 @@ class StoreLeg(FileLeg):
             report.problems.append(f"vectors: {error}")
 
     def _report_lost_rows(
-        self, connection: Connection, state: IndexState, store: ConnectedStore, report: IndexReport
+        self, connection: Connection, state: IndexState, store: ConnectedVectorStore, report: IndexReport
     ) -> None:
         """Report how many of the rows that the store was given are not among the nearest to their own vectors."""
         generation = self._saved_generation(state)
@@ -258,7 +260,9 @@ class StoreLeg(FileLeg):
             report.problems.append(f"vectors: {lacking} rows are missing from {store.name}")
 
 
-def _holds_sample(connection: Connection, state: IndexState, store: ConnectedStore, generation: int) -> bool:
+def _holds_sample(
+    connection: Connection, state: IndexState, store: ConnectedVectorStore, generation: int
+) -> bool:
     """Tell whether the store finds one of the last rows that the index wrote; if not, it is emptied or another one."""
     query = f"SELECT n FROM vectors WHERE generation <= ? ORDER BY generation DESC LIMIT {_SAMPLE}"
     sample = read_numbers(connection, query, generation)
