@@ -39,19 +39,17 @@ def name_of(embeddings: Embeddings) -> str:
 
 def check_model(folder: object, recorded: str | None, name: str | None, *, writing: bool) -> None:
     """Raise IndexMismatchError for another model than the recorded one, or for none if rows are to be written."""
-    if recorded is None or recorded == name:
+    if recorded in (None, name) or (name is None and not writing):
         return
-    if name is not None:
-        raise IndexMismatchError(
-            f"The index in {folder} was built with the embedding model {recorded!r}, but {name!r} was given. "
-            f"Give {recorded!r} (behind an @ is the host: RAG_KIT_EMBEDDING_BASE_URL), or build another index."
-        )
-    if writing:
-        raise IndexMismatchError(
-            f"The index in {folder} was built with the embedding model {recorded!r}, but none was given, so "
-            f"new chunks would have no vectors. Give {recorded!r} (embeddings=, --embedding-model), or build an index "
-            "without vectors in another folder."
-        )
+    given = f"{name!r} was given"
+    advice = "(behind an @ is the host: RAG_KIT_EMBEDDING_BASE_URL), or build another index."
+    if name is None:
+        given = "none was given, so new chunks would have no vectors"
+        advice = "(embeddings=, --embedding-model), or build an index without vectors in another folder."
+    raise IndexMismatchError(
+        f"The index in {folder} was built with the embedding model {recorded!r}, but {given}. Give {recorded!r} "
+        f"{advice}"
+    )
 
 
 def embed_ahead(
