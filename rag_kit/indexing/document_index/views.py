@@ -25,11 +25,9 @@ class PostingsView:
     Take a new view for each search: a view does not look into the store for what was committed after it was made.
     """
 
-    _index: BM25Index | SparseIndex
-    _derived: bool  # whether there may be rows that were made of passages
-
     def __init__(self, index: BM25Index | SparseIndex, derived: bool) -> None:
-        self._index, self._derived = index, derived
+        self._index = index
+        self._derived = derived  # whether there may be rows that were made of passages
 
     def __contains__(self, key: object) -> bool:
         return key in self._index

@@ -81,12 +81,10 @@ def open_index(
     """Open or create the index for writing; for a dry run, open it for reading, or create one in a temporary folder."""
     legs: Any = options.legs
     common: Any = {"embeddings": embeddings, "wait": options.wait, "sparse_encoder": options.sparse_encoder}
+    opening: Any = {"embeddings": embeddings} if dry_run else {**common, "mode": "w", "legs": legs}
     with contextlib.ExitStack() as stack:
         try:
-            if dry_run:
-                index = DocumentIndex.open(folder, embeddings=embeddings)
-            else:
-                index = DocumentIndex.open(folder, mode="w", legs=legs, **common)
+            index = DocumentIndex.open(folder, **opening)
         except IndexMissingError:
             check_paths(paths, [])
             if dry_run:

@@ -47,7 +47,8 @@ class PostgresKeywordLeg:
         if removed:
             total = write_terms(tables, total, {n: None for (n,) in removed})  # None removes a document
         for rows in _chunks_since(native, total.generation):
-            terms = {n: self._terms(text, metadata) for n, text, metadata in rows}
+            texts = {n: searched_text(text, json.loads(metadata)) for n, text, metadata in rows}
+            terms = {n: Counter(self.analyzer(text)) for n, text in texts.items()}
             total = write_terms(tables, total, terms)
         native.execute(
             f"INSERT INTO {self.label}_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
@@ -56,9 +57,6 @@ class PostgresKeywordLeg:
             total._replace(generation=state.generation),  # a tuple, in the order of the columns
         )
         return state.generation
-
-    def _terms(self, text: str, metadata: str) -> Counter[str]:
-        return Counter(self.analyzer(searched_text(text, json.loads(metadata))))
 
     def rebuild(self, connection: Any, state: IndexState) -> str:
         """Delete the tenant's postings, and make them of the chunks again."""

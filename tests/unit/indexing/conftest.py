@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.documents import put
+from support.embedding import WordEmbeddings
 from support.postgres import PostgresServer, binaries
 
 import rag_kit.indexing.document_index.index as document_index
@@ -32,6 +33,12 @@ def text_of(reader: Reader, tmp_path: Path) -> Callable[[str, bytes | str], str]
         return "\n\n".join(document.page_content for document in reader.read(put(tmp_path, name, data)))
 
     return read
+
+
+@pytest.fixture
+def model() -> WordEmbeddings:
+    """An embedding model without a network, which counts what it is given."""
+    return WordEmbeddings()
 
 
 @pytest.fixture(scope="session")

@@ -41,11 +41,6 @@ def documents(source: str = "/docs/a.md") -> list[Document]:
 
 
 @pytest.fixture
-def model() -> WordEmbeddings:
-    return WordEmbeddings()
-
-
-@pytest.fixture
 def folder(tmp_path: Path, model: WordEmbeddings) -> Path:
     """A closed index of thirty documents with vectors."""
     with DocumentIndex.create(tmp_path / "index", embeddings=model) as index:

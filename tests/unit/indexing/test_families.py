@@ -53,11 +53,6 @@ def _named(index: DocumentIndex, word: str) -> list[Document]:
 
 
 @pytest.fixture
-def model() -> WordEmbeddings:
-    return WordEmbeddings()
-
-
-@pytest.fixture
 def index(tmp_path: Path, model: WordEmbeddings) -> Any:
     with DocumentIndex.create(tmp_path / "index", embeddings=model) as index:
         index.upsert(cut(numbered("ant"), numbered("bee", source="/bee.md")))

@@ -39,11 +39,6 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 
 @pytest.fixture
-def model() -> WordEmbeddings:
-    return WordEmbeddings()
-
-
-@pytest.fixture
 def docs(tmp_path: Path) -> Path:
     """Six small files, old enough for their times to be trusted."""
     folder = tmp_path / "docs"
