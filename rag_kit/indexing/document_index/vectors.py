@@ -10,7 +10,7 @@ import hashlib
 import mmap
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -23,7 +23,7 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders, select_in
 
 Vectors = NDArray[np.float32]
-RankedIds = list[tuple[str, float]]  # with their scores, best first
+RankedIds = list[tuple[str, float]]  # ids with their scores
 
 #: Similarities closer than this are ties, which the id decides: sums differ in their last bits with the
 #: number of rows that are multiplied at once.
@@ -39,15 +39,16 @@ def unit(vectors: Vectors) -> Vectors:
     return scaled
 
 
-def rank(hits: Iterable[tuple[str, float]]) -> RankedIds:
-    """Order ids with scores, the best first; scores that round to the same step of `TIE` are ordered by id."""
-    return sorted(hits, key=lambda hit: (-round(hit[1] / TIE), hit[0]))
+def order_of(ids: Sequence[str], scores: NDArray[Any]) -> list[int]:
+    """Return the positions of ids, the best first; scores that round to the same step of `TIE` are ordered by id."""
+    steps = np.rint(scores.astype(np.float64) / -TIE).tolist()
+    return sorted(range(len(ids)), key=lambda position: (steps[position], ids[position]))
 
 
 def best_ids(scores: Vectors, ids: list[str], k: int) -> RankedIds:
     """Return the k best ids with their scores, rounded to steps of `TIE`; equal scores are ordered by id."""
-    best = rank(zip(ids, scores.tolist(), strict=True))[:k]
-    return [(key, round(round(score / TIE) * TIE, 6)) for key, score in best]
+    best = order_of(ids, scores)[:k]
+    return [(ids[position], round(round(float(scores[position]) / TIE) * TIE, 6)) for position in best]
 
 
 def best_with_ties(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple[NDArray[np.int64], Vectors]:

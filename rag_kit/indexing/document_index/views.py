@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.view import Hits, Terms, check_k, check_query, check_weights, passes_of
-from rag_kit.indexing.document_index.vectors import TIE, RankedIds, rank
+from rag_kit.indexing.document_index.vectors import TIE, RankedIds, order_of
 from rag_kit.indexing.searched import passage_filter
 from rag_kit.indexing.sparse.index import SparseIndex
 
@@ -63,12 +63,10 @@ class PostingsView:
             if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
                 break
             fetch *= 4
-        position_of = {view.rows[position].key: position for position in positions.tolist()}
-        best = rank(zip(position_of, scores.tolist(), strict=True))[:k]
-        if ids_only:
-            return best
-        documents = view.documents(position_of[key] for key, _ in best)
-        return [(found, score) for found, (_, score) in zip(documents, best, strict=True)]
+        ids = [view.rows[position].key for position in positions.tolist()]
+        best = order_of(ids, scores)[:k]
+        found = [ids[hit] for hit in best] if ids_only else view.documents(positions[best].tolist())
+        return list(zip(found, scores[best].tolist(), strict=True))
 
 
 class KeywordView(PostingsView):

@@ -25,7 +25,7 @@ from rag_kit.indexing.bm25.term_graph import MAX_DF, TermGraph
 from rag_kit.indexing.bm25.view import Terms, check_k
 from rag_kit.indexing.document_index.rows import read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION, IndexState
-from rag_kit.indexing.document_index.vectors import TIE, Numbers, rank
+from rag_kit.indexing.document_index.vectors import TIE, Numbers
 from rag_kit.indexing.document_index.views import TIES, KeywordView, Scored
 from rag_kit.indexing.postgres.connection import PostgresConnection, filter_rows
 from rag_kit.indexing.searched import passage_filter
@@ -165,7 +165,8 @@ def best_hits(
         is_tested[new] = True
         score_of = dict(zip(numbers[new].tolist(), scores[new].tolist(), strict=True))
         hits += [(key, score_of[n]) for n, key in filter_rows(native, list(score_of), where).items()]
-        hits = rank(hits)
+        # scores are compared in steps of TIE: what differs by less is a tie, and goes by id
+        hits.sort(key=lambda hit: (-round(hit[1] / TIE), hit[0]))
         # done if nothing is left, or what is left scores too low even for a tie with the k-th
         if fetch_all or (len(hits) >= k and scores[top].min() < hits[k - 1][1] - 3 * TIE):
             return hits[:k]
