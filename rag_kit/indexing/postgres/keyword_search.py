@@ -206,9 +206,10 @@ class PostgresKeywordView(KeywordView):
                 frequencies = tables.frequencies(terms)
                 for term in sorted(frequencies, key=lambda term: (-frequencies[term], term)):
                     numbers = tables.postings([term])[term].numbers.tolist()
-                    if keys := list(filter_rows(tables.native, numbers, where).values())[:MAX_TEXTS]:
-                        found = read_documents(connection, keys).values()
-                        yield term, [document.page_content for document in found]
+                    passing = filter_rows(tables.native, numbers, where)
+                    if keys := [passing[number] for number in sorted(passing)[:MAX_TEXTS]]:
+                        found = read_documents(connection, keys)
+                        yield term, [found[key].page_content for key in keys]
 
             return correct_spelling(
                 query, weights, self.analyzer, tables.postings(weights).__contains__, find_known
