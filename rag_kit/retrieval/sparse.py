@@ -16,7 +16,7 @@ from rag_kit.retrieval.bm25 import MemoryIndexRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.settings import LeafSettings
 from rag_kit.retrieval.vectors import encode_query
-from rag_kit.text.ngrams import CharacterNgrams
+from rag_kit.text.analysis import CharacterNgrams
 
 
 class SparseRetriever(MemoryIndexRetriever):
@@ -80,7 +80,7 @@ class TrigramRetriever(MemoryIndexRetriever):
     mistype. ``index`` is an ordinary ``BM25Index``. Results are copies with provenance (stage ``"trigram"``).
 
     Args:
-        index: An index whose analyzer is ``rag_kit.text.ngrams.CharacterNgrams``.
+        index: An index whose analyzer is ``rag_kit.text.analysis.CharacterNgrams``.
         min_match: Least share, from 0 to 1, of the score that a document full of the query would have.
         k: Most documents to return.
         filter: Metadata filter for every call.

@@ -1,4 +1,4 @@
-"""From text to index terms: words, stems, identifiers whole and in parts, Chinese words and bigrams."""
+"""From text to index terms: words, stems, identifiers whole and in parts, Chinese words and bigrams, n-grams."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from rag_kit.text.asking import without_question_words
 from rag_kit.text.language import (
     ASCII_RUNS,
     CHINESE_FUNCTION_WORDS,
+    CLOSE,
     ENGLISH_FUNCTION_WORDS,
     ENGLISH_STOPS,
     FIRST_CLOSE,
@@ -320,3 +321,41 @@ def warm_up() -> None:
     """
     default_analyzer()("warm")
     content_words("warm")
+
+
+# lengths of the n-grams of words, and of runs in scripts without spaces
+_SIZES = {"sizes": [3, 4], "close_sizes": [1, 2]}
+_LONGEST_CACHED = 64  # characters of a word that is worth remembering
+_WORDS = re.compile(f"[{CLOSE}]+|[^\\W_{CLOSE}]+")
+
+
+@dataclass(unsafe_hash=True)
+class CharacterNgrams(StoredAnalyzer):
+    """Turns a text into the n-grams of its words' characters.
+
+    A word is taken with a space on both sides, so that its beginning and end count, and cut into three and four
+    characters. Scripts without spaces (Chinese, kana, Hangul, Thai...) are cut into one and two, without marks at the
+    ends. Case, width, and traditional or simplified characters do not matter.
+
+    Example:
+        >>> CharacterNgrams()("The 北京")
+        [' th', 'the', 'he ', ' the', 'the ', '北', '京', '北京']
+    """
+
+    _constants: ClassVar = {"version": TERMS_VERSION, "kind": "characters", **_SIZES}
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the n-grams of a text, repeats kept."""
+        if not isinstance(text, str):
+            raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
+        grams: list[str] = []
+        for word in _WORDS.findall(fold(text)):
+            grams += _ngrams(word) if len(word) <= _LONGEST_CACHED else _ngrams.__wrapped__(word)
+        return grams
+
+
+@lru_cache(200_000)
+def _ngrams(word: str) -> tuple[str, ...]:
+    """Cut a word into n-grams."""
+    text, kind = (word, "close_sizes") if SPECIAL.match(word) else (f" {word} ", "sizes")
+    return tuple(text[n : n + size] for size in _SIZES[kind] for n in range(len(text) - size + 1))

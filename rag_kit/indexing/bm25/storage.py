@@ -22,7 +22,7 @@ from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputErro
 from rag_kit.indexing.bm25.postings import Postings
 from rag_kit.indexing.bm25.view import ScoreRow
 from rag_kit.text import Analyzer
-from rag_kit.text.ngrams import CharacterNgrams
+from rag_kit.text.analysis import CharacterNgrams
 
 FORMAT_VERSION = 2  # 1 lacks the parts of words of letters and digits
 _PREFIX = struct.Struct("<8sIIQ")  # kind, version, length of the header, length of the body

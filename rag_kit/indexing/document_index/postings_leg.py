@@ -21,7 +21,7 @@ from rag_kit.indexing.document_index.state import Connection, IndexReport, Index
 from rag_kit.indexing.document_index.views import KeywordView, SparseView
 from rag_kit.indexing.searched import searched_text
 from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex
-from rag_kit.text.ngrams import CharacterNgrams
+from rag_kit.text.analysis import CharacterNgrams
 
 Mask = NDArray[np.bool_]
 I = TypeVar("I", bound=InvertedIndex)  # noqa: E741

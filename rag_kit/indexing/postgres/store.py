@@ -22,8 +22,7 @@ from rag_kit.indexing.document_index.views import KeywordView
 from rag_kit.indexing.postgres.location import PostgresLocation
 from rag_kit.models.wheels.files import cache_folder
 from rag_kit.text import default_analyzer
-from rag_kit.text.analysis import TERMS_VERSION
-from rag_kit.text.ngrams import CharacterNgrams
+from rag_kit.text.analysis import TERMS_VERSION, CharacterNgrams
 
 try:
     import psycopg

@@ -16,7 +16,7 @@ from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing import BM25Index
 from rag_kit.retrieval import BM25Retriever, SparseRetriever, TrigramRetriever
 from rag_kit.text import Analyzer
-from rag_kit.text.ngrams import CharacterNgrams
+from rag_kit.text.analysis import CharacterNgrams
 
 TEXTS = [
     "Information retrieval finds documents.",

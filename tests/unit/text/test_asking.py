@@ -8,8 +8,8 @@ from langchain_core.documents import Document
 from rag_kit.indexing import BM25Index
 from rag_kit.retrieval import BM25Retriever, SparseRetriever, TrigramRetriever
 from rag_kit.text import Analyzer, default_analyzer
+from rag_kit.text.analysis import CharacterNgrams
 from rag_kit.text.asking import without_question_words
-from rag_kit.text.ngrams import CharacterNgrams
 
 
 @pytest.mark.parametrize(
