@@ -111,16 +111,13 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     if len(parts) < 2:
         return whole
     verdicts = [_judge_by_quote(part, source) for part in parts]
+    stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
     if whole.status == "supported":
-        stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
-        wrong = (
-            verdict.reason
-            for part, verdict in zip(stated_parts, verdicts, strict=True)
-            if verdict.status == "unsupported" and not _may_be_part(part, verdict, source)
-        )
-        return whole._replace(reason=next(wrong, whole.reason))
-    if all(verdict.status == "supported" for verdict in verdicts):
-        return whole._replace(reason=_reason_by_parts(statement, parts, source, whole, verdicts))
+        for part, verdict in zip(stated_parts, verdicts, strict=True):
+            if verdict.status == "unsupported" and not _may_be_part(part, verdict, source):
+                return whole._replace(reason=verdict.reason)
+    elif all(verdict.status == "supported" for verdict in verdicts):
+        return whole._replace(reason=_reason_by_parts(statement, stated_parts, source, whole, verdicts))
     return whole
 
 
@@ -138,19 +135,22 @@ def _may_be_part(part: Sequence[Token], verdict: Verdict, source: PassageSource)
 
 
 def _reason_by_parts(
-    statement: str, parts: Sequence[str], source: PassageSource, whole: Verdict, verdicts: Sequence[Verdict]
+    statement: str,
+    parts: Sequence[list[Token]],
+    source: PassageSource,
+    whole: Verdict,
+    verdicts: Sequence[Verdict],
 ) -> str:
     """Return the reason for a statement whose parts are all supported, though it is not as a whole."""
-    stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
-    are_placed = all(place_values(part, source.places) == "all" for part in stated_parts)
+    are_placed = all(place_values(part, source.places) == "all" for part in parts)
     if are_placed and whole.reason in _REASONS_OF_ORDER:
         return "covered"
     if whole.reason not in _REASONS_OF_QUOTE or whole.score >= _MOST_OF_ONE_SENTENCE:
         return whole.reason
-    stated = [token for part in stated_parts for token in part]
+    stated = [token for part in parts for token in part]
     if place_values(stated, source.places) == "wrong" or find_exchange(statement, source):
         return whole.reason
-    pairs = zip(stated_parts, verdicts, strict=True)
+    pairs = zip(parts, verdicts, strict=True)
     elsewhere = [part for part, one in pairs if one.start < whole.start or one.end > whole.end]
     # words of another sentence may have been put in place of some; its values are hardly
     have_values = all(any(token.value for token in part) for part in elsewhere)
