@@ -36,7 +36,9 @@ class MonthsField(NamedTuple):
 
 
 def _one_of(name: str, values: Sequence[Any]) -> Clause | None:
-    return {name: {"$in": values} if len(values) > 1 else {"$eq": values[0]}} if values else None
+    if len(values) > 1:
+        return {name: {"$in": values}}
+    return {name: {"$eq": values[0]}} if values else None
 
 
 @lru_cache(maxsize=16)
@@ -132,10 +134,11 @@ def _bounds(period: Period, operator: str, grain: str) -> tuple[date, date]:
 
 def _interval(name: str, operator: str, low: Any, high: Any, within: str) -> Clause:
     """Make the clause of values from `low` to `within` `high`, or, for "$ne", of those outside; ``None``: no bound."""
-    inside = {"$gte": low, within: high}
-    sides = {"$lt": low, "$gt" if within == "$lte" else "$gte": high} if operator == "$ne" else inside
+    join, sides = "$and", {"$gte": low, within: high}
+    if operator == "$ne":
+        join, sides = "$or", {"$lt": low, "$gt" if within == "$lte" else "$gte": high}
     found = [{name: {side: bound}} for side, bound in sides.items() if bound is not None]
-    return {"$or" if operator == "$ne" else "$and": found} if len(found) > 1 else found[0]
+    return {join: found} if len(found) > 1 else found[0]
 
 
 def _days_or_years(field: MetadataField, operator: str, low: date, end: date) -> Clause:

@@ -99,7 +99,9 @@ class _Reader:
         entries = {str(name): operand for name, operand in value.items()}
         key = _field_key(entries)
         has_parts = any(isinstance(entries.get(name), (list, Mapping)) for name in _PARTS)
-        flags = NOT if key or has_parts else ("not", "$not") if len(entries) > 1 else ()
+        flags: Sequence[str] = NOT
+        if not (key or has_parts):  # a mapping of fields: one of them alone may be named so
+            flags = ("not", "$not") if len(entries) > 1 else ()
         if any(entries.pop(name) for name in flags if isinstance(entries.get(name), bool)):
             return self._none_of(self.read(entries, not negated, depth), negated)
         if key is not None:

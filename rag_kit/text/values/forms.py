@@ -246,7 +246,9 @@ def _hour_and_minute(text: str) -> tuple[float, float]:
         hour, minute = read_any(word), float(_MINUTES[minutes])
         return (hour - 1 or 12, 60 - minute) if side == "to" else (hour, minute)
     hour, minute = (*(read_any(numeral) for numeral in _INTEGER.findall(text)), 0.0)[:2]
-    return hour, 30.0 if "半" in text else 15.0 if "刻" in text else minute
+    if "半" in text:
+        return hour, 30.0
+    return hour, 15.0 if "刻" in text else minute
 
 
 def _read_share(text: str) -> Reading | None:
@@ -256,7 +258,7 @@ def _read_share(text: str) -> Reading | None:
         return Reading(part / whole) if whole else None
     if "成" in text:  # 三成, 三成半, 三成五
         tenths, _, rest = text.partition("成")
-        hundredths = 5.0 if rest == "半" else read_any(rest) if rest else 0.0
+        hundredths = read_any(rest.replace("半", "五")) if rest else 0.0
         return Reading(read_any(tenths) / 10 + hundredths / 100)
     if text.endswith("折"):  # 八五折 and 8.5折 are 85 %
         digits = "".join(str(int(read_any(digit))) for digit in text if digit.isdigit() or digit in DIGITS)

@@ -44,8 +44,10 @@ class Period:
     @classmethod
     def of_date(cls, year: int, month: int, day: int, *, is_open: bool = False) -> Period | None:
         """Return a day, or the month, or year, if no day, or month, is given; ``None`` if there is no such day."""
+        if not day and month:
+            return cls.of_months(year, month, 1)
         if not day:
-            return cls.of_months(year, month or 1, 1 if month else 12) if year or month else None
+            return cls.of_months(year, 1, 12) if year else None
         try:
             start = date(year or _ANY_YEAR, month, day)
         except ValueError:

@@ -48,8 +48,11 @@ class Value(NamedTuple):
         if self.key:
             return f"{self.bound} {self.dimension} {self.key}".lstrip()
         per = self.per and f"per {self.per}"
-        # 96,580,000.50 yuan are not 96,580,000.60, and 202503180017 is not 202503180018
-        digits = 9 if abs(self.base) < 1e7 else 15 if self.base.is_integer() else 13
+        digits = 9
+        if (
+            abs(self.base) >= 1e7
+        ):  # 96,580,000.50 yuan are not 96,580,000.60, nor is 202503180017 202503180018
+            digits = 15 if self.base.is_integer() else 13
         return " ".join(filter(None, (self.bound, f"{self.base:.{digits}g}", self.dimension, per)))
 
 
@@ -126,10 +129,9 @@ def is_computed(stated: Value, said: Iterable[Value]) -> bool:
     amounts: dict[str, list[float]] = {}  # of each dimension, in its base unit
     for value in () if stated.key else map(uncounted, said):
         amounts.setdefault(value.dimension, []).append(value.base)
-    pairs = (
-        (one, other) for one, other in product(amounts, repeat=2) if one == other or other in ("", "ratio")
-    )
-    for one, other in pairs:
+    for one, other in product(amounts, repeat=2):
+        if one != other and other not in ("", "ratio"):
+            continue
         for dimension, results in _results(one, other, amounts[one], amounts[other]):
             is_near = abs(stated.base - results) <= rounding * abs(results)
             if dimensions_agree(stated.dimension, dimension) and is_near.any():
