@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
+from functools import lru_cache
 from itertools import product, takewhile
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 from rag_kit.text.citations.placing import says
 from rag_kit.text.citations.source import ANSWERS, PassageSource, Span
@@ -29,7 +29,6 @@ _BEYOND_CELLS = word_set(
 _OF_SEVERAL = word_set("both same 都 均 同")
 _MAX_PIECES = 4  # words that a Chinese name may be cut into
 _MAX_UNKNOWN = 4  # content words of a part that neither the table nor its titles have
-_TABLES: WeakKeyDictionary[PassageSource, _Table] = WeakKeyDictionary()  # as long as their passages live
 
 
 def find_in_cells(statement: str, passage: PassageSource) -> Finding:
@@ -78,20 +77,10 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
     return "covered" if rows and not opening else ""
 
 
-def _table_of(passage: PassageSource) -> _Table:
-    """Return the tables of a passage, prepared once for all statements about it."""
-    if passage not in _TABLES:
-        _TABLES[passage] = _Table(passage)
-    return _TABLES[passage]
-
-
 def _says_more(keys: Set[str], row_count: int, header_count: int) -> bool:
     """Tell whether a part says more than single cells: by such a word, or of several rows and several columns."""
-    is_of_several = row_count > 1 or header_count > 1
-    return (
-        bool(keys & _BEYOND_CELLS or (keys & _OF_SEVERAL and not is_of_several))
-        or min(row_count, header_count) > 1
-    )
+    says_of_several = keys & _OF_SEVERAL and max(row_count, header_count) <= 1
+    return bool(keys & _BEYOND_CELLS or says_of_several) or min(row_count, header_count) > 1
 
 
 class _Table:
@@ -106,9 +95,7 @@ class _Table:
         texts = {"".join(word.key for word in name): name for name in names}
         self._han_names = {text: name for text, name in texts.items() if text > "\u2fff"}
         self.titles = passage.context_keys.union(*(content_keys(row.caption) for row in self.rows))
-        self.body = set[str]().union(
-            *(content_keys(cell.text) for row in self.rows for cell in row.cells[1:])
-        )
+        self.body = content_keys(token for row in self.rows for cell in row.cells[1:] for token in cell.text)
 
     def cut_alike(self, words: Sequence[Token]) -> list[Token]:
         """Cut Chinese words that make a name of a row or column as they are cut in that: 轻享 in 轻享套餐."""
@@ -146,6 +133,9 @@ class _Table:
         return [word for word in words if word.content and not any(_is_same(word, name) for name in names)]
 
 
+_table_of = lru_cache(maxsize=16)(_Table)  # prepared once for all statements about a passage
+
+
 class _Part:
     """A part of a statement, about a row and, if it names one, a column."""
 
@@ -172,9 +162,7 @@ class _Part:
             return ""
         is_denied = sum(is_negation(word.key) for word in self._words) % 2 == 1
         cells = [cell for cell in self._row.row[1:] if cell.header == self._header]
-        values = [value for cell in cells[:1] for value in cell.values]
-        is_zero = bool(values) and all(value.amount == 0 and not value.key for value in values)  # as "no"
-        answer = False if is_zero else ANSWERS.get(cells[0].text.lower()) if cells else None
+        answer = _answer_of(cells[0]) if cells else None
         if answer is not None and not any(word.value for word in self._own_claims):
             return "covered" if answer != is_denied else "negation"
         denials = sum(is_negation(token.key) for cell in cells for token in tokens(cell.text))
@@ -205,9 +193,17 @@ class _Part:
         words_of_rivals = ([word for word in tokens(rival.text) if word.content] for rival in rivals)
         if rival_named <= named or any(_has_all(self._words, words) for words in words_of_rivals):
             return ""
+        if not claim.value:
+            return "moved"
         # of "from 5 to 7" the other value may be in the cell
         is_only_value = sum(bool(word.value) for word in self.claims) == 1
-        return "moved" if not claim.value else "number" if is_only_value else ""
+        return "number" if is_only_value else ""
+
+
+def _answer_of(cell: TableCell) -> bool | None:
+    """Return whether a cell affirms or denies its header, as 0 does; None if it says something else."""
+    is_zero = bool(cell.values) and all(value.amount == 0 and not value.key for value in cell.values)
+    return False if is_zero else ANSWERS.get(cell.text.lower())
 
 
 def _count_named(header: str, words: Sequence[Token]) -> int:

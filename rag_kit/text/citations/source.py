@@ -21,6 +21,7 @@ _MAX_SENTENCES = 2000
 PART_BREAK = re.compile(
     rf"(?<=；)|(?<=;)(?:\s|(?=[{HAN}]))|(?<=,)\s(?=(?:while|whereas)\s)|(?<=，)(?=而[^且])"
 )
+# a label that a colon follows, with the text behind it: 联系人：刘洋，电话：555-0119
 _LABELLED = re.compile(
     r"(?:^|[\u3000\t，；。]|  )\W{0,4}(?P<label>[^\s：:|，；。]{2,16})[：:] ?"
     r"(?P<text>[^\n|\u3000，；。]{2,60}?)(?=  |[\u3000\t，；。]|$)",
@@ -188,8 +189,9 @@ class PassageSource:
     def labels(self) -> dict[str, set[str]]:
         """The texts of each label (a header, a post, "label: text"), label and text as `letters_of` writes them."""
         cells = [(cell.header, cell.text) for row in self.rows for cell in row.row]
+        labelled = [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
         texts: dict[str, set[str]] = {}
-        for label, text in [*cells, *labels_in(self.text), *posts_in(self.text)]:
+        for label, text in [*cells, *labelled, *posts_in(self.text)]:
             for name in filter(None, re.split(r"[（(）)\s]+", label)):
                 texts.setdefault(letters_of(name).strip(), set()).update({letters_of(text).strip()} - {""})
         return texts
@@ -242,9 +244,8 @@ class PassageSource:
         """The values of the passage, its title and its headings, with the words beside each."""
         found: list[ValuePlace] = []
         for number, span in enumerate(self.spans):
-            found += (
-                row_places(span.cells) if span.row else sentence_places(span.clauses, span.earlier, number)
-            )
+            of_sentence = sentence_places(span.clauses, span.earlier, number)
+            found += row_places(span.cells) if span.row else of_sentence
         values = [token.value for token in self.context_tokens if token.value]
         found += [ValuePlace(value, frozenset(), earlier=self.all_keys) for value in values]
         return [place._replace(order=order) for order, place in enumerate(found)]
@@ -350,16 +351,6 @@ def holds(passage: str, statement: str) -> bool:
             return True
         start = passage.find(statement, start + 1)
     return False
-
-
-def labels_in(text: str) -> list[tuple[str, str]]:
-    """Return each label that a colon follows, with the text behind it.
-
-    Example:
-        >>> labels_in("联系人：刘洋，电话：555-0119")
-        [('联系人', '刘洋'), ('电话', '555-0119')]
-    """
-    return [(match["label"], match["text"]) for match in _LABELLED.finditer(text)]
 
 
 def posts_in(text: str) -> list[tuple[str, str]]:
