@@ -173,9 +173,8 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
     in_texts_alone = frozenset[str]().union(*(matched for *_, matched in analysed)).difference(*in_titles)
     is_about_documents = not weight_of(question, in_texts_alone)
     for n, text, matched in analysed:
-        may_answer = (matched or is_about_documents) and weight_of(
-            question, matched | in_titles[n]
-        ) >= _RELEVANT
+        is_relevant = weight_of(question, matched | in_titles[n]) >= _RELEVANT
+        may_answer = is_relevant and (matched or is_about_documents)
         if may_answer and (statement := _read_statement(question, text, n, passages[n])):
             yield statement
 

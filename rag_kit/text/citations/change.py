@@ -29,10 +29,7 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
     `passage` has the content words of the whole passage, without those of what the sentence refers back to.
     """
     voice, stated_voice = (VOICE.intersection(token.key for token in text) for text in (cited, stated))
-    cited, stated = (
-        [token for token in text if (token.content and token.key not in _HEDGES) or is_negation(token.key)]
-        for text in (cited, stated)
-    )
+    cited, stated = _telling_words(cited), _telling_words(stated)
     cited, stated = _cut_alike(cited, stated), _cut_alike(stated, cited)
     cited_keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
     surplus = Counter(cited_keys)  # how many times more the sentence has a word than the statement
@@ -50,6 +47,11 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
     is_shortened = not any(change.new for change in changes)  # all words are in their order
     may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
     return "order" if may_be_turned and _have_changed_places(cited, stated) else ""
+
+
+def _telling_words(text: Sequence[Token]) -> list[Token]:
+    """Return the content words and negations of a text, without words such as "about"."""
+    return [one for one in text if (one.content and one.key not in _HEDGES) or is_negation(one.key)]
 
 
 class _Change(NamedTuple):

@@ -13,7 +13,6 @@ from rag_kit.text.citations.tokens import (
     JOINING,
     MODALS,
     Token,
-    are_alike,
     are_equal,
     are_opposites,
     content_keys,
@@ -216,11 +215,10 @@ def _may_be_computed(values: Sequence[Value], pair: Pair) -> bool:
 
 def _name_of(row: Span) -> set[str]:
     """Return the content words of the cell that names a row, its first that is no number: "| 7 | Bolt | 3.20 |"."""
-    cells = [cell.text for cell in row.cells]
-    named = (
-        cell for cell in cells if any(not it.value or it.value.dimension not in _NUMBERING for it in cell)
-    )
-    return content_keys(next(named, cells[0]))
+    for cell in row.cells:
+        if any(not token.value or token.value.dimension not in _NUMBERING for token in cell.text):
+            return content_keys(cell.text)
+    return content_keys(row.cells[0].text)
 
 
 def _is_changed(said: Value, stated: Value) -> bool:
@@ -244,12 +242,10 @@ def _opposite_or_negation(pair: Pair) -> str:
         keys = content_keys(part)
         is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
         # what a cell answers under a header that the statement does not name is nothing that it denies
-        of_part = [
-            cell
-            for cell in cells
-            if not cell.answers or any(_has_form(word.key, keys) for word in cell.header)
-        ]
-        texts: list[Sequence[Token]] = [cell.text for cell in of_part]
+        texts: list[Sequence[Token]] = []
+        for cell in cells:
+            if not cell.answers or any(_has_form(word.key, keys) for word in cell.header):
+                texts.append(cell.text)
         texts = texts or [clause if is_of_clause else pair.quoted]
         for quoted in texts:
             if reason := _reason_of_negation(part, quoted, bool(cells)):
@@ -290,9 +286,8 @@ def _count_negations(text: Sequence[Token]) -> int:
 
 def _has_form(word: str, others: Set[str]) -> bool:
     """Tell whether a word is among others or has a form among them; 退票 is no form of the single character 票."""
-    return word in others or any(
-        min(len(word), len(other)) > 1 and are_alike(word, other) for other in others
-    )
+    longer = [other for other in others if len(other) > 1]
+    return word in others or (len(word) > 1 and has_alike(word, longer))
 
 
 def _widens(pair: Pair) -> bool:

@@ -124,8 +124,7 @@ def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
         elif part:
             joined.append(part)
     kinds = {token.value and token.value.dimension for token in chain(*joined[:1]) if token.content}
-    if (
-        len(joined) > 1 and kinds and kinds <= {"date", "clock"}
-    ):  # "In 1993, the firm moved": the time of what follows
+    # "In 1993, the firm moved": the time of what follows
+    if len(joined) > 1 and kinds and kinds <= {"date", "clock"}:
         joined[:2] = [[*joined[0], *joined[1]]]
     return joined or [[]]

@@ -182,10 +182,8 @@ def _are_sides_turned(statement: str, sentence: str) -> bool:
     said_relations = _relations(sentence) if stated_relations else []
     for stated in stated_relations:
         for said in _with_comparative(said_relations, stated.comparative):
-            to_left, to_right = (
-                (stated.left & said.right) - said.left,
-                (stated.right & said.left) - said.right,
-            )
+            to_left = (stated.left & said.right) - said.left
+            to_right = (stated.right & said.left) - said.right
             # a comparison may name its left side sentences before: "and was therefore faster than the kettle"
             if to_left and (to_right or (stated.comparative and not stated.right & said.right)):
                 return True
@@ -226,12 +224,9 @@ def _are_roles_swapped(statement: str, sentence: str) -> bool:
     # a name that occurs twice may be on both sides of a verb
     once = {name for name in names if all([token.key for token in text].count(name) == 1 for text in texts)}
     stated, said = (_roles(text, names, once) for text in texts)
-    return any(
-        (stated[a] & said[b])
-        - said[a]
-        - stated[b]  # a role that b has in the sentence, and a in the statement
-        for a, b in permutations(stated.keys() & said.keys(), 2)
-    )
+    # a role that b has in the sentence, and a in the statement
+    pairs = permutations(stated.keys() & said.keys(), 2)
+    return any((stated[a] & said[b]) - said[a] - stated[b] for a, b in pairs)
 
 
 def has_other_agent(stated: Sequence[Token], sentence: Sequence[Token], passage: PassageSource) -> bool:
@@ -289,12 +284,9 @@ def _sides_of_verbs(text: Sequence[Token], names: Set[str]) -> Iterator[tuple[st
     words, or another passive tells who acts.
     """
     keys = [token.key for token in text]
-    verbs = (
-        n
-        for n, key in enumerate(keys[1:])
-        if key == "by" and not names.isdisjoint(keys[n + 2 : n + 2 + _AGENT_WITHIN])
-    )
-    passive = next(verbs, None)
+    by = [n for n, key in enumerate(keys) if key == "by" and n]
+    # the verb before the first "by" that a name follows
+    passive = next((n - 1 for n in by if not names.isdisjoint(keys[n + 1 : n + 1 + _AGENT_WITHIN])), None)
     if JOINING.intersection(keys) or (passive is None and VOICE.intersection(keys)):
         return
     for n, token in enumerate(text):

@@ -64,14 +64,12 @@ def measure(question: str, passages: Sequence[PassageText]) -> list[dict[str, fl
         title, text = frozenset(terms(passage.title)), frozenset(terms(passage.text))
         measures.append({"bias": 1.0, **_measure_alone(asked, passage, title, title | text)})
         new_terms.append(text - title - asked.keys)
-    leads = {
-        f"lead {name}": _lead_over_others([each[name] for each in measures]) for name in ("passage", "score")
-    }
+    leads = {name: _lead_over_others([each[name] for each in measures]) for name in ("passage", "score")}
     scores = [max(each["score"], 0.0) for each in measures]
     repeated = _lead_over_others(_repetition(scores, new_terms))
     crowd = sum(each["passage"] for each in measures) / max(len(measures), 1)
     for position, of_passage in enumerate(measures):
-        of_passage |= {name: values[position] for name, values in leads.items()}
+        of_passage |= {f"lead {name}": values[position] for name, values in leads.items()}
         of_passage |= {"crowd": crowd, "repeated": crowd * repeated[position]}
     return measures
 

@@ -20,11 +20,12 @@ _ENTITY = re.compile(r".{2,40}(?:公司|集团|银行|大学|学院|医院|中�
 _IN_HEADERS = ("date", "quarter", "ordinal", "weekday", "decade", "century")
 _CAPTION = re.compile(r"(?:单位|金额单位|unit|in)\s?[:：]?\s*(?P<unit>[^\n|，。,.;)）]{1,24})", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"[(（\[]([^()（）\[\]]{1,24})[)）\]]")
+_NUMBER = re.compile(r"[-+$€£¥≤≥<>±~约]?\s?[\d０-９]")  # at the beginning of a cell
+_YEAR = re.compile(r"(?:19|20)\d\d年?")
 _NEGATIVE = re.compile(r"[(（][\d,.]+[)）]")  # as in accounts
 _AFTER_WORD = re.compile(r"(?:\bin|,|，|/)\s*([^\s,，/]{1,12}(?: \w+)?)\s*$")
-_NAMED = re.compile(
-    r"\b(days|weeks|months|hours|minutes)$|([天月]|小时|分钟)数$", re.IGNORECASE
-)  # Vacation days, 年假天数
+# Vacation days, 年假天数
+_NAMED = re.compile(r"\b(days|weeks|months|hours|minutes)$|([天月]|小时|分钟)数$", re.IGNORECASE)
 _SCALE = re.compile(
     r"(?:in )?(thousands?|millions?|billions?|mn|bn|mio\.?|k|m|千|十万|百万|千万|万|十亿|亿)\s?(?:of )?",
     re.IGNORECASE,
@@ -220,10 +221,7 @@ def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[Ta
 
 def _has_numbers(row: list[str]) -> bool:
     """Tell whether a cell behind the first of a row begins with a number and is no year."""
-    return any(
-        re.match(r"[-+$€£¥≤≥<>±~约]?\s?[\d０-９]", cell) and not re.fullmatch(r"(?:19|20)\d\d年?", cell)
-        for cell in row[1:]
-    )
+    return any(_NUMBER.match(cell) and not _YEAR.fullmatch(cell) for cell in row[1:])
 
 
 def _headers(rows: list[list[str]], width: int) -> list[str]:
