@@ -56,6 +56,7 @@ def status(answer: str) -> str:
         "It is 1230 km long [1].",
         "According to [2], Emma is a novel by Jane Austen.",
         "Emma was published in London by John Murray in 1815 [2].",
+        "The Rhine rises in Switzerland, and Emma is a novel by Jane Austen [1][2].",
     ],
 )
 def test_supported_in_every_form(answer: str) -> None:
@@ -123,15 +124,32 @@ KETTLE_ZH = "长按蓝色按钮五秒即可重置水壶。红色按钮用于关�
         ),
         ("Green tea is safe.", "The aim was to find out. It is unknown whether green tea is safe."),
         ("绿茶可以降低血压。", "本研究探讨绿茶是否可以降低血压。"),
+        (
+            "Refunds are granted to guests.",
+            ("Refunds are granted to members.", "Rules for guests and members"),
+        ),
+        ("儿童每日剂量为5毫克。", ("成人每日剂量为5毫克。", "成人与儿童用药指南")),
+        (
+            "The law does not forbid hunting with a licence.",
+            "The law forbids hunting without a licence.",
+        ),
+        ("The insurer excludes floods and does not cover them.", "The insurer does not exclude floods."),
+        ("Tea costs 3 euros.", "| Item | Price |\n|---|---|\n| Tea | 3 |\n| Milk | 4 |"),
     ],
 )
-def test_what_words_cannot_compare_is_undecided(statement: str, passage: str) -> None:
-    """Two languages, and one word of the answer's own in a sentence word for word: neither supported nor flagged."""
-    report = check_citations(f"{statement}[1]", [passage])
+def test_what_words_cannot_compare_is_undecided(statement: str, passage: str | tuple[str, str]) -> None:
+    """Such statements are neither supported nor flagged.
+
+    Two languages; one word of the answer's own, or one of the title, in a sentence word for word; denials, which are
+    not counted up.
+    """
+    text, title = (passage, "") if isinstance(passage, str) else passage
+    document = Document(text, metadata={"title": title})
+    report = check_citations(f"{statement}[1]", [document])
     assert [one.status for one in report.citations] == ["undecided"]
     assert report.status == "undecided"
-    assert report.citations[0].quote in passage
-    assert check_citations(f"{statement}[1] Nothing else.[7]", [passage]).status == "flagged"
+    assert report.citations[0].quote in text
+    assert check_citations(f"{statement}[1] Nothing else.[7]", [document]).status == "flagged"
 
 
 @pytest.mark.parametrize("mark", ["[9]", "[0]", "【9】", "[4]"])
@@ -148,12 +166,6 @@ def test_several_numbers_in_one_mark(mark: str) -> None:
     report = check_citations(f"The Rhine rises in Switzerland {mark}.", PASSAGES)
     assert [citation.number for citation in report.citations] == [1, 2]
     assert [citation.status for citation in report.citations] == ["supported", "unsupported"]
-
-
-def test_two_passages_support_together() -> None:
-    """A statement that rests on two passages holds if they hold it together."""
-    answer = "The Rhine rises in Switzerland, and Emma is a novel by Jane Austen [1][2]."
-    assert status(answer) == "grounded"
 
 
 def test_statement_without_citation() -> None:
@@ -341,22 +353,6 @@ def test_title_and_heading_count_as_said(answer: str, expected: str) -> None:
     question = {"question": "How heavy is the pump?"}
     assert graph.invoke(question)["status"] == expected
     assert asyncio.run(graph.ainvoke(question))["status"] == expected
-
-
-@pytest.mark.parametrize(
-    ("title", "passage", "statement"),
-    [
-        ("Rules for guests and members", "Refunds are granted to members.", "Refunds are granted to guests."),
-        ("成人与儿童用药指南", "成人每日剂量为5毫克。", "儿童每日剂量为5毫克。"),
-        ("", "The law forbids hunting without a licence.", "The law does not forbid hunting with a licence."),
-        ("", "The insurer does not exclude floods.", "The insurer excludes floods and does not cover them."),
-        ("", "| Item | Price |\n|---|---|\n| Tea | 3 |\n| Milk | 4 |", "Tea costs 3 euros."),
-    ],
-)
-def test_what_words_cannot_tell_is_undecided(title: str, passage: str, statement: str) -> None:
-    """A word of the title does not stand for another one of the sentence, and denials are not counted up."""
-    report = check_citations(f"{statement}[1]", [Document(passage, metadata={"title": title})])
-    assert report.status == "undecided"
 
 
 CASES = {
