@@ -91,13 +91,14 @@ def _changes(cited: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Chang
 def _cut_alike(text: Sequence[Token], other: Sequence[Token]) -> list[Token]:
     """Cut Chinese words where another text has a part of them as a word: 国际航班 beside 国内 and 航班."""
     # the dictionary has some compounds whole and others not
-    keys = {token.key for token in other if token.content and not token.value and token.key > "\u2fff"}
+    words = (token.key for token in other if token.content and not token.value and token.key > "\u2fff")
+    keys = dict.fromkeys(words)
     cut: list[Token] = []
     for token in text:
         word = token.key
         if token.content and not token.value and len(word) > 2 and word > "\u2fff" and word not in keys:
-            parts = {key for key in keys if word.startswith(key) or word.endswith(key)}
-            if part := max(parts, key=len, default=""):
+            parts = [key for key in keys if word.startswith(key) or word.endswith(key)]
+            if part := max(parts, key=len, default=""):  # of equals the first that the other text has
                 pieces = (part, word[len(part) :]) if word.startswith(part) else (word[: -len(part)], part)
                 cut += [token._replace(key=piece) for piece in pieces]
                 continue

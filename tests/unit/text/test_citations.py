@@ -134,6 +134,8 @@ KETTLE_ZH = "长按蓝色按钮五秒即可重置水壶。红色按钮用于关�
             "The law forbids hunting without a licence.",
         ),
         ("The insurer excludes floods and does not cover them.", "The insurer does not exclude floods."),
+        # two words of the passage fit one of the statement alike: the first counts, whatever the seed of hashes
+        ("犯罪嫌钱某疑人被刑事拘留。", "犯罪嫌疑人赵某被刑事拘留，钱某被取保候审。"),
         ("Tea costs 3 euros.", "| Item | Price |\n|---|---|\n| Tea | 3 |\n| Milk | 4 |"),
     ],
 )
