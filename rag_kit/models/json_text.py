@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from pydantic_core import from_json
+
 MAX_TEXT = 100_000
 _MAX_STARTS = 32
 _MAX_DEPTH = 64
@@ -147,9 +149,8 @@ _MAX_TAIL = 20_000  # characters
 _LEAST_ROUNDS = 4
 _LEAST_CHARS = 80  # a shorter repetition may be meant
 _LISTED = 2  # rounds kept of a loop of entries; if it begins in the middle of one, the second is whole
-_MAX_CLOSINGS = 4
-# a string, whose `end` is empty if it breaks off, or one of the marks []{},
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*+(?P<end>"|\Z)|[\[\]{},]', re.DOTALL)
+# a string, whose `end` is empty if it breaks off
+_STRING = re.compile(r'"(?:\\.|[^"\\])*+(?P<end>"|\Z)', re.DOTALL)
 _NUMBERING = re.compile(r"\s*\d+[.)、．）]\s*")
 
 
@@ -164,13 +165,13 @@ def ends_in_loop(text: str, *, counting: bool = False) -> bool:
     return _find_loop(re.sub(r"\d+", "0", text) if counting else text) is not None
 
 
-def values_before_loop(text: str) -> Iterator[Any]:
-    """Yield what JSON that breaks off in a loop says up to the loop, the fullest reading first.
+def value_before_loop(text: str) -> Any:
+    """Return what JSON that breaks off in a loop says up to the loop; None without a loop or JSON.
 
     A string that repeats itself ends after the first round; of a list the whole entries stay, each once.
 
     Example:
-        >>> next(values_before_loop('{"queries": ["a", ' + '"b", ' * 50))
+        >>> value_before_loop('{"queries": ["a", ' + '"b", ' * 50)
         {'queries': ['a', 'b']}
     """
     opening = re.search(r"[{\[]", text)
@@ -179,19 +180,29 @@ def values_before_loop(text: str) -> Iterator[Any]:
     if loop is not None:
         start, period = loop
         first_round = text[: start + period].rstrip("\\")
-        tokens = [*_TOKEN.finditer(first_round)]
-        is_inside_string = bool(tokens) and tokens[-1]["end"] == ""
+        strings = [*_STRING.finditer(first_round)]
+        is_inside_string = bool(strings) and not strings[-1]["end"]
         if '"' not in text[start : start + period] and is_inside_string:
             text = first_round + '"'  # words repeat themselves, not entries
         else:
             text = text[: start + _LISTED * period]
     elif not ends_in_loop(text, counting=True):
-        return
-    for closed in _closings(text):
-        with suppress(ValueError):
-            value = json.loads(closed)
-            is_object = isinstance(value, dict)
-            yield {name: _distinct(item) for name, item in value.items()} if is_object else _distinct(value)
+        return None
+    text = text.rstrip(", \n")
+    try:
+        value = from_json(text, allow_partial=True)
+    except ValueError:
+        return None
+    if not value:
+        return None
+    last = next(reversed(value.values())) if isinstance(value, dict) else value
+    marks = _STRING.sub("", text)
+    breaks_off = marks.count("{") - marks.count("}") > isinstance(value, dict)
+    if isinstance(last, list) and last and isinstance(last[-1], dict) and breaks_off:
+        last.pop()  # as an entry it would lack some of its fields
+    if isinstance(value, dict):
+        return {name: _distinct(part) for name, part in value.items()}
+    return _distinct(value)
 
 
 def _find_loop(text: str) -> tuple[int, int] | None:
@@ -214,28 +225,6 @@ def _find_loop(text: str) -> tuple[int, int] | None:
         if length >= max(_LEAST_CHARS, _LEAST_ROUNDS * period):
             loop = len(text) - length, period
     return loop
-
-
-def _closings(text: str) -> Iterator[str]:
-    """Yield JSON that breaks off with its brackets closed: at its end, then after one of its last entries.
-
-    An object in a list is never closed, for as an entry it would lack fields.
-    """
-    closers = ""  # the closing brackets that are due, the innermost first
-    cuts = []  # positions to cut at, each with the brackets due there
-    for token in _TOKEN.finditer(text):
-        mark = token[0]
-        if mark in _OPEN:
-            closers = _OPEN[mark] + closers
-            continue
-        if mark in ("}", "]"):
-            closers = closers[1:]
-        if mark[0] != '"':
-            cuts.append((token.start() if mark == "," else token.end(), closers))
-    cuts.append((len(text), closers))
-    # "}" before a "]" would close an object in a list
-    closed = [text[:cut] + due for cut, due in cuts if not (due.startswith("}") and "]" in due)]
-    yield from reversed(closed[-_MAX_CLOSINGS:])
 
 
 def _distinct(entries: Any) -> Any:

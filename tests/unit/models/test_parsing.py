@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any, Literal
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_kit.models.json_text import ends_in_loop, is_truncated, json_values, values_before_loop
+from rag_kit.models.json_text import ends_in_loop, is_truncated, json_values, value_before_loop
 from rag_kit.models.parsing import parse_text
 from rag_kit.models.replies import estimate_tokens, without_thinking
 from rag_kit.models.schema import Target, UnreadableError
@@ -257,23 +258,12 @@ def test_truncated_json_is_seen(text: str) -> None:
 
 def test_inline_json_schema_gives_a_dict() -> None:
     """A JSON schema is validated and its plain values are converted."""
-    target = Target(
-        {
-            "type": "object",
-            "properties": {
-                "title": {"type": "string"},
-                "year": {"type": "integer"},
-                "tags": {"$ref": "#/$defs/tags"},
-            },
-            "required": ["title", "year"],
-            "$defs": {"tags": {"type": "array", "items": {"enum": ["a", "b"]}}},
-        }
-    )
-    assert parse_text('{"title": "T", "year": "1999", "tags": ["a"]}', target) == {
-        "title": "T",
-        "year": 1999,
-        "tags": ["a"],
-    }
+    fields = {"title": {"type": "string"}, "year": {"type": "integer"}, "tags": {"$ref": "#/$defs/tags"}}
+    tags = {"type": "array", "items": {"enum": ["a", "b"]}}
+    required = ["title", "year"]
+    target = Target({"type": "object", "properties": fields, "required": required, "$defs": {"tags": tags}})
+    read = parse_text('{"title": "T", "year": "1999", "tags": ["a"]}', target)
+    assert read == {"title": "T", "year": 1999, "tags": ["a"]}
     with pytest.raises(UnreadableError, match="tags"):
         parse_text('{"title": "T", "year": 1, "tags": ["c"]}', target)
     with pytest.raises(UnreadableError, match="year"):
@@ -299,8 +289,6 @@ def test_nested_classes_and_optional_fields() -> None:
 @given(st.lists(st.text(min_size=1).filter(lambda s: s.strip()), min_size=1, max_size=5), st.booleans())
 def test_valid_json_always_comes_back_as_it_is(passages: list[str], fenced: bool) -> None:
     """Whatever the strings hold (braces, tags, quotes, fences), strict JSON is not changed."""
-    import json
-
     text = json.dumps({"passages": passages}, ensure_ascii=not fenced)
     assert parse_text(text, Target(Passages)).passages == [passage.strip() for passage in passages]
 
@@ -317,8 +305,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 def test_hostile_sizes_are_bounded() -> None:
     """Many open brackets and deep nesting are read in bounded time."""
-    import time
-
     start = time.monotonic()
     for text in (
         "[" * 100_000,
@@ -396,16 +382,16 @@ def test_a_loop_is_seen(text: str, exact: bool, counting: bool) -> None:
 )
 def test_what_came_before_a_loop_is_read(text: str, value: Any) -> None:
     """A string ends after its first round, an entry that breaks off is left out, each entry is kept once."""
-    assert next(values_before_loop(text)) == value
+    assert value_before_loop(text) == value
 
 
 def test_entries_that_count_up_are_all_kept() -> None:
     """Grades of many passages look alike; the one that breaks off is left out."""
-    read = next(values_before_loop(_rows(30) + ', {"id": 31, "support": "no'))
+    read = value_before_loop(_rows(30) + ', {"id": 31, "support": "no')
     assert [row["id"] for row in read["labels"]] == list(range(1, 31))
 
 
 @pytest.mark.parametrize("text", ['{"queries": ["a", "b"', "", "no JSON " * 40])
 def test_nothing_is_read_without_a_loop_or_json(text: str) -> None:
     """JSON that breaks off for another reason is closed by nobody."""
-    assert list(values_before_loop(text)) == []
+    assert value_before_loop(text) is None
