@@ -37,7 +37,7 @@ from .model_call import CallLimits, Method, ModelCall
 from .parsing import read_reply
 from .replies import text_of, written_text
 from .runnables import NOSTREAM
-from .schema import Target, UnreadableError, ending_schema, strict_schema, target_of
+from .schema import UnreadableError, ending_schema, strict_schema, target_of
 
 logger = logging.getLogger(__name__)
 
@@ -73,15 +73,15 @@ class Ladder:
         logger.warning("structured call of %s fell back: %s", self.title, failure)
         return fallback(failure) if callable(fallback) else fallback
 
-    async def descend(self, messages: list[BaseMessage]) -> Any:
-        """Ask by one method after the other, until one is served and its reply can be read or repaired."""
-        call = self.call
-        was_refused = was_unfit = False
-        for index in range(call.endpoint.first_method, len(METHODS)):
+    async def descend(self, messages: list[BaseMessage], first: int | None = None) -> Any:
+        """Ask by one method after the other until one is served; read its reply, else repair it or ask for a text.
+
+        ``first`` is the index of the method to begin with; default: the first one that the endpoint is known to serve.
+        """
+        call, was_refused = self.call, False
+        for index in range(call.endpoint.first_method if first is None else first, len(METHODS)):
             method = METHODS[index]
             is_text = method == "text"
-            if was_unfit and not is_text:  # after a reply beyond repair only plain text is tried
-                continue
             # providers want the word JSON, and plain text the form, in the prompt
             with_form = method in ("json_mode", "text")
             sent = await self._with_instructions(messages) if with_form else messages
@@ -92,7 +92,7 @@ class Ladder:
             if isinstance(reply, Exception) and classify(reply) is Failure.REFUSED:
                 was_refused = True
                 continue
-            if was_refused and not was_unfit:  # later calls begin with this method
+            if was_refused:  # later calls begin with this method
                 call.endpoint.first_method = index
             value = self._read(reply, lines=is_text)
             if not isinstance(value, UnreadableError):
@@ -103,15 +103,45 @@ class Ladder:
             is_object = written.lstrip("`json \n").startswith("{")
             if is_text or (value.kind == "truncated" and written) or (value.kind == "unfit" and is_object):
                 return await self._repair(written, value, bind)
-            was_unfit = True
+            return await self.descend(messages, METHODS.index("text"))
         raise AssertionError("plain text is always possible")
 
     def _bind(self, method: str, model: Any, arguments: Mapping[str, Any]) -> Runnable[Any, Any] | None:
-        """Bind the model to a method; after a reply that did not end or fit, in a form that ends."""
-        chars = None
-        if self.call.is_ending:
-            chars = min(self.call.max_reply, self.call.bound) // _TOKENS_PER_CHAR
-        return _bind_method(method, self.target, chars, model, arguments)
+        """Bind the model to a method and further arguments; None if it lacks the method.
+
+        After a reply that did not end or fit, the schema is bounded, where that is possible, so that the next one ends.
+        """
+        if not isinstance(model, BaseChatModel) or (
+            type(model).with_structured_output is BaseChatModel.with_structured_output
+            and type(model).bind_tools is BaseChatModel.bind_tools
+        ):
+            return None  # its class overrides neither: structured output would raise NotImplementedError
+        options: dict[str, Any] = {"method": method, "include_raw": True}
+        schema: Any = self.target.native
+        if method == "json_schema" and hasattr(model, "root_client"):
+            # Given a class, the OpenAI client parses the reply and drops its text if that fails; given a schema it
+            # returns the text, which can be repaired.
+            schema = self.target.json_schema
+            if self.call.is_ending:
+                chars = min(self.call.max_reply, self.call.bound) // _TOKENS_PER_CHAR
+                schema = ending_schema(schema, chars, self.target.model)
+            strict = strict_schema(schema)
+            schema = strict or copy.deepcopy(schema)
+            if "strict" in inspect.signature(model.with_structured_output).parameters:
+                options["strict"] = strict is not None
+        try:
+            bound: Any = model.with_structured_output(schema, **options)
+        except (NotImplementedError, TypeError, ValueError):
+            return None  # the integration does not know this method
+        first = bound.first if isinstance(bound, RunnableSequence) else None
+        if isinstance(first, RunnableParallel) and first.steps__.keys() == {"raw"}:
+            # without LangChain's parser, whose time grows with the square of a broken reply's length
+            bound = first.steps__["raw"]
+        if not arguments:
+            return cast("Runnable[Any, Any]", bound)
+        if not isinstance(bound, RunnableBinding):
+            return None  # a chain would not pass the arguments on to its model
+        return bound.model_copy(update={"kwargs": {**arguments, **bound.kwargs}})
 
     async def _repair(self, text: str, problem: UnreadableError, bind: Method | None) -> Any:
         """Show the model its answer and what is wrong with it, once, by the same method."""
@@ -196,44 +226,6 @@ def _describe_in_chinese(problem: str) -> str:
     matches = (re.match(r"([\w.\[\]-]+): ", part) for part in problem.split("; "))
     named = "；".join(dict.fromkeys(f"{match[1]}：不符合模式的要求" for match in matches if match))
     return named or "不符合模式的要求"
-
-
-def _bind_method(
-    method: str, target: Target, chars: int | None, model: Any, arguments: Mapping[str, Any]
-) -> Runnable[Any, Any] | None:
-    """Bind the model to a method and further arguments; None if it lacks the method.
-
-    The schema is bounded, where that is possible, so that the reply ends after about ``chars`` characters.
-    """
-    if not isinstance(model, BaseChatModel) or (
-        type(model).with_structured_output is BaseChatModel.with_structured_output
-        and type(model).bind_tools is BaseChatModel.bind_tools
-    ):
-        return None  # its class overrides neither, so that structured output would raise NotImplementedError
-    options: dict[str, Any] = {"method": method, "include_raw": True}
-    schema: Any = target.native
-    if method == "json_schema" and hasattr(model, "root_client"):
-        # Given a class, the OpenAI client parses the reply and drops its text if that fails; given a schema it returns
-        # the text, which can be repaired.
-        form = target.json_schema
-        wanted = form if chars is None else ending_schema(form, chars, target.model)
-        strict = strict_schema(wanted)
-        schema = strict or copy.deepcopy(wanted)
-        if "strict" in inspect.signature(model.with_structured_output).parameters:
-            options["strict"] = strict is not None
-    try:
-        bound: Any = model.with_structured_output(schema, **options)
-    except (NotImplementedError, TypeError, ValueError):
-        return None  # the integration does not know this method
-    first = bound.first if isinstance(bound, RunnableSequence) else None
-    if isinstance(first, RunnableParallel) and first.steps__.keys() == {"raw"}:
-        # without LangChain's parser, whose time grows with the square of a broken reply's length
-        bound = first.steps__["raw"]
-    if not arguments:
-        return cast("Runnable[Any, Any]", bound)
-    if not isinstance(bound, RunnableBinding):
-        return None  # a chain would not pass the arguments on to its model
-    return bound.model_copy(update={"kwargs": {**arguments, **bound.kwargs}})
 
 
 def structured_call(
