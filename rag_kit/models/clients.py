@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from langchain_core.embeddings import Embeddings
 
@@ -28,14 +28,6 @@ from .runnables import connections_of
 _MEASURED = 20_000  # vectors kept while time is measured
 
 
-class _KeptVector(NamedTuple):
-    """The vector of a query, the seconds that it took, and its model: while that is kept, no other has its id."""
-
-    vector: array[float]
-    seconds: float
-    model: Any
-
-
 class QueryVectors:
     """Vectors of queries, by model and text, so that none is embedded twice; threads may use it at once.
 
@@ -46,21 +38,23 @@ class QueryVectors:
     def __init__(self, most: int = 256) -> None:
         self.saved_seconds = 0.0
         self._most = most
-        self._vectors: OrderedDict[tuple[int, str], _KeptVector] = OrderedDict()
+        # vector, seconds, and the model: while that is kept, no other has its id
+        self._vectors: OrderedDict[tuple[int, str], tuple[array[float], float, Any]] = OrderedDict()
 
     def get(self, model: Any, text: str) -> list[float] | None:
         """Return the vector of a query that this very model has embedded; ``None`` if none is kept."""
         kept = self._vectors.get((id(model), text))
         if kept is None:
             return None
-        self.saved_seconds += kept.seconds
-        return kept.vector.tolist()
+        vector, seconds, _ = kept
+        self.saved_seconds += seconds
+        return vector.tolist()
 
     def keep(self, model: Any, text: str, vector: Iterable[float], seconds: float = 0.0) -> None:
         """Keep a vector, and how long it took."""
         key = id(model), text
         self._vectors.pop(key, None)  # so that it moves to the end
-        self._vectors[key] = _KeptVector(array("d", vector), seconds, model)
+        self._vectors[key] = array("d", vector), seconds, model
         while len(self._vectors) > self._most:
             self._vectors.popitem(last=False)
 
@@ -140,20 +134,17 @@ Vector = Sequence[float]
 # Of two vectors of one text, as a share of their length: another batch moves a vector by less, an instruction that a
 # model puts before questions by some hundredths.
 _MAX_DISTANCE = 1e-3
-# by a model's id: whether it embeds questions as it embeds documents
-_embeds_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
+# by the id of a model that lives: whether it embeds questions as it embeds documents
+_embeds_alike: dict[int, bool] = {}
 
 
 class _Prepared(QueryVectors):
-    """The vectors that the searches of one call share.
-
-    ``awaited`` has a model's id and text of each vector that is being made, with None, or that took too long, with the
-    error.
-    """
+    """The vectors that the searches of one call share; those pending or late are named by a model's id and the text."""
 
     def __init__(self) -> None:
         super().__init__(sys.maxsize)
-        self.awaited: dict[tuple[int, str], Exception | None] = {}
+        self.pending: set[tuple[int, str]] = set()
+        self.late: dict[tuple[int, str], Exception] = {}  # the errors of those that took too long
 
 
 _prepared: ContextVar[_Prepared | None] = ContextVar("rag_kit_prepared_vectors", default=None)
@@ -174,36 +165,33 @@ async def prepare_vectors(model: Any, queries: Sequence[str]) -> None:
     prepared = _prepared.get()
     if prepared is None or model is None:
         return
-    awaited = prepared.awaited
-    keys = {query: (id(model), query) for query in queries if prepared.get(model, query) is None}
-    missing = [query for query, key in keys.items() if awaited.get(key) is None]
+    lacking = [(id(model), query) for query in dict.fromkeys(queries) if prepared.get(model, query) is None]
+    missing = [key for key in lacking if key not in prepared.late]
     if not missing:
         return
-    awaited.update({keys[query]: None for query in missing})
-    vectors = await embed_together(model, missing)
-    for number, query in enumerate(missing):
-        if vectors is not None:
-            prepared.keep(model, query, vectors[number])
-        if vectors is not None or awaited.get(keys[query]) is None:  # not replaced by an error meanwhile
-            awaited.pop(keys[query], None)
+    prepared.pending.update(missing)
+    vectors = await embed_together(model, [query for _, query in missing])
+    prepared.pending.difference_update(missing)
+    if vectors is not None:
+        for (_, query), vector in zip(missing, vectors, strict=True):
+            prepared.keep(model, query, vector)
 
 
 def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None:
     """Keep a time-out in place of the vectors of these queries, so that no search waits for them again."""
     prepared = _prepared.get()
     if prepared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
-        for key, earlier in [*prepared.awaited.items()]:
-            if earlier is None and key[1] in queries:
-                prepared.awaited[key] = error
+        prepared.late.update({key: error for key in [*prepared.pending] if key[1] in queries})
 
 
 def prepared_vector(model: Any, query: str) -> list[float] | None:
     """Return the vector that `prepare_vectors` made of a query, None if none; raise if that took too long."""
     if (prepared := _prepared.get()) is None:
         return None
-    if error := prepared.awaited.get((id(model), query)):
+    vector = prepared.get(model, query)
+    if vector is None and (error := prepared.late.get((id(model), query))):
         raise copy(error)  # several threads may raise it
-    return prepared.get(model, query)
+    return vector
 
 
 async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequence[Vector] | None:
@@ -224,9 +212,7 @@ async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequen
 async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
     """Embed queries by the model's ``embed_queries``, else as documents if the model embeds both alike."""
     embed_queries = getattr(model, "embed_queries", None)
-    reference, is_alike = _embeds_alike.get(id(model), (None, None))
-    if reference is None or reference() is not model:
-        is_alike = None  # not compared yet: there is no entry, or that of a deleted model with the same id
+    is_alike = _embeds_alike.get(id(model))  # None: not compared yet
     if callable(embed_queries):
         embed = partial(embed_queries, queries)
         vectors = await Step[Sequence[Vector]]("embed", lambda _: embed(), lambda _: run_in_thread(embed))
@@ -255,9 +241,9 @@ def _embeds_both_alike(model: Embeddings, as_document: Any, as_query: Any) -> bo
     is_same_size = document_vector.shape == query_vector.shape
     distance = np.linalg.norm(document_vector - query_vector) if is_same_size else np.inf
     is_alike = bool(distance <= _MAX_DISTANCE * np.linalg.norm(query_vector))
-    key = id(model)
     try:
-        _embeds_alike[key] = (weakref.ref(model, lambda _: _embeds_alike.pop(key, None)), is_alike)
+        weakref.finalize(model, _embeds_alike.pop, id(model), None)
     except TypeError:
         return False  # it takes no weak reference, and comparing each time would save nothing
+    _embeds_alike[id(model)] = is_alike
     return is_alike
