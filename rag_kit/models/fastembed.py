@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,13 @@ class _LocalModel:
     """
 
     kind: str
+    module = "fastembed"  # of the class of this name
 
     def __init__(self, model: str, *, batch_size: int = 64, **settings: Any) -> None:
-        model_class = _classes()[self.kind]
+        try:
+            model_class = getattr(import_module(self.module), self.kind)
+        except ImportError as error:
+            raise MissingExtraError("fastembed", "A local model by fastembed") from error
         if model.lower() not in {known["model"].lower() for known in model_class.list_supported_models()}:
             raise ConfigurationError(
                 f"fastembed knows no {self.kind} named {model!r}; {self.kind}.list_supported_models() lists those it "
@@ -74,6 +79,7 @@ class FastEmbedCrossEncoder(_LocalModel, BaseCrossEncoder):
     """A cross-encoder of fastembed, for `CrossEncoderReranker`: ``FastEmbedCrossEncoder("BAAI/bge-reranker-base")``."""
 
     kind = "TextCrossEncoder"
+    module = "fastembed.rerank.cross_encoder"
 
     def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return a score for each pair of query and passage; higher is better."""
@@ -126,14 +132,3 @@ def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dic
 def _weights(vector: Any) -> dict[int, float]:
     """Return fastembed's sparse vector as a dict from the number of a term to its weight."""
     return {int(term): float(weight) for term, weight in zip(vector.indices, vector.values, strict=True)}
-
-
-def _classes() -> dict[str, Any]:
-    """Return fastembed's classes by name."""
-    try:
-        from fastembed import LateInteractionTextEmbedding, SparseTextEmbedding, TextEmbedding
-        from fastembed.rerank.cross_encoder import TextCrossEncoder
-    except ImportError as error:
-        raise MissingExtraError("fastembed", "A local model by fastembed") from error
-    classes = (TextEmbedding, TextCrossEncoder, SparseTextEmbedding, LateInteractionTextEmbedding)
-    return {model_class.__name__: model_class for model_class in classes}

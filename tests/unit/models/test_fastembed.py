@@ -32,26 +32,8 @@ from rag_kit.retrieval import BM25Retriever, RerankRetriever, SparseRetriever
 from rag_kit.retrieval.rerank.scorers import CrossEncoderReranker
 
 SPECIAL = ["[PAD]", "[Q]", "[D]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-WORDS = [
-    *[
-        "the",
-        "pump",
-        "starts",
-        "at",
-        "forty",
-        "degrees",
-        "fan",
-        "is",
-        "loud",
-        "when",
-        "does",
-        "start",
-        "how",
-        "a",
-    ],
-    *"水泵风扇在四十度时启动噪音很大什么候",
-]
 NOTES = ["the pump starts at forty degrees", "the fan is loud", "风扇噪音很大"]
+WORDS = [*" ".join([*NOTES[:2], "when does start how a"]).split(), *"水泵风扇在四十度时启动噪音很大什么候"]
 
 
 def folder(path: Path, file: str, nodes: list[Any], shape: list[Any], *constants: tuple[str, Any]) -> Path:
