@@ -16,14 +16,7 @@ class RagKitError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the class's ``__init__``, whose arguments may be others than the message."""
-        return _unpickle, (type(self), self.args, self.__dict__)
-
-
-def _unpickle(kind: type[RagKitError], args: tuple[Any, ...], fields: dict[str, Any]) -> RagKitError:
-    """Make the exception again without calling its class."""
-    error = kind.__new__(kind, *args)
-    error.__dict__.update(fields)
-    return error
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class InvalidInputError(RagKitError, ValueError):
