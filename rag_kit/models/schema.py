@@ -139,17 +139,24 @@ class Target:
             value = value[0]
         if not isinstance(value, dict):
             return [{only: value}] if only is not None and isinstance(value, list | str) else []
-        parts = {key: item for key, item in value.items() if isinstance(item, dict)}
-        inner = [part for key, part in parts.items() if _name_key(key) in self._wrappers]
-        # a tool call as text has the form's name under "name", which a field may be called, too, but no other field
-        others = {*map(_name_key, value)} - {"name"}
-        is_call = _name_key(value.get("name")) == _name_key(self.name) and not others & {*self._names_by_key}
-        objects = list(map(self._with_known_names, (*inner, value) if is_call else (value, *inner)))
+        parts = [
+            item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in self._wrappers
+        ]
+        likeliest_first = (*parts, value) if self._is_tool_call(value) else (value, *parts)
+        objects = list(map(self._with_known_names, likeliest_first))
         if only is not None and len(value) == 1:  # the only field under another name
             key, item = next(iter(value.items()))
             if str(key).lower() not in _NOT_VALUES and not isinstance(item, dict):
                 objects.append({only: item})
         return objects
+
+    def _is_tool_call(self, value: dict[Any, Any]) -> bool:
+        """Tell whether an object is a call of a tool as text: it has the form's name under "name", and no other field.
+
+        A field may be called "name", too.
+        """
+        others = {*map(_name_key, value)} - {"name"}
+        return _name_key(value.get("name")) == _name_key(self.name) and others.isdisjoint(self._names_by_key)
 
     def _with_known_names(self, value: dict[Any, Any]) -> dict[str, Any]:
         """Rename keys to the schema's names; drop others, unless the schema allows them or the class reads them."""
