@@ -117,11 +117,9 @@ class PromptLibrary:
 
     def original(self, name: str, language: str) -> PromptFile | None:
         """Return the packaged prompt that an own file must match; None if the name is new, or the file is wrong."""
-        for choice in (language, *LANGUAGES):  # one in another language has the same inputs
-            if path := _prompt_path(self.packaged, name, choice):
-                with suppress(PromptFileError):
-                    return _read_file(path)
-                return None
+        if path := _prompt_path(self.packaged, name, language):
+            with suppress(PromptFileError):
+                return _read_file(path)
         return None
 
 
@@ -230,25 +228,14 @@ def _check_languages(library: PromptLibrary, name: str) -> list[Problem]:
     """Check each language of a prompt, then the languages against each other."""
     problems: list[Problem] = []
     prompts: list[PromptFile] = []
-    languages = [language for entry_name, language in library.entries() if entry_name == name]
-    for language in LANGUAGES:
-        original = library.original(name, language)
-        if language in languages:
-            try:
-                prompt = library.read(name, language)
-            except PromptFileError as error:
-                problems += error.problems
-                continue
-            prompts.append(prompt)
-            problems += _check_task(prompt, original)
-            is_packaged = Path(prompt.file).parent == library.packaged
-            if is_packaged and "max_tokens" not in prompt.lines:
-                message = "max_tokens is missing: say how long a reply may be"
-                problems.append(prompt.problem("version", message))
-        elif original is not None:  # a prompt of one's own may exist in one language
-            file = library.packaged / f"{name}.{language}{SUFFIX}"
-            message = f"the file is missing; {name!r} exists in {languages[0]}"
-            problems.append(Problem(str(file), 1, message))
+    for language in [language for entry_name, language in library.entries() if entry_name == name]:
+        try:
+            prompt = library.read(name, language)
+        except PromptFileError as error:
+            problems += error.problems
+            continue
+        prompts.append(prompt)
+        problems += _check_task(prompt, library.original(name, language))
     if len(prompts) == len(LANGUAGES):
         problems += _disagreements(*prompts)
     return problems

@@ -23,8 +23,9 @@ def text_of(name: str, language: str, **values: str) -> str:
 
 
 def test_every_packaged_prompt_loads() -> None:
-    """Each file becomes a template whose values all appear in tagged blocks, after any worked examples."""
+    """Each file says how long a reply may be, and puts all values into tagged blocks, after any worked examples."""
     for name, language in ALL:
+        assert "max_tokens" in PromptLibrary().read(name, language).lines, (name, language)
         variables = load_prompt(name, language=language).input_variables
         values = {variable: f"VALUE-{variable}" for variable in variables}
         text = text_of(name, language, **values)
