@@ -43,7 +43,7 @@ class TaggedTemplate(StringTemplate):
     def format(self, **kwargs: Any) -> str:
         """Fill in the values."""
         values = self._merge_partial_and_user_variables(**kwargs)
-        names = {*self.input_variables, *self.partial_variables}
+        names = (*self.input_variables, *self.partial_variables)
         escaped = {name: self._escape(name, values[name]) for name in names}
         return self.template.format_map(escaped)
 
