@@ -30,23 +30,10 @@ from rag_kit.errors import (
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.rendering import Markup, first_passages
 
+from . import replies
 from .failures import RETRYABLE, Failure, classify, refuses_bound, retry_after
 from .json_text import ends_in_loop
 from .model_call import CallLimits, Method, ModelCall
-from .replies import (
-    TextReply,
-    count_tokens,
-    cut_off_reply,
-    finish_of,
-    has_thoughts,
-    refusal_of,
-    split_reply,
-    text_of,
-    text_reply,
-    used_tokens,
-    was_cached,
-    written_text,
-)
 from .runnables import acall_runnable, ended_runs, has_handlers
 
 T = TypeVar("T")
@@ -69,10 +56,10 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
             raise reply
         if not isinstance(reply, Exception):
             call.failure = None
-            if was_cached(reply):
+            if replies.was_cached(reply):
                 return_call()
             else:
-                charge_tokens(used_tokens(reply, messages))
+                charge_tokens(replies.used_tokens(reply, messages))
             return reply
         kind = classify(reply)
         if kind in (Failure.REFUSED, Failure.OUTPUT):
@@ -120,7 +107,7 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
     except BudgetExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
-        return cut_off_reply(error) or error
+        return replies.cut_off_reply(error) or error
 
 
 async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:
@@ -135,9 +122,9 @@ async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None =
         return None
     reply = await ask(call, runnable, messages)
     if not isinstance(reply, Exception):
-        message = split_reply(reply)[0]
-        call.endpoint.thinks = call.endpoint.thinks or has_thoughts(message)
-        if call.sent_bound == bound and not call.watch.started and finish_of(message) == "length":
+        message = replies.split_reply(reply)[0]
+        call.endpoint.thinks = call.endpoint.thinks or replies.has_thoughts(message)
+        if call.sent_bound == bound and not call.watch.started and replies.finish_of(message) == "length":
             reply = await _ask_again(call, messages, bind, reply, bound)
     elif call.sent_bound is not None and refuses_bound(reply):
         call.endpoint.takes_bound = False
@@ -155,7 +142,7 @@ async def _ask_again(
     A reply that repeats itself would only get longer: it is asked for again with a penalty on repetition, if the model
     takes one, and in a form that ends. Where it takes none, or that fails, the reply that was cut off is returned.
     """
-    if not ends_in_loop(written_text(cut_off), counting=bind is not None):
+    if not ends_in_loop(replies.written_text(cut_off), counting=bind is not None):
         return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)
     call.repeats = call.is_ending = True
     reply = await ask(call, call.runnable(bind, bound), messages) if call.has_penalty else cut_off
@@ -183,7 +170,7 @@ async def ask_fitted(call: ModelCall, ask: Callable[[list[BaseMessage]], Logic[T
     asked again, if there is one.
     """
     messages = await format_prompt(call)
-    if _leave_out_passages(call, messages, count_tokens(messages)):
+    if _leave_out_passages(call, messages, replies.count_tokens(messages)):
         messages = await format_prompt(call)
     bound = call.bound  # another call may learn the context meanwhile
     try:
@@ -192,7 +179,7 @@ async def ask_fitted(call: ModelCall, ask: Callable[[list[BaseMessage]], Logic[T
         if error.limit is None:
             raise
         call.endpoint.context = error.limit
-        sent_tokens = error.given or count_tokens(messages)
+        sent_tokens = error.given or replies.count_tokens(messages)
         if not _leave_out_passages(call, messages, sent_tokens) and call.bound >= bound:
             raise
     return await ask(await format_prompt(call))
@@ -206,7 +193,7 @@ def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: in
     room = context - call.bound
     if tokens <= room:
         return False
-    chars = sum(len(text_of(message)) for message in messages)
+    chars = sum(len(replies.text_of(message)) for message in messages)
     too_many_chars = chars * (tokens - room) / tokens
     kept, left_out = first_passages(passages, len(passages) - round(_MARGIN * too_many_chars))
     if not kept:
@@ -219,12 +206,20 @@ def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: in
     return True
 
 
-async def ask_for_reply(call: ModelCall) -> TextReply:
+async def ask_for_reply(call: ModelCall) -> replies.TextReply:
     """Ask for a text, with a shorter prompt if the first was too long; a refusal or an empty reply is an error."""
     message = await ask_fitted(call, partial(ask_within, call))
-    if refusal := refusal_of(message):
+    if refusal := replies.refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
-    return text_reply(message)
+    return replies.text_reply(message)
+
+
+async def _ask_for_text(call: ModelCall) -> str:
+    """Ask for a text; write a note on the run if the reply was cut off."""
+    reply = await ask_for_reply(call)
+    if reply.cut_off:
+        write_note(f"{getattr(call.prompt, 'title', 'a text')} is not whole: {reply.cut_off}")
+    return reply.text
 
 
 def text_call(
@@ -257,7 +252,7 @@ def text_call(
         >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
         'Hello.'
     """
-    return _noted(ModelCall(model, prompt, values, config, **limits).run(ask_for_reply), prompt)
+    return ModelCall(model, prompt, values, config, **limits).run(_ask_for_text)
 
 
 async def atext_call(
@@ -269,11 +264,4 @@ async def atext_call(
     **limits: Unpack[CallLimits],
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
-    return _noted(await ModelCall(model, prompt, values, config, **limits).arun(ask_for_reply), prompt)
-
-
-def _noted(reply: TextReply, prompt: Any) -> str:
-    """Return the text of a reply; write a note on the run if the reply was cut off."""
-    if reply.cut_off:
-        write_note(f"{getattr(prompt, 'title', 'a text')} is not whole: {reply.cut_off}")
-    return reply.text
+    return await ModelCall(model, prompt, values, config, **limits).arun(_ask_for_text)
