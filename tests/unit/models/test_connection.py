@@ -66,16 +66,9 @@ def serve(handler: type[BaseHTTPRequestHandler], certificate: Path | None = None
 def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
     """A plain server of web pages; clients are made anew, for they read proxies and certificates once."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-canary-000111")
-    for name in (
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "NO_PROXY",
-    ):
+    for name in http._PROXIES:
         monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
     http._clients.cache_clear()
     server = serve(type("Own", (Page,), {"asked": 0}))
     yield server

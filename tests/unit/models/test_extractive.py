@@ -37,11 +37,11 @@ def model() -> ExtractiveChatModel:
     return ExtractiveChatModel()
 
 
-def ask(model: ExtractiveChatModel, question: str, passages: list[Any], language: str = "en") -> str:
+def ask(model: ExtractiveChatModel, question: str, passages: Any, language: str = "en") -> str:
+    """The answer to a question about a text, or about several texts or documents."""
+    rendered = render_passages([passages] if isinstance(passages, str) else passages)
     prompt = load_prompt("answer", language=language)
-    return str(
-        model.invoke(prompt.format_messages(question=question, passages=render_passages(passages))).content
-    )
+    return str(model.invoke(prompt.format_messages(question=question, passages=rendered)).content)
 
 
 def passages_for(question: str) -> tuple[list[str], str]:
@@ -184,11 +184,7 @@ def test_extracts_stand_under_their_headings(model: ExtractiveChatModel) -> None
     ]
     paths = ["Manual > Start", "Manual > Stop", "Sundays", "Winter"]
     passages = [Document(text, metadata={"heading": path}) for text, path in zip(texts, paths, strict=True)]
-    prompt = load_prompt("answer", language="en")
-    messages = prompt.format_messages(
-        question="When does the pump start?", passages=render_passages(passages)
-    )
-    reply = str(model.invoke(messages).content)
+    reply = ask(model, "When does the pump start?", passages)
     assert reply.splitlines()[:2] == ["### Start", "The pump starts at nine.[1]"]
     assert 2 <= reply.count("[") <= 3 and reply.count("###") == len(set(reply.splitlines()[::2]))
     assert check_citations(reply, texts).status == "grounded"
@@ -328,7 +324,7 @@ OTHER_NUMBERS = [
         ("What does Article 3 of the supply agreement say?", [SUPPLY], "in May", ("pumps",)),
         (
             "清洁合同4.2条规定了什么？",
-            ["清洁合同\n\n4.1 每日清洁两次。\n\n4.2 未清洁的，每次扣款200元。"],
+            "清洁合同\n\n4.1 每日清洁两次。\n\n4.2 未清洁的，每次扣款200元。",
             "200元",
             ("两次",),
         ),
@@ -336,25 +332,25 @@ OTHER_NUMBERS = [
         ("GD-450的含税单价是多少？", [PRICES], "12,000", ("15,500",)),
         (
             "2024年第二季度的产量是多少？",
-            ["| 季度 | 产量 |\n|---|---|\n| 2024Q1 | 325 |\n| 2024Q2 | 340 |"],
+            "| 季度 | 产量 |\n|---|---|\n| 2024Q1 | 325 |\n| 2024Q2 | 340 |",
             "340",
             ("325",),
         ),
         (
             "What was the export in the second quarter of 2024?",
-            ["| Quarter | Export |\n|---|---|\n| Q1 2024 | 120 |\n| Q2 2024 | 131 |\n| Q3 2024 | 144 |"],
+            "| Quarter | Export |\n|---|---|\n| Q1 2024 | 120 |\n| Q2 2024 | 131 |\n| Q3 2024 | 144 |",
             "131",
             ("120", "144"),
         ),
-        ("What is the price of the XP-3200?", ["The XP-3200 costs 500 EUR."], "500 EUR", ()),
-        ("What is the weight of the XP-3200?", ["The XP-3200 weighs 45 kg."], "45 kg", ()),
-        ("What are the symptoms of COVID-19?", ["COVID-19 causes fever, cough and tiredness."], "fever", ()),
-        ("What is the deadline of FY2024 reports?", ["FY2024 reports are due on 31 March."], "31 March", ()),
-        ("CK6150的价格是多少？", ["CK6150单价6万元。"], "6万元", ()),
-        ("CK6150的重量是多少？", ["CK6150重3吨。"], "3吨", ()),
-        ("PM2.5的来源有哪些？", ["PM2.5主要来自燃煤和机动车尾气。"], "燃煤", ()),
-        ("E13级的工资是多少？", ["E13级员工月薪4500元。"], "4500元", ()),
-        ("G20的成员有哪些？", ["G20由中国、美国、日本等二十个经济体组成。"], "日本", ()),
+        ("What is the price of the XP-3200?", "The XP-3200 costs 500 EUR.", "500 EUR", ()),
+        ("What is the weight of the XP-3200?", "The XP-3200 weighs 45 kg.", "45 kg", ()),
+        ("What are the symptoms of COVID-19?", "COVID-19 causes fever, cough and tiredness.", "fever", ()),
+        ("What is the deadline of FY2024 reports?", "FY2024 reports are due on 31 March.", "31 March", ()),
+        ("CK6150的价格是多少？", "CK6150单价6万元。", "6万元", ()),
+        ("CK6150的重量是多少？", "CK6150重3吨。", "3吨", ()),
+        ("PM2.5的来源有哪些？", "PM2.5主要来自燃煤和机动车尾气。", "燃煤", ()),
+        ("E13级的工资是多少？", "E13级员工月薪4500元。", "4500元", ()),
+        ("G20的成员有哪些？", "G20由中国、美国、日本等二十个经济体组成。", "日本", ()),
         ("第九条规定了什么？", [RENT], "租金按月支付", ("押金",)),
         ("第9条规定了什么？", [RENT], "租金按月支付", ("押金",)),
         ("合同第九条规定了什么？", [RENT], "租金按月支付", ("押金",)),
@@ -363,16 +359,11 @@ OTHER_NUMBERS = [
         ("What does Article 9 say?", [RENT_IN_ENGLISH], "rent monthly", ("900",)),
         ("What is Article 9 about?", [RENT_IN_ENGLISH], "rent monthly", ("900",)),
         ("What does section 4.2 require?", [SAFETY], "wear helmets", ("smoking",)),
-        (
-            "What does Section 3 say?",
-            ["Section 2 Be kind.\n\nSection 3 No smoking."],
-            "No smoking",
-            ("kind",),
-        ),
-        ("第九条规定了什么？", ["第八条 按时交租\n第九条 不得转租\n第十条 期满终止"], "不得转租", ("交租",)),
+        ("What does Section 3 say?", "Section 2 Be kind.\n\nSection 3 No smoking.", "No smoking", ("kind",)),
+        ("第九条规定了什么？", "第八条 按时交租\n第九条 不得转租\n第十条 期满终止", "不得转租", ("交租",)),
         (
             "When did NATO invoke Article 5?",
-            ["NATO was founded in 1949. NATO invoked Article 5 in 2001."],
+            "NATO was founded in 1949. NATO invoked Article 5 in 2001.",
             "2001",
             ("1949",),
         ),
@@ -397,71 +388,51 @@ OTHER_NUMBERS = [
         ("When is line 3 closed?", PLACES, "Monday", ()),
         (
             "What is painted in phase 2?",
-            ["Phase 1 costs 3 EUR. In the second phase the deck is painted."],
+            "Phase 1 costs 3 EUR. In the second phase the deck is painted.",
             "deck",
             (),
         ),
-        ("What does phase 2 cost?", ["Phase 1 costs 5 EUR. They pay 7 EUR for phase two."], "7 EUR", ()),
-        ("How big is team 3?", ["| Team | Size |\n|---|---|\n| 3 | 9 |\n\nTeam 1 works."], "| 9 |", ()),
-        ("一季度营收是多少？", ["前三季度营收20亿元。2024年Q1营收5亿元。"], "5亿元", ()),
-        ("住宿费是多少？", ["每月收住宿费~~150元~~180元。~~每月5日交费。~~"], "住宿费180元。[1]", ("5日",)),
-        ("主持人是谁？", ["主持：顾明远\n\n记录：李倩"], "顾明远", ("李倩",)),
+        ("What does phase 2 cost?", "Phase 1 costs 5 EUR. They pay 7 EUR for phase two.", "7 EUR", ()),
+        ("How big is team 3?", "| Team | Size |\n|---|---|\n| 3 | 9 |\n\nTeam 1 works.", "| 9 |", ()),
+        ("一季度营收是多少？", "前三季度营收20亿元。2024年Q1营收5亿元。", "5亿元", ()),
+        ("住宿费是多少？", "每月收住宿费~~150元~~180元。~~每月5日交费。~~", "住宿费180元。[1]", ("5日",)),
+        ("主持人是谁？", "主持：顾明远\n\n记录：李倩", "顾明远", ("李倩",)),
         ("What does a parcel of 12 kg cost?", [FEES], "9 EUR", ("4 EUR", "12 EUR")),
         ("What does a parcel of 2000 g cost?", [FEES], "4 EUR", ("9 EUR", "12 EUR")),
         ("工龄15年的员工有几天年休假？", [LEAVE], "10天", ("5天 |", "15天")),
-        ("What was the profit in FY 2023?", ["The profit was 8 EUR in 2022 and 9 EUR in 2023."], "9 EUR", ()),
-        ("What was the profit in FY2023?", ["The profit was 8 EUR in 2022 and 9 EUR in 2023."], "9 EUR", ()),
-        ("2024年Q2营收是多少？", ["2024年第二季度营收5亿元。"], "5亿元", ()),
-        ("Does it run on Python 3.11?", ["It runs on Python 3.9 or later."], "later", ()),
-        ("Does it run on Windows 9?", ["It runs on Windows 8 to 11."], "11", ()),
-        ("Does ISO 14001 ask for audits?", ["ISO 9001 and 14001 ask for audits."], "audits", ()),
-        ("XP 3200的扬程是多少？", ["XP-3200的扬程为8米。"], "8米", ()),
-        ("Does it run on Windows 11?", ["It runs on Windows 10 & 11."], "11", ()),
-        ("Does ISO 27001 ask for audits?", ["ISO/IEC 27001 asks for audits, as ISO 9001."], "audits", ()),
-        ("Is Java 17 supported?", ["Java version 17 is supported; Java 11 is old."], "17", ()),
-        ("Is Java 17 supported?", ["Java 11 (or later) is supported."], "later", ()),
-        ("Does it run on Windows 7?", ["It runs on Windows 10, not on older Windows."], "older", ()),
-        ("Does it run on Windows 9?", ["It runs on Windows 8 through Windows 11."], "11", ()),
-        ("What did the Boeing 747 weigh?", ["Boeing's 747 weighed more than the Boeing 737."], "more", ()),
-        (
-            "When did World War 2 end?",
-            ["The Second World War ended in 1945, World War 1 in 1918."],
-            "1945",
-            (),
-        ),
-        (
-            "When did World War 2 end?",
-            ["World War Two ended in 1945. World War 1 began in 1914."],
-            "1945",
-            (),
-        ),
-        ("What is done on Day 2?", ["Day 1 is arrival. On the next day work is done."], "work", ()),
-        (
-            "What is the fee of Plan 3?",
-            ["| Plan | Fee |\n|---|---|\n| 1-3 | 9 |\n\nPlan 5 is new."],
-            "new",
-            (),
-        ),
-        ("中国公司可以请假几天？", ["本公司可以请假5天，上海公司可以请假6天。"], "5天", ()),
-        ("北京酒店标准是多少？", ["一线城市酒店标准500元，其中上海酒店标准600元。"], "500元", ()),
-        ("外国员工要签证吗？", ["美国员工要签证。"], "签证", ()),
+        ("What was the profit in FY 2023?", "The profit was 8 EUR in 2022 and 9 EUR in 2023.", "9 EUR", ()),
+        ("What was the profit in FY2023?", "The profit was 8 EUR in 2022 and 9 EUR in 2023.", "9 EUR", ()),
+        ("2024年Q2营收是多少？", "2024年第二季度营收5亿元。", "5亿元", ()),
+        ("Does it run on Python 3.11?", "It runs on Python 3.9 or later.", "later", ()),
+        ("Does it run on Windows 9?", "It runs on Windows 8 to 11.", "11", ()),
+        ("Does ISO 14001 ask for audits?", "ISO 9001 and 14001 ask for audits.", "audits", ()),
+        ("XP 3200的扬程是多少？", "XP-3200的扬程为8米。", "8米", ()),
+        ("Does it run on Windows 11?", "It runs on Windows 10 & 11.", "11", ()),
+        ("Does ISO 27001 ask for audits?", "ISO/IEC 27001 asks for audits, as ISO 9001.", "audits", ()),
+        ("Is Java 17 supported?", "Java version 17 is supported; Java 11 is old.", "17", ()),
+        ("Is Java 17 supported?", "Java 11 (or later) is supported.", "later", ()),
+        ("Does it run on Windows 7?", "It runs on Windows 10, not on older Windows.", "older", ()),
+        ("Does it run on Windows 9?", "It runs on Windows 8 through Windows 11.", "11", ()),
+        ("What did the Boeing 747 weigh?", "Boeing's 747 weighed more than the Boeing 737.", "more", ()),
+        ("When did World War 2 end?", "The Second World War ended in 1945, World War 1 in 1918.", "1945", ()),
+        ("When did World War 2 end?", "World War Two ended in 1945. World War 1 began in 1914.", "1945", ()),
+        ("What is done on Day 2?", "Day 1 is arrival. On the next day work is done.", "work", ()),
+        ("What is the fee of Plan 3?", "| Plan | Fee |\n|---|---|\n| 1-3 | 9 |\n\nPlan 5 is new.", "new", ()),
+        ("中国公司可以请假几天？", "本公司可以请假5天，上海公司可以请假6天。", "5天", ()),
+        ("北京酒店标准是多少？", "一线城市酒店标准500元，其中上海酒店标准600元。", "500元", ()),
+        ("外国员工要签证吗？", "美国员工要签证。", "签证", ()),
         ("Who signs 2,000 EUR?", [SIGNED], "head", ("lead", "CEO")),
-        (
-            "Who signs orders over 600 EUR?",
-            ["| Orders | Who signs |\n|---|---|\n| 700 EUR | Bob |"],
-            "Bob",
-            (),
-        ),
+        ("Who signs orders over 600 EUR?", "| Orders | Who signs |\n|---|---|\n| 700 EUR | Bob |", "Bob", ()),
         (
             "3000元谁审批？",
-            ["| 金额 | 审批人 |\n|---|---|\n| 1000元至5000元 | 经理 |\n| 5001元至9000元 | 总监 |"],
+            "| 金额 | 审批人 |\n|---|---|\n| 1000元至5000元 | 经理 |\n| 5001元至9000元 | 总监 |",
             "经理",
             ("总监",),
         ),
     ],
 )
 def test_what_is_named_comes_alone(
-    model: ExtractiveChatModel, question: str, passages: list[Any], part: str, others: tuple[str, ...]
+    model: ExtractiveChatModel, question: str, passages: Any, part: str, others: tuple[str, ...]
 ) -> None:
     """The version of the year, the clause, row or attribute that the question names, without its neighbours.
 
@@ -491,7 +462,7 @@ def test_what_is_named_comes_alone(
             "What is the warranty of the QX-70?",
             ["| Model | Price |\n|---|---|\n| QX-70 | 300 EUR |", "Fans are loud."],
         ),
-        ("2024年第四季度的产量是多少？", ["| 季度 | 产量 |\n|---|---|\n| 2024Q1 | 325 |\n| 2024Q2 | 340 |"]),
+        ("2024年第四季度的产量是多少？", "| 季度 | 产量 |\n|---|---|\n| 2024Q1 | 325 |\n| 2024Q2 | 340 |"),
         ("How high does the XP-9900 lift water?", MANUAL),
         ("What was the net profit in 2021?", MANUAL),
         ("What was the net profit in FY2021?", MANUAL),
@@ -500,23 +471,23 @@ def test_what_is_named_comes_alone(
         ("2021年净利润是多少？", ZH_MANUAL),
         ("How high does the XP 9900 lift water?", MANUAL),
         ("ＸＰ－９９００的扬程是多少？", ZH_MANUAL),
-        ("Does ISO 14001 ask for audits?", ["ISO 9001 asks for audits."]),
-        ("Does Python 3.9 have it?", ["Python 3.11 and 3.12 have it."]),
-        ("GB/T 9999对标点有什么规定？", ["GB/T 7714对标点有规定。"]),
-        ("华为Mate 40的电池多大？", ["华为Mate 60的电池为4750毫安时。"]),
-        ("广州分公司有多少员工？", ["北京市分公司有员工120人。"]),
-        ("How do I charge the iPhone 14?", ["Charge the iPhone 15 by USB. Return within 14 days."]),
+        ("Does ISO 14001 ask for audits?", "ISO 9001 asks for audits."),
+        ("Does Python 3.9 have it?", "Python 3.11 and 3.12 have it."),
+        ("GB/T 9999对标点有什么规定？", "GB/T 7714对标点有规定。"),
+        ("华为Mate 40的电池多大？", "华为Mate 60的电池为4750毫安时。"),
+        ("广州分公司有多少员工？", "北京市分公司有员工120人。"),
+        ("How do I charge the iPhone 14?", "Charge the iPhone 15 by USB. Return within 14 days."),
         ("赵志远持股比例是多少？", [SHARES]),
         (
             "What is the cap of the number of model calls?",
-            ["```python\nmax_calls = cap(number_of_model_calls)\n```"],
+            "```python\nmax_calls = cap(number_of_model_calls)\n```",
         ),
         *((question, PLACES) for question in OTHER_NUMBERS),
-        ("住宿费是多少？", ["| 项目 | 金额 |\n|---|---|\n| ~~住宿费~~ | ~~150元~~ |\n| 电费 | 20元 |"]),
+        ("住宿费是多少？", "| 项目 | 金额 |\n|---|---|\n| ~~住宿费~~ | ~~150元~~ |\n| 电费 | 20元 |"),
     ],
 )
 def test_the_passage_that_answers_holds_what_is_named(
-    model: ExtractiveChatModel, question: str, passages: list[Any]
+    model: ExtractiveChatModel, question: str, passages: Any
 ) -> None:
     """A year, person, identifier, number, clause or attribute of another passage, or of none, is declined."""
     assert is_declined(ask(model, question, passages))
@@ -555,7 +526,7 @@ def test_a_form_of_address_names_only_the_surname(
     model: ExtractiveChatModel, question: str, passage: str, part: str
 ) -> None:
     """A title behind a surname is no given name; another surname, or given name, is another person."""
-    assert part in ask(model, question, [passage])
+    assert part in ask(model, question, passage)
     other = passage.replace(passage[0], "赵")
     assert is_declined(ask(model, question, [other]))
 
@@ -565,10 +536,8 @@ def test_a_name_may_stand_in_a_title_or_be_misspelled(model: ExtractiveChatModel
     passages = [
         Document("It lifts water 8 metres.", metadata={"title": "XP-9900", "heading": "Setanta Pumps"})
     ]
-    prompt = load_prompt("answer", language="en")
     for question in ("How high does the XP9900 lift water?", "How high do Sentanta pumps lift the water?"):
-        messages = prompt.format_messages(question=question, passages=render_passages(passages))
-        assert "8 metres.[1]" in str(model.invoke(messages).content)
+        assert "8 metres.[1]" in ask(model, question, passages)
 
 
 def test_plain_chat_says_what_it_is(model: ExtractiveChatModel) -> None:
@@ -702,7 +671,7 @@ TABLE = (
 
 def test_a_row_of_a_table_stands_under_its_header(model: ExtractiveChatModel) -> None:
     """A row alone says nothing; with its header, each on its line and cited, it can be read, and it holds."""
-    reply = ask(model, "When was the city of Bern founded?", [TABLE])
+    reply = ask(model, "When was the city of Bern founded?", TABLE)
     assert reply.splitlines()[:2] == ["| City | River | Founded |[1]", "| Bern | Aare | 1191 |[1]"]
     assert reply.count("| City | River | Founded |") == 1 and "---" not in reply
     assert check_citations(reply, [TABLE]).status == "grounded"
@@ -737,7 +706,7 @@ def test_a_header_of_two_lines_stands_over_the_row_that_is_asked_for(
     model: ExtractiveChatModel, question: str, table: str, lines: list[str]
 ) -> None:
     """A cell over both lines of a header is written twice; rows beside the one asked for do not come with it."""
-    reply = ask(model, question, [table])
+    reply = ask(model, question, table)
     assert reply.splitlines() == lines
     assert check_citations(reply, [table]).status == "grounded"
 
@@ -766,7 +735,7 @@ def test_a_second_sentence_beside_the_point_is_left_out(
     model: ExtractiveChatModel, question: str, passage: str, answer: str
 ) -> None:
     """Nothing of the question and nothing of the kind asked for: it would only distract."""
-    assert ask(model, question, [passage]) == answer
+    assert ask(model, question, passage) == answer
 
 
 def test_a_second_sentence_that_adds_to_the_answer_stays(model: ExtractiveChatModel) -> None:
@@ -802,7 +771,7 @@ def test_any_capital_is_no_person() -> None:
 )
 def test_a_page_of_frequent_questions_gives_the_answer_below_the_question(model, page, question, answer):
     """The question on the page is the best match of words, and answers nothing."""
-    assert answer in ask(model, question, [page]) and question not in ask(model, question, [page])
+    assert answer in ask(model, question, page) and question not in ask(model, question, page)
 
 
 class Extractive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -81,8 +82,6 @@ def test_any_text_has_a_kind(text: str) -> None:
 )
 def test_long_texts_take_no_long_time(text: str) -> None:
     """No pattern runs away."""
-    import time
-
     start = time.perf_counter()
     question_kind(text)
     hop(text)
@@ -172,11 +171,7 @@ def test_at_most_three_whatever_the_question(question: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_words", "words"),
-    [
-        ("a\nb\nc\nd", ["a", "b", "c"]),
-        (["x" * 999, " "], ["x" * MAX_KEYWORD]),
-    ],
+    ("given_words", "words"), [("a\nb\nc\nd", ["a", "b", "c"]), (["x" * 999, " "], ["x" * MAX_KEYWORD])]
 )
 def test_the_schema_takes_what_models_write(given_words: Any, words: list[str]) -> None:
     """A text of lines, too many, too long: made right."""

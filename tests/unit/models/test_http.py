@@ -86,8 +86,7 @@ def test_a_reply_that_trickles_ends_with_the_time_out(
     """The seconds are those of the whole reply; the message names what can be set."""
     monkeypatch.setattr(Endpoint, "trickles", True)
     monkeypatch.setenv("RAG_KIT_TIMEOUT", "0.5")
-    model = embedding_model("openai:test", base_url=url, max_retries=0)
-    assert model is not None
+    model: Any = embedding_model("openai:test", base_url=url, max_retries=0)
     began = time.monotonic()
     with pytest.raises(
         ModelUnreachableError, match=r"took (over |longer than timeout=)0\.5 s.*RAG_KIT_TIMEOUT"
@@ -108,8 +107,8 @@ def test_an_endpoint_that_hangs_costs_its_time_out_once(
     if variable:
         monkeypatch.setenv("RAG_KIT_TIMEOUT", variable)
     with OpenAIServer(embeddings=[hang()]) as server:
-        model, given = embedding_model("openai:test", base_url=server.url), ["a"] * texts
-        assert model is not None
+        model: Any = embedding_model("openai:test", base_url=server.url)
+        given = ["a"] * texts
         with pytest.raises(ModelUnreachableError, match=rf"timeout={seconds} s.*RAG_KIT_TIMEOUT"):
             embed_documents(model, given) if how == "sync" else asyncio.run(aembed_documents(model, given))
         assert len(server.requests) == 1
@@ -136,8 +135,8 @@ def test_a_reply_of_another_form_is_shown(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     odd = Reply(body=reply)
     with OpenAIServer([odd], embeddings=[odd]) as server:
-        vectors, chat = embedding_model("openai:e", base_url=server.url), model(server)
-        assert vectors is not None
+        vectors: Any = embedding_model("openai:e", base_url=server.url)
+        chat = model(server)
         port = server.url.split(":")[2].removesuffix("/v1")
         calls: list[Any] = [lambda: embed_documents(vectors, ["a"]), lambda: text_call(chat, PROMPT, DOUBT)]
         if how == "async":
@@ -158,8 +157,7 @@ def test_a_reply_has_a_bound_in_unpacked_bytes(url: str, how: str, monkeypatch: 
     monkeypatch.setattr(Endpoint, "trickles", False)
     monkeypatch.setattr(Endpoint, "packed", gzip.compress(bytes(20 << 20)))
     monkeypatch.setattr(http, "MAX_REPLY", 2 << 20)
-    model = embedding_model("openai:test", base_url=url, max_retries=0)
-    assert model is not None
+    model: Any = embedding_model("openai:test", base_url=url, max_retries=0)
     with pytest.raises(ModelUnreachableError, match="more than 2 MiB, unpacked"):
         embed_documents(model, ["a"]) if how == "sync" else asyncio.run(aembed_documents(model, ["a"]))
 
@@ -169,12 +167,12 @@ def test_requests_hold_32_texts_and_take_60_seconds_unless_a_variable_says_else(
 ) -> None:
     """Embeddings and chat models keep to it; what is no number is refused by name."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    model = embedding_model("openai:test")
-    assert (model.chunk_size, model.request_timeout) == (32, 60.0)  # type: ignore[union-attr]
+    model: Any = embedding_model("openai:test")
+    assert (model.chunk_size, model.request_timeout) == (32, 60.0)
     monkeypatch.setenv("RAG_KIT_EMBEDDING_BATCH", "5")
     monkeypatch.setenv("RAG_KIT_TIMEOUT", "300")
     model = embedding_model("openai:test")
-    assert (model.chunk_size, model.request_timeout) == (5, 300.0)  # type: ignore[union-attr]
+    assert (model.chunk_size, model.request_timeout) == (5, 300.0)
     assert chat_model("openai:test").request_timeout == 300.0  # type: ignore[attr-defined]
     assert embedding_model("openai:test", timeout=9).request_timeout == 9  # type: ignore[union-attr]
     for wrong in ("soon", "0", "-1", "nan"):
@@ -208,8 +206,7 @@ async def test_a_redirect_to_another_host_is_not_followed(status: int) -> None:
         elsewhere = redirect(status, f"{other.url}/chat/completions")
         with OpenAIServer([elsewhere], embeddings=[redirect(status, f"{other.url}/embeddings")]) as server:
             chat = chat_model("openai:m", base_url=server.url, api_key="sk-test-12345")
-            vectors = embedding_model("openai:e", base_url=server.url, api_key="sk-test-12345")
-            assert vectors is not None
+            vectors: Any = embedding_model("openai:e", base_url=server.url, api_key="sk-test-12345")
             both = (server.url.removesuffix("/v1"), other.url.removesuffix("/v1"), "RAG_KIT_BASE_URL")
 
             def check(error: BaseException) -> None:
@@ -374,7 +371,6 @@ def test_one_embedding_model_serves_one_loop_after_another(monkeypatch: pytest.M
     """A connection of a closed loop is opened anew."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with OpenAIServer() as server:
-        model = embedding_model("openai:e", base_url=server.url)
-        assert model is not None
+        model: Any = embedding_model("openai:e", base_url=server.url)
         for _ in range(3):
             assert len(asyncio.run(model.aembed_query("fan"))) == 16

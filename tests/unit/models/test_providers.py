@@ -88,8 +88,7 @@ def test_embeddings_send_plain_strings_and_download_nothing(
     """The server takes strings only; no token table is fetched; batches keep their order."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     with OpenAIServer() as server:
-        embeddings = embedding_model("openai:some-embedding", base_url=server.url, chunk_size=2)
-        assert embeddings is not None
+        embeddings: Any = embedding_model("openai:some-embedding", base_url=server.url, chunk_size=2)
         texts = ["red fox", "blue whale", "green tree", "red fox", "x"]
         vectors = embeddings.embed_documents(texts)
         assert len(vectors) == 5 and vectors[0] == vectors[3] != vectors[1]
@@ -110,11 +109,7 @@ def test_settings_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "variable"),
-    [
-        ("openai:gpt-5.5", "OPENAI_API_KEY"),
-        ("gpt-5.5", "OPENAI_API_KEY"),
-    ],
+    ("name", "variable"), [("openai:gpt-5.5", "OPENAI_API_KEY"), ("gpt-5.5", "OPENAI_API_KEY")]
 )
 def test_a_missing_key_names_its_variable(name: str, variable: str) -> None:
     """The message says which environment variable to set."""

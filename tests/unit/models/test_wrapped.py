@@ -25,14 +25,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 from rag_kit.graphs import build_plain_rag
-from rag_kit.models import (
-    astructured_call,
-    atext_call,
-    chat_model,
-    runnables,
-    structured_call,
-    text_call,
-)
+from rag_kit.models import astructured_call, atext_call, chat_model, runnables, structured_call, text_call
 from rag_kit.models.model_call import with_bound
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.format import DEFAULT_MAX_TOKENS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -65,18 +66,7 @@ def test_schemas_suit_strict_structured_output(name: str) -> None:
     assert schema["required"] == list(schema["properties"])
     assert schema["description"]
     assert all(field["description"] for field in schema["properties"].values())
-    text = json.dumps(schema)
-    for keyword in (
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-        "minimum",
-        "maximum",
-        "default",
-        "pattern",
-    ):
-        assert f'"{keyword}"' not in text
+    assert not re.search('"(?:(?:min|max)(?:Length|Items|imum)|default|pattern)"', json.dumps(schema))
 
 
 @pytest.mark.parametrize(
