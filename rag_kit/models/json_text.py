@@ -148,6 +148,7 @@ def _read_string(text: str, start: int) -> tuple[str, int]:
 _MAX_TAIL = 20_000  # characters
 _LEAST_ROUNDS = 4
 _LEAST_CHARS = 80  # a shorter repetition may be meant
+_MOST_LEFT_OUT = 3  # entries, where a form wants fewer
 _LISTED = 2  # rounds kept of a loop of entries; if it begins in the middle of one, the second is whole
 # a string, whose `end` is empty if it breaks off
 _STRING = re.compile(r'"(?:\\.|[^"\\])*+(?P<end>"|\Z)', re.DOTALL)
@@ -165,44 +166,47 @@ def ends_in_loop(text: str, *, counting: bool = False) -> bool:
     return _find_loop(re.sub(r"\d+", "0", text) if counting else text) is not None
 
 
-def value_before_loop(text: str) -> Any:
-    """Return what JSON that breaks off in a loop says up to the loop; None without a loop or JSON.
+def values_before_loop(text: str) -> Iterator[Any]:
+    """Yield what JSON that breaks off in a loop says up to the loop, then the same without its last entries.
 
     A string that repeats itself ends after the first round; of a list the whole entries stay, each once.
 
     Example:
-        >>> value_before_loop('{"queries": ["a", ' + '"b", ' * 50)
+        >>> next(values_before_loop('{"queries": ["a", ' + '"b", ' * 50))
         {'queries': ['a', 'b']}
     """
-    opening = re.search(r"[{\[]", text)
-    text = text[opening.start() :] if opening else ""
-    loop = _find_loop(text)
-    if loop is not None:
-        start, period = loop
-        first_round = text[: start + period].rstrip("\\")
-        strings = [*_STRING.finditer(first_round)]
-        is_inside_string = bool(strings) and not strings[-1]["end"]
-        if '"' not in text[start : start + period] and is_inside_string:
-            text = first_round + '"'  # words repeat themselves, not entries
-        else:
-            text = text[: start + _LISTED * period]
-    elif not ends_in_loop(text, counting=True):
-        return None
-    text = text.rstrip(", \n")
-    try:
+    value: Any = None
+    with suppress(ValueError):
+        text = _up_to_loop(text).rstrip(", \n")
         value = from_json(text, allow_partial=True)
-    except ValueError:
-        return None
     if not value:
-        return None
+        return
     last = next(reversed(value.values())) if isinstance(value, dict) else value
     marks = _STRING.sub("", text)
     breaks_off = marks.count("{") - marks.count("}") > isinstance(value, dict)
     if isinstance(last, list) and last and isinstance(last[-1], dict) and breaks_off:
         last.pop()  # as an entry it would lack some of its fields
-    if isinstance(value, dict):
-        return {name: _distinct(part) for name, part in value.items()}
-    return _distinct(value)
+    yield _distinct(value)
+    for _ in range(_MOST_LEFT_OUT):
+        if isinstance(last, list) and len(last) > 1:
+            last.pop()
+            yield _distinct(value)
+
+
+def _up_to_loop(text: str) -> str:
+    """Return JSON that breaks off in a loop up to the loop; "" where there is no loop or no JSON."""
+    opening = re.search(r"[{\[]", text)
+    text = text[opening.start() :] if opening else ""
+    loop = _find_loop(text)
+    if loop is None:
+        return text if ends_in_loop(text, counting=True) else ""
+    start, period = loop
+    first_round = text[: start + period].rstrip("\\")
+    strings = [*_STRING.finditer(first_round)]
+    is_inside_string = bool(strings) and not strings[-1]["end"]
+    if '"' not in text[start : start + period] and is_inside_string:
+        return first_round + '"'  # words repeat themselves, not entries
+    return text[: start + _LISTED * period]
 
 
 def _find_loop(text: str) -> tuple[int, int] | None:
@@ -227,12 +231,14 @@ def _find_loop(text: str) -> tuple[int, int] | None:
     return loop
 
 
-def _distinct(entries: Any) -> Any:
-    """Return a list with each entry once ("2. pumps" repeats "1. pumps"); anything else as it is."""
-    if not isinstance(entries, list):
-        return entries
+def _distinct(value: Any) -> Any:
+    """Return a list, or those in an object, with each entry once ("2. pumps" repeats "1. pumps")."""
+    if isinstance(value, dict):
+        return {name: _distinct(part) for name, part in value.items()}
+    if not isinstance(value, list):
+        return value
     kept: dict[str, Any] = {}
-    for entry in entries:
+    for entry in value:
         key = _NUMBERING.sub("", entry, count=1) if isinstance(entry, str) else json.dumps(entry)
         kept.setdefault(key, entry)
     return list(kept.values())

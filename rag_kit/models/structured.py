@@ -32,7 +32,7 @@ from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .calls import ask_fitted, ask_within
 from .failures import Failure, classify
-from .json_text import value_before_loop
+from .json_text import values_before_loop
 from .model_call import CallLimits, Method, ModelCall
 from .parsing import read_reply
 from .replies import text_of, written_text
@@ -187,7 +187,7 @@ class Ladder:
     def _read_loop(self, text: str, problem: UnreadableError) -> Any:
         """Return the value that a reply holds up to where it repeats itself, with a note; else the problem."""
         with suppress(UnreadableError):
-            accepted = self.target.accept(value_before_loop(text))
+            accepted = self.target.accept_first(values_before_loop(text))
             write_note(f"{self.title}: the model repeated itself; what it wrote before is used")
             return accepted
         return problem

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_kit.models.json_text import ends_in_loop, is_truncated, json_values, value_before_loop
+from rag_kit.models.json_text import ends_in_loop, is_truncated, json_values, values_before_loop
 from rag_kit.models.parsing import parse_text
 from rag_kit.models.replies import estimate_tokens, without_thinking
 from rag_kit.models.schema import Target, UnreadableError
@@ -382,16 +382,16 @@ def test_a_loop_is_seen(text: str, exact: bool, counting: bool) -> None:
 )
 def test_what_came_before_a_loop_is_read(text: str, value: Any) -> None:
     """A string ends after its first round, an entry that breaks off is left out, each entry is kept once."""
-    assert value_before_loop(text) == value
+    assert next(values_before_loop(text)) == value
 
 
 def test_entries_that_count_up_are_all_kept() -> None:
     """Grades of many passages look alike; the one that breaks off is left out."""
-    read = value_before_loop(_rows(30) + ', {"id": 31, "support": "no')
+    read = next(values_before_loop(_rows(30) + ', {"id": 31, "support": "no'))
     assert [row["id"] for row in read["labels"]] == list(range(1, 31))
 
 
 @pytest.mark.parametrize("text", ['{"queries": ["a", "b"', "", "no JSON " * 40])
 def test_nothing_is_read_without_a_loop_or_json(text: str) -> None:
     """JSON that breaks off for another reason is closed by nobody."""
-    assert value_before_loop(text) is None
+    assert list(values_before_loop(text)) == []
