@@ -9,7 +9,6 @@ Lengths and counts are checked and stand in no JSON schema: several providers re
 
 import copy
 import re
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
@@ -97,7 +96,6 @@ _FOR_PROGRAMMERS = re.compile(
 )
 
 
-@lru_cache(maxsize=256)
 def for_model(schema: type[BaseModel], language: str, description: str = "") -> type[BaseModel]:
     """Make a subclass of a form whose JSON schema tells the model, in a language, what the form and its fields are.
 
