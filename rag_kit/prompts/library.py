@@ -84,13 +84,14 @@ class PromptLibrary:
         own = _prompt_path(self.folder, name, language) if self.folder else None
         path = own or _prompt_path(self.packaged, name, language)
         if path is None:
-            if others := [other for entry_name, other in self.entries() if entry_name == name]:
-                where = f"it exists in: {', '.join(others)}"
-                raise InvalidInputError(f"The prompt {name!r} does not exist in {language!r}; {where}.")
-            there = f"There are: {', '.join(self.names())}"
-            raise InvalidInputError(
-                f"There is no prompt {name!r}{did_you_mean(name, self.names())}. {there}."
-            )
+            if others := ", ".join(other for entry_name, other in self.entries() if entry_name == name):
+                problem = f"The prompt {name!r} does not exist in {language!r}; it exists in: {others}."
+            else:
+                names = self.names()
+                problem = (
+                    f"There is no prompt {name!r}{did_you_mean(name, names)}. There are: {', '.join(names)}."
+                )
+            raise InvalidInputError(problem)
         prompt = _read_file(path)
         original = self.original(name, language) if own else None
         if original and (problems := mismatches(prompt, original, f"the packaged prompt {name!r}")):
