@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from statistics import mode
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -67,19 +66,21 @@ class CachedEmbeddings(Embeddings):
         for text, key in keys.items():
             with suppress(KeyError, ValueError, TypeError):  # not stored, or damaged
                 found[text] = np.frombuffer(base64.b64decode(stored[key]), "<f4")
-        lengths = [*map(len, [*islice(self._known.values(), 1)] or found.values())]
-        usual = mode(lengths or [-1])
-        for _ in range(2):  # the model's vectors may tell that those of the usual length are damaged
-            new = [text for text in keys if text not in found or len(found[text]) != usual]
-            if not new:
-                break
-            vectors = np.asarray(embed_documents(self._model, new), dtype="<f4")
-            found.update(zip(new, vectors, strict=True))
-            usual = vectors.shape[1]
-            if self._file is not None:
-                encoded = (base64.b64encode(vector.tobytes()).decode() for vector in vectors)
-                self._file.put({keys[text]: value for text, value in zip(new, encoded, strict=True)})
-        self._known |= found
+        made = self._embed_and_store([text for text in keys if text not in found], keys)
+        vectors = (*found.values(), *made.values(), *islice(self._known.values(), 1))
+        if len(set(map(len, vectors))) > 1:  # a stored one is damaged, or of another model
+            made |= self._embed_and_store([*found], keys)
+        self._known |= found | made
+
+    def _embed_and_store(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, np.ndarray]:
+        """Embed texts by the model, store the vectors in the file under their keys, and return them by text."""
+        if not texts:
+            return {}
+        made = dict(zip(texts, np.asarray(embed_documents(self._model, texts), dtype="<f4"), strict=True))
+        if self._file is not None:
+            encoded = {text: base64.b64encode(vector.tobytes()).decode() for text, vector in made.items()}
+            self._file.put({keys[text]: value for text, value in encoded.items()})
+        return made
 
     def _key(self, text: str) -> str:
         return hashlib.sha256(f"vector\n{self._name}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
