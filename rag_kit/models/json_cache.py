@@ -71,8 +71,7 @@ class JsonCache:
                 "SELECT key, answer FROM answers WHERE key IN (SELECT value FROM json_each(?))",
                 [json.dumps(list(keys))],
             ).fetchall()  # an open cursor would hold the file's lock beyond an error
-            values = {key: json.loads(text) for key, text in rows}
-        return {key: values[key] for key in keys if key in values}
+            return {key: json.loads(text) for key, text in rows}
 
     def put(self, values: Mapping[str, Any]) -> None:
         """Keep values, which must be plain JSON; those over 200,000 characters are left out."""
