@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.charts import DGM, chart_texts, diagram_text
@@ -131,7 +131,7 @@ def _line_text(frame: Any) -> str:
 def _list_text(frame: Any, shape: Any = None) -> str:
     """Write the paragraphs of a frame as lines; bullets and numbers become list items."""
     lines: list[str] = []
-    last_numbers: dict[int, _ListNumber] = {}  # by level
+    counted: dict[int, tuple[str, str, int]] = {}  # scheme, start and last number of the list at each level
     for paragraph in frame.paragraphs:
         text = " ".join(_paragraph_text(paragraph).split())
         if not text:
@@ -139,37 +139,27 @@ def _list_text(frame: Any, shape: Any = None) -> str:
         level = int(paragraph.level or 0)
         bullet = _bullet(paragraph, frame, shape, level)
         sign = "" if bullet is None else bullet.tag.removeprefix(A)
-        before = last_numbers.get(level)
+        last_scheme, last_start, last_number = counted.get(level, ("", "", None))
         # a number counts on over deeper paragraphs, and begins anew after one of its level or above without one
-        last_numbers = {each: last for each, last in last_numbers.items() if each < level}
+        counted = {each: last for each, last in counted.items() if each < level}
         mark = "- " if level or sign == "buChar" else ""
         if sign == "buAutoNum":
-            last_numbers[level] = _next_number(bullet, before)
-            mark = f"{last_numbers[level].label()} "
+            scheme, start = bullet.get("type") or "", bullet.get("startAt") or ""
+            if last_number is not None and scheme == last_scheme and start in ("", last_start):
+                start, number = last_start, last_number + 1
+            else:
+                number = whole_number(start, 1)
+            counted[level] = (scheme, start, number)
+            mark = f"{_number_label(number, scheme)} "
         lines.append("  " * level + mark + text)
     return "\n".join(lines)
 
 
-class _ListNumber(NamedTuple):
-    """The number of a paragraph, PowerPoint's scheme in which it is written, and where the list starts."""
-
-    value: int
-    scheme: str
-    start: str  # empty for 1
-
-    def label(self) -> str:
-        """Write the number in its scheme, as in ``(a)`` for ``alphaLcParenBoth``."""
-        match = _SCHEME.fullmatch(self.scheme)
-        style, signs = match.groups() if match else ("", "Period")
-        return _NUMBER_SIGNS[signs].format(list_number(self.value, _NUMBER_STYLES.get(style, "decimal")))
-
-
-def _next_number(bullet: Any, before: _ListNumber | None) -> _ListNumber:
-    """Return the number after the one before, or the first of a new list where the scheme or the start is another."""
-    scheme, start = bullet.get("type") or "", bullet.get("startAt") or ""
-    if before is not None and before.scheme == scheme and start in ("", before.start):
-        return before._replace(value=before.value + 1)
-    return _ListNumber(whole_number(start, 1), scheme, start)
+def _number_label(number: int, scheme: str) -> str:
+    """Write a number in one of PowerPoint's schemes, as in ``(a)`` for ``alphaLcParenBoth``."""
+    match = _SCHEME.fullmatch(scheme)
+    style, signs = match.groups() if match else ("", "Period")
+    return _NUMBER_SIGNS[signs].format(list_number(number, _NUMBER_STYLES.get(style, "decimal")))
 
 
 def _paragraph_text(paragraph: Any) -> str:
