@@ -63,11 +63,12 @@ def parse_html(text: str) -> Any:
 
 def html_title(tree: Any) -> str:
     """Return a page's first ``title`` that has a text, else its first such ``h1``, else ""."""
-    for path in ("//title", "//h1"):
-        for node in tree.xpath(path):
-            if title := _tidy_lines(_inner_text(node)).replace("\n", " "):
-                return title[:300]
-    return ""
+    titles = map(_heading_text, [*tree.xpath("//title"), *tree.xpath("//h1")])
+    return next(filter(None, titles), "")[:300]
+
+
+def _heading_text(node: Any) -> str:
+    return _tidy_lines(_inner_text(node)).replace("\n", " ")
 
 
 def to_markdown(tree: Any) -> str:
@@ -114,7 +115,7 @@ def _blocks_of(node: Any) -> Iterator[str]:
     """Yield an element as markdown blocks: a heading, list, table, code, quotation, or the blocks inside it."""
     tag = node.tag
     if tag in _HEADINGS:
-        if text := _tidy_lines(_inner_text(node)).replace("\n", " "):
+        if text := _heading_text(node):
             yield "#" * _HEADINGS[tag] + " " + text
     elif tag in ("ul", "ol", "menu", "dir"):
         if text := _list_text(node):

@@ -46,12 +46,12 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     container = package.xml("META-INF/container.xml").iter("{*}rootfile")
     opf_path = next(filter(None, (node.get("full-path") for node in container)), "")
     if not opf_path:
-        advice = "Check it with an EPUB validator, or convert it again"
-        raise Unreadable("its container names no book", advice)
+        raise Unreadable(
+            "its container names no book", "Check it with an EPUB validator, or convert it again"
+        )
     opf = package.xml(opf_path)
-    paths: dict[str, str] = {}  # id in the manifest -> name in the package
-    for item in opf.iterfind(".//{*}manifest/{*}item"):
-        paths[item.get("id")] = beside(opf_path, unquote(item.get("href") or ""))
+    items = opf.iterfind(".//{*}manifest/{*}item")
+    paths = {item.get("id"): beside(opf_path, unquote(item.get("href") or "")) for item in items}
     spine = [reference.get("idref") for reference in opf.iterfind(".//{*}spine/{*}itemref")]
     context.check(len(spine), "chapters", "max_pages")
     title = " ".join(next((node.text for node in opf.iter("{*}title") if node.text), "").split())
@@ -64,8 +64,11 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
         with leave_out(f"chapter {number}"):
             names_read.add(name)
             tree = parse_html(decode(package.read(name), markup=True))
-            metadata: dict[str, Scalar] = {"title": title, "chapter": number}
-            metadata["chapter_title"] = html_title(tree)
+            metadata: dict[str, Scalar] = {
+                "title": title,
+                "chapter": number,
+                "chapter_title": html_title(tree),
+            }
             yield Part(to_markdown(tree), dict(metadata))
             load = partial(lambda chapter, path: package.read(beside(chapter, path)), name)
             yield from html_figures(tree, figures, load, metadata, f"chapter {number}, ")

@@ -165,18 +165,13 @@ class Characters:
 
     def _shift(self, index: int, base: int) -> int:
         """Return 1 if a character is a superscript of the character ``base``, -1 if a subscript, else 0."""
-        rise = self._baseline(index) - self._baseline(base)
+        rise = self.extent(index)[1] - self.extent(base)[1]
         if abs(rise) < _LEVEL:
             return 0
         size = self.size(base)
         if abs(rise) < 0.08 * size or self.size(index) > 0.92 * size:
             return 0
         return 1 if rise > 0 else -1
-
-    def _baseline(self, index: int) -> float:
-        x, y = self._numbers[:2]
-        raw.FPDFText_GetCharOrigin(self._page, index, x, y)
-        return self._frame.point(x.value, y.value)[1]
 
 
 def _decode(characters: str) -> str:

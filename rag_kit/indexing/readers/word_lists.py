@@ -130,9 +130,10 @@ class Lists:
         if style is not None and (other := value_of(style.find(f"{W}pPr/{W}numPr/{W}numId"))):
             abstract_id, linked = self._definition(other)
             levels |= {number: copy(level) for number, level in linked.items()}
-        levels |= {_number(level): _Level(level) for level in base.findall(f"{W}lvl")}
+        # some programs leave the number out of the only level
+        levels |= {whole_number(level.get(f"{W}ilvl"), 0): _Level(level) for level in base.findall(f"{W}lvl")}
         for override in node.findall(f"{W}lvlOverride"):
-            number, start = _number(override), override.find(f"{W}startOverride")
+            number, start = whole_number(override.get(f"{W}ilvl"), 0), override.find(f"{W}startOverride")
             if (changed := override.find(f"{W}lvl")) is not None:
                 levels[number] = _Level(changed)
             if start is not None and number in levels:
@@ -154,8 +155,3 @@ def _digits(levels: dict[int, _Level], counts: dict[int, int], depth: int, label
         return ""
     style = "decimal" if labelled.legal and level.style != "decimalZero" else level.style
     return list_number(counts.get(depth, level.start), style)
-
-
-def _number(node: Any) -> int:
-    """Return the number of a level's node; some programs leave it out of the only one."""
-    return whole_number(node.get(f"{W}ilvl"), 0)
