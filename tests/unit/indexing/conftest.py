@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from support.documents import put
 from support.embedding import WordEmbeddings
 from support.postgres import PostgresServer, binaries
@@ -26,13 +27,15 @@ def reader() -> Iterator[Reader]:
 
 
 @pytest.fixture
-def text_of(reader: Reader, tmp_path: Path) -> Callable[[str, bytes | str], str]:
+def documents_of(reader: Reader, tmp_path: Path) -> Callable[[str, bytes | str], list[Document]]:
+    """A function from the name and the bytes of a file to its documents."""
+    return lambda name, data: reader.read(put(tmp_path, name, data))
+
+
+@pytest.fixture
+def text_of(documents_of: Callable[..., list[Document]]) -> Callable[[str, bytes | str], str]:
     """A function from the name and the bytes of a file to what is read of it."""
-
-    def read(name: str, data: bytes | str) -> str:
-        return "\n\n".join(document.page_content for document in reader.read(put(tmp_path, name, data)))
-
-    return read
+    return lambda name, data: "\n\n".join(each.page_content for each in documents_of(name, data))
 
 
 @pytest.fixture

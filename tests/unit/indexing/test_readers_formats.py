@@ -18,17 +18,14 @@ def texts(documents: list[Document]) -> list[str]:
     return [document.page_content for document in documents]
 
 
-def test_pdf_gives_a_document_a_page_with_number_title_and_running_heading(tmp_path, reader):
+def test_pdf_gives_a_document_a_page_with_number_title_and_running_heading(documents_of):
     """Pages are numbered from 1; a page that begins in a section knows the section."""
     first = [
         (50.0, 780.0, 18.0, "The lake"),
         (50.0, 740.0, 10.0, "It is deep."),
         (50.0, 700.0, 10.0, "And cold."),
     ]
-    path = make.put(
-        tmp_path, "lake.pdf", make.pdf([first, [], [(50, 700, 10, "Nobody swims there in winter.")]])
-    )
-    pages = reader.read(path)
+    pages = documents_of("lake.pdf", make.pdf([first, [], [(50, 700, 10, "Nobody swims there in winter.")]]))
     assert [page.metadata["page"] for page in pages] == [1, 3]
     assert pages[0].page_content.startswith("# The lake\n\nIt is deep.")
     assert pages[0].metadata["title"] == "The lake"
@@ -67,14 +64,14 @@ def _headed(heads: list[str], feet: list[str]) -> bytes:
         ([f"（{n}）" for n in range(6)], [f"[{n + 3}]" for n in range(6)]),
     ],
 )
-def test_pdf_running_heads_with_changing_text_are_left_out(tmp_path, reader, heads, feet):
+def test_pdf_running_heads_with_changing_text_are_left_out(documents_of, heads, feet):
     """Heads that name the chapter, with or without the page's number, and feet that count pages are no text."""
-    documents = reader.read(make.put(tmp_path, "book.pdf", _headed(heads, feet)))
+    documents = documents_of("book.pdf", _headed(heads, feet))
     expected = [f"Text number {n}." for n in range(1, len(heads) + 1)]
     assert texts(documents) == expected
 
 
-def test_pdf_titles_at_the_edge_of_pages_stay(tmp_path, reader):
+def test_pdf_titles_at_the_edge_of_pages_stay(documents_of):
     """A title that stands once is text, numbered or not, and so is the head of a table on three of many pages."""
     heads = [
         f"{n} {what} the {thing}"
@@ -83,9 +80,7 @@ def test_pdf_titles_at_the_edge_of_pages_stay(tmp_path, reader):
         )
     ]
     feet = ["Name Price", "Name Price", "Name Price", "说明", "结束"]
-    pages = reader.read(
-        make.put(tmp_path, "steps.pdf", _headed([*heads, "x", "y", "z"], [*feet, "a.", "b.", "c."]))
-    )
+    pages = documents_of("steps.pdf", _headed([*heads, "x", "y", "z"], [*feet, "a.", "b.", "c."]))
     for page, head, foot in zip(pages, heads, feet, strict=False):
         assert head in page.page_content and foot in page.page_content
 
@@ -95,21 +90,21 @@ def test_pdf_titles_at_the_edge_of_pages_stay(tmp_path, reader):
     [("Invoice no. {}", "Amount due:      {}.50 EUR"), ("第{}题", "答案：{}"), ("Room {}", "Total: {}")],
 )
 @pytest.mark.parametrize("amounts", [[7, 12], [501, 502, 503, 504], [41, 57, 39]])
-def test_pdf_lines_with_numbers_of_their_own_stay(tmp_path, reader, head, foot, amounts):
+def test_pdf_lines_with_numbers_of_their_own_stay(documents_of, head, foot, amounts):
     """A line at the edge of each page is running only if its number counts the pages."""
     lines = [(head.format(n), foot.format(100 + n * n)) for n in amounts]
-    pages = reader.read(make.put(tmp_path, "own.pdf", _headed(*zip(*lines, strict=True))))
+    pages = documents_of("own.pdf", _headed(*zip(*lines, strict=True)))
     for page, (first, last) in zip(pages, lines, strict=True):
         assert page.page_content.startswith(first) and page.page_content.endswith(last.rpartition(" ")[2])
 
 
-def test_pdf_paragraphs_that_all_pages_begin_with_stay(tmp_path, reader):
+def test_pdf_paragraphs_that_all_pages_begin_with_stay(documents_of):
     """Their first line is no running head, since the paragraph goes on right below it."""
     pages = [
         [(50, 800, 10, "本发票所列货物为水泵，"), (50, 786, 10, f"数量为第{n}批。"), (50, 20, 8, "内部资料")]
         for n in "甲乙丙"
     ]
-    documents = reader.read(make.put(tmp_path, "own.pdf", make.pdf(pages)))
+    documents = documents_of("own.pdf", make.pdf(pages))
     assert texts(documents) == [f"本发票所列货物为水泵，数量为第{n}批。" for n in "甲乙丙"]
 
 
@@ -177,7 +172,7 @@ def test_docx_notes_have_the_numbers_of_their_lists(text_of):
     assert text.startswith("Clause 1. main\n\nx[1]\n\n1. Clause 2. noted")
 
 
-def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(tmp_path, reader):
+def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(documents_of):
     """A chart as its figures, a diagram as a list; what is not read is noted."""
     chart = (
         "<c:chartSpace {}><c:chart><c:title><a:t>Sales</a:t></c:title><c:plotArea><c:barChart><c:ser>"
@@ -205,9 +200,7 @@ def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(tmp_path, rea
     }
     relations = "".join(_relation(name, *target) for name, target in kinds.items())
     with use_notes() as notes:
-        (document,) = reader.read(
-            make.put(tmp_path, "a.docx", make.docx(body, extra=extra, relations=relations))
-        )
+        (document,) = documents_of("a.docx", make.docx(body, extra=extra, relations=relations))
     table = "|  | 2025 |\n| --- | --- |\n| North | 47 |"
     assert document.page_content == f"Before\n\nSales\n\n{table}\n\n- Plan\n- Do\n\nInserted text"
     assert notes.texts == ["part word/b.rtf left out: an inserted file of a kind that is not read (rtf)"]
@@ -319,7 +312,7 @@ def test_docx_page_headers_and_footers_are_read_once(text_of):
     assert text.split("\n\n") == ["Haichuan HT-2025-0318", "Terms of purchase.", "Pay in 30 days.", *feet]
 
 
-def test_docx_keeps_headings_merged_cells_and_equations(tmp_path, reader):
+def test_docx_keeps_headings_merged_cells_and_equations(documents_of):
     """Headings by outline level whatever the style is called; merged cells and rows that begin late in their place."""
     rows = [("", ["City", "River"]), ('<w:trPr><w:gridBefore w:val="1"/></w:trPr>', ["甲"])]
     table = "".join(f"<w:tr>{late}{''.join(map(_cell, texts))}</w:tr>" for late, texts in rows)
@@ -330,7 +323,7 @@ def test_docx_keeps_headings_merged_cells_and_equations(tmp_path, reader):
     body += (
         f"<w:tbl>{table}</w:tbl><w:p>{_run('Energy: ')}<m:oMath><m:r><m:t>E=mc²</m:t></m:r></m:oMath></w:p>"
     )
-    (document,) = reader.read(make.put(tmp_path, "a.docx", make.docx(body)))
+    (document,) = documents_of("a.docx", make.docx(body))
     shown = make.table(("City", "River"), ("", "甲"), ("Bern \\| Aare",) * 2, ("open", ""))
     assert document.page_content == f"# Top\n\nSome text.\n\n## 第二节\n\n{shown}\n\nEnergy: E=mc²"
     assert document.metadata["title"] == "Top"
@@ -353,16 +346,14 @@ def test_a_merged_cell_of_a_docx_outlasts_its_first_row(text_of, mark, late):
     assert read == make.table(*(("", *row) if late else row for row in shown))
 
 
-def test_pptx_gives_a_document_a_slide_with_notes(tmp_path, reader):
+def test_pptx_gives_a_document_a_slide_with_notes(documents_of):
     """Slide numbers, titles as headings, the speaker's notes."""
-    slides = reader.read(
-        make.put(tmp_path, "a.pptx", make.pptx([("One", "first"), ("Two", "second")], notes="say it"))
-    )
+    slides = documents_of("a.pptx", make.pptx([("One", "first"), ("Two", "second")], notes="say it"))
     assert [slide.metadata["page"] for slide in slides] == [1, 2]
     assert slides[0].page_content == "# One\n\nfirst\n\nNotes: say it"
 
 
-def test_xlsx_gives_sheet_names_separate_tables_and_row_groups_with_header(tmp_path, reader):
+def test_xlsx_gives_sheet_names_separate_tables_and_row_groups_with_header(documents_of):
     """Each group of rows repeats the header and knows its rows; merged cells are filled; formulas are shown."""
     rows = [["name", "square"], *([n, n * n] for n in range(200))]
     book = make.xlsx(
@@ -373,7 +364,7 @@ def test_xlsx_gives_sheet_names_separate_tables_and_row_groups_with_header(tmp_p
         },
         merge={"M": "A1:B1"},
     )
-    documents = reader.read(make.put(tmp_path, "a.xlsx", book))
+    documents = documents_of("a.xlsx", book)
     squares = [document for document in documents if document.metadata["sheet"] == "Squares"]
     assert len(squares) > 2
     assert all("| name | square |\n| --- | --- |\n" in document.page_content for document in squares)
@@ -384,7 +375,7 @@ def test_xlsx_gives_sheet_names_separate_tables_and_row_groups_with_header(tmp_p
     assert "| x | x |" in documents[-1].page_content
 
 
-def test_html_gives_visible_text_as_markdown(tmp_path, reader):
+def test_html_gives_visible_text_as_markdown(documents_of):
     """Scripts and hidden parts are out; lists nest; cells span; code keeps its lines."""
     page = """<html><head><title>A  page</title><style>p{}</style></head><body><script>alert(1)</script>
       <h1>Top</h1><p>Some <b>bold</b> text with a <a href="https://x.example/y">link</a>.<br>Next line</p>
@@ -392,7 +383,7 @@ def test_html_gives_visible_text_as_markdown(tmp_path, reader):
       <ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul><ol><li>three</li></ol>
       <table><tr><th>a</th><th>b</th></tr><tr><td colspan="2">wide</td></tr></table>
       <pre>if x:\n    y()</pre></body></html>"""
-    (document,) = reader.read(make.put(tmp_path, "a.html", page))
+    (document,) = documents_of("a.html", page)
     text = document.page_content
     assert document.metadata["title"] == "A page"
     assert "secret" not in text and "alert" not in text and "https" not in text
@@ -452,35 +443,33 @@ def test_html_blocks_in_code_are_lines(text_of, code):
     assert text == "```\na = 1\n  b = 2\n\nc\n```"
 
 
-def test_markdown_and_text_stand_as_they_are(tmp_path, reader):
+def test_markdown_and_text_stand_as_they_are(documents_of):
     """Markdown loses only images written into it; its title is the front matter's or the first heading."""
     image = "data:image/png;base64," + "A" * 200
-    (document,) = reader.read(
-        make.put(tmp_path, "a.md", f"---\ntitle: 'Mine'\n---\n# H\n\n![x]({image})\n\nText.\n")
-    )
+    (document,) = documents_of("a.md", f"---\ntitle: 'Mine'\n---\n# H\n\n![x]({image})\n\nText.\n")
     assert document.metadata["title"] == "Mine" and "AAAA" not in document.page_content
     assert document.page_content.endswith("Text.\n")
     wrapped = "\n".join(["data:image/png;base64," + "A" * 54, *["B" * 76] * 3, "CC=="])
     text = f"[i]: {image}\n\nThe crane lifts 40 tonnes\n\n![x]({wrapped})\n\nText.\n"
-    (document,) = reader.read(make.put(tmp_path, "c.md", text))
+    (document,) = documents_of("c.md", text)
     assert document.page_content == "[i]: \n\nThe crane lifts 40 tonnes\n\n![x]()\n\nText.\n"
-    (sharp,) = reader.read(make.put(tmp_path, "d.md", "~~~\n# no title\n~~~\n\n# C#\n\nText."))
+    (sharp,) = documents_of("d.md", "~~~\n# no title\n~~~\n\n# C#\n\nText.")
     assert sharp.metadata["title"] == "C#"
-    (plain,) = reader.read(make.put(tmp_path, "b.txt", "one\r\ntwo"))
+    (plain,) = documents_of("b.txt", "one\r\ntwo")
     assert plain.page_content == "one\ntwo" and plain.metadata["title"] == "b"
 
 
-def test_csv_is_read_in_groups_with_the_header(tmp_path, reader):
+def test_csv_is_read_in_groups_with_the_header(documents_of):
     """The separator is found; quoted line breaks stay in their cell; no cell is lost."""
     rows = "\n".join(f'{n};"Town {n}\nby the river";{n * 1000}' for n in range(1, 101))
-    documents = reader.read(make.put(tmp_path, "a.csv", f"id;name;people\n{rows}\n101;x;1;extra\n"))
+    documents = documents_of("a.csv", f"id;name;people\n{rows}\n101;x;1;extra\n")
     assert all(
         document.page_content.startswith("| id | name | people |\n| --- | --- | --- |\n")
         for document in documents
     )
     assert "| 7 | Town 7 by the river | 7000 |" in documents[0].page_content
     assert "1; extra |" in documents[-1].page_content
-    (remarks,) = reader.read(make.put(tmp_path, "b.csv", "评语\n速度快, 服务差\nGood\n一般\n"))
+    (remarks,) = documents_of("b.csv", "评语\n速度快, 服务差\nGood\n一般\n")
     assert remarks.page_content.split("\n")[2:] == ["| 速度快, 服务差 |", "| Good |", "| 一般 |"]
     spans = [(document.metadata["row_start"], document.metadata["row_end"]) for document in documents]
     assert spans[0][0] == 1 and spans[-1][1] == 101
@@ -502,14 +491,14 @@ def test_csv_quotation_marks_that_do_not_fit_swallow_no_rows(text_of):
     assert [note.partition(":")[0] for note in notes.texts] == ["line 2", "line 5"]
 
 
-def test_json_and_jsonl_give_a_document_a_record(tmp_path, reader):
+def test_json_and_jsonl_give_a_document_a_record(documents_of):
     """Records keep their number and title; nested values read as indented lines; Chinese is not escaped."""
     records = [{"title": "鸭子", "tags": ["a", "b"], "size": {"m": 0.5, "kg": 1}}, {"x": [{"y": 1}]}]
     for name, data in (
         ("a.json", json.dumps({"data": records})),
         ("b.jsonl", "\n\n".join(map(json.dumps, records))),
     ):
-        first, second = reader.read(make.put(tmp_path, name, data))
+        first, second = documents_of(name, data)
         assert first.page_content == "title: 鸭子\ntags: a, b\nsize:\n  m: 0.5\n  kg: 1"
         assert first.metadata["title"] == "鸭子" and first.metadata["record"] == 1
         assert second.metadata["record"] == (2 if name == "a.json" else 3)
@@ -526,7 +515,7 @@ def test_json_numbers_stand_as_written_and_no_value_is_lost(text_of):
     assert notes.texts == ["given more than once in one object, all values are kept: limit"]
 
 
-def test_notebook_gives_cells_and_outputs_as_text(tmp_path, reader):
+def test_notebook_gives_cells_and_outputs_as_text(documents_of):
     """Errors by name and value, results shown as markdown or HTML only, no picture or colour; what is cut is noted."""
     table, styler = "<table><tr><td>a<td>b<tr><td>1<td>2</table>", "<Styler at 0x1>"
     outputs = [
@@ -538,19 +527,18 @@ def test_notebook_gives_cells_and_outputs_as_text(tmp_path, reader):
     ]
     cells = [("markdown", "# Study"), ("code", "x = 1")]
     with use_notes() as notes:
-        (document,) = reader.read(make.put(tmp_path, "a.ipynb", make.notebook(cells, outputs=outputs)))
+        (document,) = documents_of("a.ipynb", make.notebook(cells, outputs=outputs))
     shown = "<Figure>\nValueError: bad 42\nis 4711\n" + make.table("ab", "12")
     assert document.page_content.startswith(f"# Study\n\n```python\nx = 1\n```\n\n```text\n{shown}\nyyy")
     assert document.metadata["title"] == "Study"
     assert notes.texts == ["output of cell 2 after 2000 characters left out: it has 2173"]
 
 
-def test_epub_gives_chapters_in_reading_order(tmp_path, reader):
+def test_epub_gives_chapters_in_reading_order(documents_of):
     """A document a chapter, with the book's title and the chapter's."""
-    path = make.put(
-        tmp_path, "a.epub", make.epub([("One", "First."), ("第二章", "你好。")], title="The book")
+    first, second = documents_of(
+        "a.epub", make.epub([("One", "First."), ("第二章", "你好。")], title="The book")
     )
-    first, second = reader.read(path)
     assert first.page_content == "# One\n\nFirst." and second.page_content == "# 第二章\n\n你好。"
     assert second.metadata["chapter"] == 2 and second.metadata["chapter_title"] == "第二章"
     assert second.metadata["title"] == "The book"

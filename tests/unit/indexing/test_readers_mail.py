@@ -267,12 +267,11 @@ def test_a_text_in_base64_that_is_cut_off_is_read_and_noted(text_of):
     assert notes.texts == ["the end of a text (text/plain) left out: its Base64 is cut off"]
 
 
-def test_a_letter_is_read_with_its_headers(tmp_path, reader):
+def test_a_letter_is_read_with_its_headers(documents_of):
     """Subject, sender and date go into text and metadata; HTML is read where there is no plain text."""
     mail = message(Subject="水泵的维修", From="Ann <ann@example.org>")
     mail.set_content("<p>请在周五之前<b>维修</b>水泵。</p><script>x()</script>", subtype="html")
-    (tmp_path / "a.eml").write_bytes(mail.as_bytes())
-    (found,) = reader.read(tmp_path / "a.eml")
+    (found,) = documents_of("a.eml", mail.as_bytes())
     assert found.page_content == "# 水泵的维修\n\nFrom: Ann <ann@example.org>\n\n请在周五之前维修水泵。"
     assert (found.metadata["title"], found.metadata["from"]) == ("水泵的维修", "Ann <ann@example.org>")
 

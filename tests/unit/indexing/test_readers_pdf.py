@@ -268,10 +268,10 @@ def test_numbers_that_are_not_of_the_page_stay(page_text):
     assert text.split() == ["Total", "7", "Sum", "12", "~", "40", "For", "more", "see", "page", "5"]
 
 
-def test_values_that_grow_from_page_to_page_stay(tmp_path, reader):
+def test_values_that_grow_from_page_to_page_stay(documents_of):
     """A sign before a number makes it a value, also at the edge of each page."""
     lines = [[(50, 500, 10, f"Text {n}."), (290, 20, 8, f">= {n}")] for n in range(4)]
-    pages = reader.read(make.put(tmp_path, "a.pdf", make.pdf(lines)))
+    pages = documents_of("a.pdf", make.pdf(lines))
     assert [page.page_content[-4:] for page in pages] == [f">= {n}" for n in range(4)]
 
 
@@ -392,22 +392,20 @@ def test_a_ruled_table_without_lines_around_it_keeps_its_outer_columns(page_text
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_watermark_is_no_heading(tmp_path, reader, count):
+def test_a_watermark_is_no_heading(documents_of, count):
     """Large letters aslant are left out where they come back, and stand behind the text of a single page."""
     lines = [(200.0, 400.0, 60.0, "机密文件"), (50.0, 740.0, 18.0, "技术服务合同")]
     pages = [
         [*lines, (50.0, 700.0, 10.0, f"第{n}条 每季度巡检一次，每次出具书面报告。")]
         for n in range(1, count + 1)
     ]
-    path = tmp_path / "contract.pdf"
-    path.write_bytes(make.pdf(pages, aslant=["机密文件"]))
-    documents = reader.read(path)
+    documents = documents_of("contract.pdf", make.pdf(pages, aslant=["机密文件"]))
     assert documents[0].page_content.startswith("# 技术服务合同\n\n第1条")
     assert documents[0].page_content.endswith("机密文件") == (count == 1)
     assert documents[0].metadata["title"] == "技术服务合同"
 
 
-def test_the_number_of_a_contract_in_the_running_head_stays_once(tmp_path, reader):
+def test_the_number_of_a_contract_in_the_running_head_stays_once(documents_of):
     """It may stand nowhere else; the name of the company beside it on each page is left out."""
     pages = [
         [
@@ -417,8 +415,7 @@ def test_the_number_of_a_contract_in_the_running_head_stays_once(tmp_path, reade
         ]
         for n in range(1, 5)
     ]
-    (tmp_path / "contract.pdf").write_bytes(make.pdf(pages))
-    texts = [document.page_content for document in reader.read(tmp_path / "contract.pdf")]
+    texts = [document.page_content for document in documents_of("contract.pdf", make.pdf(pages))]
     assert texts == [
         "合同编号：HT-2025-0318 第1页\n\n正文第1段。",
         "正文第2段。",
@@ -427,7 +424,7 @@ def test_the_number_of_a_contract_in_the_running_head_stays_once(tmp_path, reade
     ]
 
 
-def test_a_row_that_the_end_of_a_page_cuts_is_whole(tmp_path, reader):
+def test_a_row_that_the_end_of_a_page_cuts_is_whole(documents_of):
     """The second line of its cell stands on the next page, below the header that is repeated there."""
     xs, head = (65.0, 155.0, 245.0), ("序号", "项目名称", "单价")
     first_rows = [head, ("1", "回填土", "58.70"), ("2", "压型钢板", "124.70")]
@@ -437,8 +434,10 @@ def test_a_row_that_the_end_of_a_page_cuts_is_whole(tmp_path, reader):
         cells([head, ("", "屋面", ""), ("3", "环氧地坪", "137.90")], xs, 690, 20),
     ]
     rules = grid((60, 150, 240, 330), (705, 685, 665, 645))
-    (tmp_path / "bill.pdf").write_bytes(make.pdf(pages, rules=rules))
-    first, second = (document.page_content.splitlines() for document in reader.read(tmp_path / "bill.pdf"))
+    first, second = (
+        document.page_content.splitlines()
+        for document in documents_of("bill.pdf", make.pdf(pages, rules=rules))
+    )
     assert first[-1] == "| 2 | 压型钢板屋面 | 124.70 |"
     assert second == ["| 序号 | 项目名称 | 单价 |", "| --- | --- | --- |", "| 3 | 环氧地坪 | 137.90 |"]
 
@@ -626,7 +625,7 @@ def test_names_of_groups_and_their_rows_stay_apart(page_text, groups, room):
     assert page_text(lines) == make.table(*rows)
 
 
-def test_names_of_columns_on_each_page_are_no_running_head(tmp_path, reader):
+def test_names_of_columns_on_each_page_are_no_running_head(documents_of):
     """They stay though they are at the edge of each page, where a header without columns below it goes."""
     pages = []
     for page in range(2):
@@ -636,8 +635,7 @@ def test_names_of_columns_on_each_page_are_no_running_head(tmp_path, reader):
         ]
         rows = [(f"A{page}{row}", f"Boat of {row} m", f"{row}.50") for row in range(1, 5)]
         pages.append(lines + cells(rows, (60.0, 200.0, 400.0), 770.0, 20))
-    (tmp_path / "dues.pdf").write_bytes(make.pdf(pages))
-    for page, document in enumerate(reader.read(tmp_path / "dues.pdf")):
+    for page, document in enumerate(documents_of("dues.pdf", make.pdf(pages))):
         header, _, first, *_ = document.page_content.splitlines()
         assert (header, first) == ("| Code | Vessel | Dues |", f"| A{page}1 | Boat of 1 m | 1.50 |")
 

@@ -215,10 +215,9 @@ def test_merged_cells_of_a_header_tell_its_rows(tmp_path, reader, rows, merge, t
     ],
     ids=["thead", "th", "beside", "td", "title", "one row"],
 )
-def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
+def test_rows_of_a_header_of_a_page_are_one(documents_of, rows, header):
     """By the marks of the page or by merged cells; a title over all columns stands above."""
-    path = make.put(tmp_path, "t.html", f"<table>{rows}<tr><td>A<td>1<td>2<tr><td>B<td>3<td>4</table>")
-    (page,) = reader.read(path)
+    (page,) = documents_of("t.html", f"<table>{rows}<tr><td>A<td>1<td>2<tr><td>B<td>3<td>4</table>")
     assert page.page_content == f"{header}\n| --- | --- | --- |\n| A | 1 | 2 |\n| B | 3 | 4 |"
 
 
@@ -286,26 +285,24 @@ def test_rows_of_a_header_of_a_page_are_one(tmp_path, reader, rows, header):
         "hidden span",
     ],
 )
-def test_rows_of_a_page_stay_in_their_places(tmp_path, reader, rows, table):
+def test_rows_of_a_page_stay_in_their_places(documents_of, rows, table):
     """Names of groups, cells that read alike and rows of names are no header; a hidden row counts for spans."""
-    (page,) = reader.read(make.put(tmp_path, "t.html", f"<table>{rows}</table>"))
+    (page,) = documents_of("t.html", f"<table>{rows}</table>")
     assert page.page_content == make.table(*table)
 
 
 _INNER = "<table><tr><td>By road<td>800</tr><tr><td>By sea<td>1,500</tr></table>"
 
 
-def test_a_table_within_a_cell_is_a_line_of_it(tmp_path, reader):
+def test_a_table_within_a_cell_is_a_line_of_it(documents_of):
     """The table around it keeps its rows; a table that only lays out a page is none."""
     outer = f"<table><tr><td>Item<td>Details</tr><tr><td>Freight<td>{_INNER}</tr><tr><td>Duty<td>none</tr></table>"
-    (page,) = reader.read(make.put(tmp_path, "data.html", outer))
+    (page,) = documents_of("data.html", outer)
     rows = [("Item", "Details"), ("Freight", "By road 800; By sea 1,500"), ("Duty", "none")]
     assert page.page_content == make.table(*rows)
-    (page,) = reader.read(make.put(tmp_path, "layout.html", f"<table><tr><td>Menu<td>{_INNER}</tr></table>"))
+    (page,) = documents_of("layout.html", f"<table><tr><td>Menu<td>{_INNER}</tr></table>")
     assert page.page_content == "Menu\n\n" + make.table(("By road", "800"), ("By sea", "1,500"))
-    (page,) = reader.read(
-        make.put(tmp_path, "letter.html", f"<table><tr><td>{_INNER}</tr><tr><td>Yours</tr></table>")
-    )
+    (page,) = documents_of("letter.html", f"<table><tr><td>{_INNER}</tr><tr><td>Yours</tr></table>")
     assert page.page_content.endswith("\n\nYours")
 
 
@@ -434,7 +431,7 @@ def test_two_blank_lines_end_a_table_of_a_csv_file(tmp_path, reader):
         ["Wholly estimated"],
     ],
 )
-def test_notes_below_a_csv_table_are_no_rows(tmp_path, reader, notes):
+def test_notes_below_a_csv_table_are_no_rows(tmp_path, reader, documents_of, notes):
     """One blank line sets them apart, at the end of the file only; a sum and the name of a group are rows."""
     rows = "City,Area,Size\nBern,1,5\n\nAlps\n\nUlm,2,6\n\nSum,3,11\n"
     table, text = _csv(reader, tmp_path, rows + "\n" + "\n".join(notes))
@@ -446,7 +443,7 @@ def test_notes_below_a_csv_table_are_no_rows(tmp_path, reader, notes):
     ]
     assert text == "\n".join(note.rstrip(",") for note in notes if note)
     sheet = [[cell or None for cell in line.split(",")] for line in rows.splitlines()]
-    (part,) = reader.read(make.put(tmp_path, "a.xlsx", make.xlsx({"S": sheet})))
+    (part,) = documents_of("a.xlsx", make.xlsx({"S": sheet}))
     assert part.page_content.removeprefix("# S\n\n") == table
 
 
@@ -467,10 +464,10 @@ def test_rows_with_one_cell_below_a_blank_line_stay_rows(tmp_path, reader, head,
     assert {page.splitlines()[0] for page in pages} == {f"| {head.splitlines()[0].replace(',', ' | ')} |"}
 
 
-def test_a_whole_row_that_begins_like_a_note_is_a_row_of_a_sheet(tmp_path, reader):
+def test_a_whole_row_that_begins_like_a_note_is_a_row_of_a_sheet(documents_of):
     """Text with commas in it is in one cell there, so that more cells are a row."""
     rows = [["Item", "Spec"], ["Pump", "5 kW"], ["Seal", "6 mm"], [], ["Type: A", "big"]]
-    (part,) = reader.read(make.put(tmp_path, "a.xlsx", make.xlsx({"S": rows})))
+    (part,) = documents_of("a.xlsx", make.xlsx({"S": rows}))
     assert part.page_content.endswith("| Type: A | big |")
 
 
@@ -491,11 +488,11 @@ def test_a_note_below_names_of_columns_alone_is_text(tmp_path, reader):
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
-def test_rows_below_two_blank_ones_keep_their_header(tmp_path, reader, upper, lower, ending):
+def test_rows_below_two_blank_ones_keep_their_header(documents_of, upper, lower, ending):
     """As many columns, and no header of their own: numbers stay under their names, with the numbers of their rows."""
     rows = [[cell or None for cell in line.split(",")] for line in [*upper, "", "", *lower]]
     data = make.xlsx({"S": rows}) if ending == "xlsx" else "\n".join([*upper, "", "", *lower]).encode()
-    (part,) = reader.read(make.put(tmp_path, f"a.{ending}", data))
+    (part,) = documents_of(f"a.{ending}", data)
     assert part.page_content.removeprefix("# S\n\n") == make.table(
         *(line.split(",") for line in [*upper, *lower])
     )
@@ -506,7 +503,7 @@ def test_rows_below_two_blank_ones_keep_their_header(tmp_path, reader, upper, lo
 MC = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
 
 
-def test_text_boxes_of_a_sheet_are_read_and_chart_sheets_noted(tmp_path, reader):
+def test_text_boxes_of_a_sheet_are_read_and_chart_sheets_noted(documents_of):
     """A box that is drawn on a sheet belongs to it."""
     import io
 
@@ -528,7 +525,7 @@ def test_text_boxes_of_a_sheet_are_read_and_chart_sheets_noted(tmp_path, reader)
     changed = {"xl/drawings/drawing1.xml": (b"</wsDr>", box.encode())}
     data = make.edited(out.getvalue(), lambda name, part: part.replace(*changed.get(name, (b"\0\0", b""))))
     with use_notes() as notes:
-        _, text = reader.read(make.put(tmp_path, "a.xlsx", data))
+        _, text = documents_of("a.xlsx", data)
     assert (text.page_content, text.metadata["sheet"]) == ("Without tax", "Sheet")
     assert notes.texts == ["sheet Plot left out: it is a chart, whose figures are in the cells of others"]
 
