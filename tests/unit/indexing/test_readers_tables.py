@@ -9,17 +9,14 @@ from rag_kit.concurrency.notes import use_notes
 from rag_kit.indexing.readers.tables import find_header, is_value
 
 
-def _sheet(reader, folder, rows, merge=None):
+def _sheet(documents_of, rows, merge=None):
     """The parts of a sheet without its name."""
-    path = folder / "book.xlsx"
-    path.write_bytes(make.xlsx({"S": rows}, merge={"S": merge} if merge else None))
-    return [document.page_content.removeprefix("# S\n\n") for document in reader.read(path)]
+    book = make.xlsx({"S": rows}, merge={"S": merge} if merge else None)
+    return [document.page_content.removeprefix("# S\n\n") for document in documents_of("book.xlsx", book)]
 
 
-def _csv(reader, folder, text, encoding="utf-8"):
-    path = folder / "rows.csv"
-    path.write_bytes(text.encode(encoding))
-    return [document.page_content for document in reader.read(path)]
+def _csv(documents_of, text):
+    return [document.page_content for document in documents_of("rows.csv", text)]
 
 
 _BLANK = [None]
@@ -108,12 +105,12 @@ _BLANK = [None]
         "not aside", "shifted", "two blanks", "other texts", "notes", "note", "titles", "groups", "corner",
     ],
 )  # fmt: skip
-def test_tables_of_a_sheet_stay_whole(tmp_path, reader, rows, parts):
+def test_tables_of_a_sheet_stay_whole(documents_of, rows, parts):
     """They are cut where both sides have a header, before a note, and by two blanks where no table goes on."""
-    assert _sheet(reader, tmp_path, rows) == parts
+    assert _sheet(documents_of, rows) == parts
 
 
-def test_merged_titles_are_no_header(tmp_path, reader):
+def test_merged_titles_are_no_header(documents_of):
     """A title over all columns stands above; a header of two rows has both names in each column."""
     rows = [
         ["销售报表", None, None],
@@ -122,16 +119,16 @@ def test_merged_titles_are_no_header(tmp_path, reader):
         ["北京", 10, 20],
         ["上海", 30, 40],
     ]
-    (part,) = _sheet(reader, tmp_path, rows, "A1:C1")
+    (part,) = _sheet(documents_of, rows, "A1:C1")
     assert part.startswith("销售报表\n单位：万元\n\n| 城市 | 一季度 | 二季度 |\n| --- |")
-    (part,) = _sheet(reader, tmp_path, [["Mon", "8", "Tue", "8", "8"], *[["a_x000D_\nb", 1, 2, 3, 4, 5]] * 3])
+    (part,) = _sheet(documents_of, [["Mon", "8", "Tue", "8", "8"], *[["a_x000D_\nb", 1, 2, 3, 4, 5]] * 3])
     assert part.startswith("Mon 8 Tue 8 8\n\n| a b |")
     rows = [["Item", "2025", None], [None, "Q1", "Q2"], ["A", 1, 2], ["B", 3, 4]]
-    (part,) = _sheet(reader, tmp_path, rows, "B1:C1")
+    (part,) = _sheet(documents_of, rows, "B1:C1")
     assert part == make.table(("Item", "2025 Q1", "2025 Q2"), ("A", "1", "2"), ("B", "3", "4"))
     # a title over blank columns does not make columns of them
     rows = [["支出表", None, None], ["月份", None, "费用"], ["一月", None, 120], ["二月", None, 118]]
-    (part,) = _sheet(reader, tmp_path, rows, "A1:C1")
+    (part,) = _sheet(documents_of, rows, "A1:C1")
     assert part == "支出表\n\n" + make.table(("月份", "费用"), ("一月", "120"), ("二月", "118"))
 
 
@@ -186,9 +183,9 @@ def test_merged_titles_are_no_header(tmp_path, reader):
     ],
     ids=["years", "months", "three rows", "body", "texts", "numbers", "one row"],
 )
-def test_merged_cells_of_a_header_tell_its_rows(tmp_path, reader, rows, merge, table):
+def test_merged_cells_of_a_header_tell_its_rows(documents_of, rows, merge, table):
     """Whatever stands in its last row; what begins with a name of its own is a row of the table."""
-    assert _sheet(reader, tmp_path, rows, merge) == [make.table(*table)]
+    assert _sheet(documents_of, rows, merge) == [make.table(*table)]
 
 
 @pytest.mark.parametrize(
@@ -306,10 +303,10 @@ def test_a_table_within_a_cell_is_a_line_of_it(documents_of):
     assert page.page_content.endswith("\n\nYours")
 
 
-def test_formulas_without_a_value_are_noted(tmp_path, reader):
+def test_formulas_without_a_value_are_noted(documents_of):
     """A program that is not Excel may write none; the formula is all that there is."""
     with use_notes() as notes:
-        (part,) = _sheet(reader, tmp_path, [["Item", "Sum"], ["A", "=B3+1"], ["B", 2]])
+        (part,) = _sheet(documents_of, [["Item", "Sum"], ["A", "=B3+1"], ["B", 2]])
     assert "| A | =B3+1 |" in part
     assert notes.texts == ["sheet S: 1 formulas have no computed value and are read as they are written"]
 
@@ -409,15 +406,15 @@ def test_rows_of_a_sheet_keep_their_numbers_below_titles(tmp_path, reader):
         "year below a title",
     ],
 )
-def test_csv_files_are_cut_at_their_separator_below_their_titles(tmp_path, reader, text, part):
+def test_csv_files_are_cut_at_their_separator_below_their_titles(documents_of, text, part):
     """Excel's hint counts; else what cuts most lines alike, a comma last; lines above the header stand above it."""
-    assert _csv(reader, tmp_path, text) == [part]
+    assert _csv(documents_of, text) == [part]
 
 
-def test_two_blank_lines_end_a_table_of_a_csv_file(tmp_path, reader):
+def test_two_blank_lines_end_a_table_of_a_csv_file(documents_of):
     """The next one has a header of its own; titles stay above theirs."""
     text = "Towns\n\n\nCity,Size\nBern,5\n\nUlm,6\n,\n\nRivers\nRiver,Length\nAare,288\nInn,517\n"
-    assert _csv(reader, tmp_path, text) == [
+    assert _csv(documents_of, text) == [
         "Towns\n\n" + make.table(("City", "Size"), ("Bern", "5"), ("Ulm", "6")),
         "Rivers\n\n" + make.table(("River", "Length"), ("Aare", "288"), ("Inn", "517")),
     ]
@@ -431,10 +428,10 @@ def test_two_blank_lines_end_a_table_of_a_csv_file(tmp_path, reader):
         ["Wholly estimated"],
     ],
 )
-def test_notes_below_a_csv_table_are_no_rows(tmp_path, reader, documents_of, notes):
+def test_notes_below_a_csv_table_are_no_rows(documents_of, notes):
     """One blank line sets them apart, at the end of the file only; a sum and the name of a group are rows."""
     rows = "City,Area,Size\nBern,1,5\n\nAlps\n\nUlm,2,6\n\nSum,3,11\n"
-    table, text = _csv(reader, tmp_path, rows + "\n" + "\n".join(notes))
+    table, text = _csv(documents_of, rows + "\n" + "\n".join(notes))
     assert table.splitlines()[2:] == [
         "| Bern | 1 | 5 |",
         "| Alps |  |  |",
@@ -458,9 +455,9 @@ def test_notes_below_a_csv_table_are_no_rows(tmp_path, reader, documents_of, not
         ("City,Size\nUlm,3\n", "\n".join(f"Note: {n}" for n in range(31))),
     ],
 )
-def test_rows_with_one_cell_below_a_blank_line_stay_rows(tmp_path, reader, head, last):
+def test_rows_with_one_cell_below_a_blank_line_stay_rows(documents_of, head, last):
     """A sum, or a task that nobody has yet, is read below the names of its columns; so are very many notes."""
-    pages = _csv(reader, tmp_path, f"{head}\n{last}\n")
+    pages = _csv(documents_of, f"{head}\n{last}\n")
     assert {page.splitlines()[0] for page in pages} == {f"| {head.splitlines()[0].replace(',', ' | ')} |"}
 
 
@@ -471,9 +468,9 @@ def test_a_whole_row_that_begins_like_a_note_is_a_row_of_a_sheet(documents_of):
     assert part.page_content.endswith("| Type: A | big |")
 
 
-def test_a_note_below_names_of_columns_alone_is_text(tmp_path, reader):
+def test_a_note_below_names_of_columns_alone_is_text(documents_of):
     """There is no row between them."""
-    assert _csv(reader, tmp_path, "A,B\n\nNote: none found\n") == [
+    assert _csv(documents_of, "A,B\n\nNote: none found\n") == [
         "| A | B |\n| --- | --- |",
         "Note: none found",
     ]
