@@ -57,29 +57,28 @@ class Package:
         """Return the root of an XML part, as `parse_xml` gives it."""
         return parse_xml(self.read(name), name)
 
-    def _relations(self, source: str) -> Iterator[tuple[Any, str]]:
-        """Yield the relationships of a part, each with the name of its target, "" if that is not in the package."""
+    def _relations(self, source: str) -> Iterator[tuple[str, str, str]]:
+        """Yield id, type and target of each relationship of a part; the target is "" if it is not in the package."""
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
-        if relations not in self:
-            return
-        for node in self.xml(relations).iter("{*}Relationship"):
+        for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
             target = beside(source, node.get("Target") or "")
             is_inside = target in self and node.get("TargetMode") != "External"
-            yield node, target if is_inside else ""
+            yield str(node.get("Id")), str(node.get("Type")), target if is_inside else ""
 
     def targets(self, source: str) -> dict[str, str]:
         """Map the id of each relationship of a part to the name of its target, "" if that is not in the package."""
-        return {str(node.get("Id")): target for node, target in self._relations(source)}
+        return {relation_id: target for relation_id, _, target in self._relations(source)}
 
     def related(self, kind: str, source: str = "") -> str:
         """Return the name of the first target of a part (or the package) by a kind such as ``styles``, else ""."""
         return next(self.all_related(kind, source), "")
 
     def all_related(self, kind: str, source: str = "") -> Iterator[str]:
-        """Return the names of all targets of a part (or the package) by a kind such as ``header``."""
-        relations = self._relations(source)
-        return (target for node, target in relations if target and str(node.get("Type")).endswith(f"/{kind}"))
+        """Yield the names of all targets of a part (or the package) by a kind such as ``header``."""
+        for _, relation_type, target in self._relations(source):
+            if target and relation_type.endswith(f"/{kind}"):
+                yield target
 
     def open(self, library: Callable[[io.BytesIO], T], changes: Mapping[str, bytes]) -> T:
         """Open the package with changes by a library; where that fails, leave damaged XML out, and write notes."""
