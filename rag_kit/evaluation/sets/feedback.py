@@ -36,6 +36,8 @@ _THUMBS = ("thumbs", "thumb", "feedback", "user_feedback", "user_score", "score"
 _CORRECTIONS = ("correction", "corrected_answer", "correct_answer", "expected", "reference", "ground_truth",
                 "正确答案", "标准答案", "参考答案", "修正")  # fmt: skip
 _COMMENTS = ("comment", "comments", "explanation", "note", "备注", "评论", "意见")
+#: Whether somebody liked an answer, and whether somebody rejected one -> the tag of the example.
+_FEEDBACK = {(True, True): "mixed", (True, False): "up", (False, True): "down", (False, False): "none"}
 _QUESTION = ("inputs", "question", "input", "query", "user_input", "prompt", "messages", "问题", "提问")
 _ANSWER = ("outputs", "answer", "output", "result", "response", "text", "content", "messages", "回答", "答案")
 
@@ -64,9 +66,7 @@ class _Case:
             "also_liked": [answer for answer in undisputed if answer != reference],
             "corrected": bool(self.corrections),
         }
-        feedback = "up" if self.liked else "down" if self.rejected else "none"
-        if self.liked and self.rejected:
-            feedback = "mixed"
+        feedback = _FEEDBACK[bool(self.liked), bool(self.rejected)]
         return Example(
             id_of(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,
