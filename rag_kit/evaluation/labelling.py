@@ -12,13 +12,15 @@ from typing import Any
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import first_few
-from rag_kit.evaluation.runs.labels import draw_order
 from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.runs.rows import draw_order
 from rag_kit.evaluation.wording import say, texts
 from rag_kit.text import detect_language, fold
 
 MAX_TEXT = 6_000  # characters of one passage
 _NO_END = 1e300  # of a scale
+#: Words -> their share of the way from the low to the high end of a scale.
+_SHARES = {**dict.fromkeys(("true", "y", "是"), "1/1"), **dict.fromkeys(("false", "n", "否"), "0/1")}
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,14 @@ class LabelCase:
         word = fold(str(verdict)).strip()
         if verdict is None or word == "s":
             return None
-        if is_bounded := self.low > -_NO_END and self.high < _NO_END:
-            word = "1/1" if word in ("true", "y", "是") else "0/1" if word in ("false", "n", "否") else word
-        # "3/4" is three quarters of the way from the low to the high end of the scale
-        count, slash, total = word.partition("/") if is_bounded else (word, "", "")
+        has_ends = self.low > -_NO_END and self.high < _NO_END
+        share = _SHARES.get(word, word) if has_ends else ""
         try:
-            value = self.low + (self.high - self.low) * float(count) / float(total) if slash else float(count)
+            if "/" in share:
+                part, _, whole = share.partition("/")
+                value = self.low + (self.high - self.low) * float(part) / float(whole)
+            else:
+                value = float(word)
         except (ValueError, ZeroDivisionError):
             value = math.nan  # is on no scale
         if self.low <= value <= self.high:

@@ -12,11 +12,11 @@ from rag_kit.concurrency import Budget, use_budget
 from rag_kit.errors import BudgetExceededError, MissingExtraError, RagKitError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.cells import Stage as Stage
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.outputs import Output
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.evaluation.outputs import Output
 
 #: Who computes the value: Ragas's class, ir-measures, or this kit (such a name begins with ``ours_``).
 Source = Literal["ragas", "ir_measures", "ours"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.evaluation._files import import_extra
-from rag_kit.evaluation.comparison_scores import name_runs
+from rag_kit.evaluation.comparison_tables import name_runs
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
 
@@ -95,7 +95,7 @@ def outcomes(
         {'right': 1, 'wrong': 0, 'declined': 0, 'declined_rightly': 0, 'invented': 1, 'unknown': 0}
     """
     pandas = import_extra("pandas", "outcomes")
-    runs = name_runs([results] if isinstance(results, (Results, Path, str)) else results, least=1)
+    runs = name_runs(results, least=1)
     for run in runs.values() if answer else ():
         run.cells(str(answer))  # refuses one that is not there
     counts = {name: count_outcomes(run, answer or first_metric(run), threshold) for name, run in runs.items()}

@@ -8,17 +8,15 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_kit.documents.display import columns, cut, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_file
+from rag_kit.evaluation.comparison import Comparison
+from rag_kit.evaluation.comparison_tables import Score
 from rag_kit.evaluation.wording import say
 from rag_kit.indexing.files import as_path
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.comparison import Comparison
-    from rag_kit.evaluation.comparison_scores import Score
 
 #: Class of an element -> its colour where no style sheet of a page gives another one.
 COLOURS = {

@@ -13,17 +13,15 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
 from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.errors import InvalidInputError, MissingExtraError, RagKitError
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.prompts.library import packaged_folder
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.judge.judge import Judge
 
 _log = logging.getLogger(__name__)
 

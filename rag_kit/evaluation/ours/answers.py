@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.evaluation.outputs import Output
 from rag_kit.text import fold
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.placing import says
@@ -16,14 +19,10 @@ from rag_kit.text.values.numbers import FIGURES, HAN_DIGITS, NUMBER_WORDS, SCALE
 from rag_kit.text.values.numbers import HAN as HAN_NUMERAL
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.tables import table_rows
+from rag_kit.text.values.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.evaluation.outputs import Output
-    from rag_kit.text.values.value import Value
 
 _MAX_WORDS = 2  # of an answer beside its values
 _SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")  # in "长 城"

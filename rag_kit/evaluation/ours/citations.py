@@ -6,21 +6,19 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from rag_kit.concurrency import afan_out_map
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.evaluation.outputs import Output
 from rag_kit.prompts import render_passages
 from rag_kit.text import fold
 from rag_kit.text.citations.check import MAX_STATEMENTS, Statement, check_citations, statements
 from rag_kit.text.citations.decline import is_declined
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.evaluation.outputs import Output
 
 #: ``supported``: a cited passage says it; ``unsupported``: it is cited, and no cited passage says it;
 #: ``undecided``: words do not tell, as where its passage is in another language;

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.evaluation.outputs import Output
 from rag_kit.prompts import render_passages
 from rag_kit.text import sentences
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.evaluation.outputs import Output
 
 _PROMPT = "judge_context_relevance"
 _MAX_DETAILS = 50  # sentences in the details of a cell

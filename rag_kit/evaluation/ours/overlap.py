@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.evaluation.outputs import Output
 from rag_kit.text import fold
 from rag_kit.text.analysis import load_segmenter
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.language import HAN, SPECIAL, unicode_runs
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.evaluation.outputs import Output
 
 Unit = Literal["characters", "words"]
 _MAX_PAIRS = 10_000_000  # of ROUGE-L's table of tokens, which Python fills in 5 seconds

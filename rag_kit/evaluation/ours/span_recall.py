@@ -11,10 +11,10 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.evaluation.ours.answers import normalize, occurs
+from rag_kit.evaluation.outputs import Output, Passage
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.evaluation.outputs import Output, Passage
 
 _MAX_BUDGET = 10_000_000  # characters
 _MAX_DETAILS = 20  # missed spans in the details of a cell

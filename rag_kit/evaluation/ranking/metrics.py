@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric, Source, Stage
-from rag_kit.evaluation.outputs import DOCUMENT_IDS, Passage
+from rag_kit.evaluation.outputs import DOCUMENT_IDS, Output, Passage
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.evaluation.outputs import Output
 
 #: What the benchmark measures.
 DEFAULT_METRICS = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "hit_rate@1", "hit_rate@10")

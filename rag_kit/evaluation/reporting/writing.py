@@ -18,10 +18,9 @@ from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation import plots
 from rag_kit.evaluation._files import check_target, write_file
 from rag_kit.evaluation.comparison import Comparison, compare
-from rag_kit.evaluation.comparison_scores import name_runs
+from rag_kit.evaluation.comparison_tables import name_runs
 from rag_kit.evaluation.diagnosis import Diagnosis, diagnose_all
-from rag_kit.evaluation.reporting.payload import report_payload
-from rag_kit.evaluation.reporting.questions import cleaned
+from rag_kit.evaluation.reporting.payload import cleaned, report_payload
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.wording import check_language, main_language, say, texts
 from rag_kit.indexing.files import as_path
@@ -85,7 +84,7 @@ def write_report(
     if isinstance(results, Comparison):
         comparison = results if comparison is None else comparison
         results = dict(zip(results.pipelines, results.results, strict=True))
-    named_results = name_runs([results] if isinstance(results, (Results, Path, str)) else results, least=1)
+    named_results = name_runs(results, least=1)
     notes: list[str] = []
     shown_comparison = _get_comparison(named_results, comparison, notes)
     data = report_payload(named_results, shown_comparison, _get_diagnoses(named_results, diagnosis), notes)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_kit._redact import redact
 from rag_kit.concurrency import use_budget
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.display import Table
 from rag_kit.errors import BudgetExceededError
-from rag_kit.evaluation.judge.cache import JudgeCache
-from rag_kit.evaluation.judge.judge import Judge
-from rag_kit.evaluation.runs.metering import RunBudget, cost
+from rag_kit.evaluation.judge.judge import Judge, JudgeCache
+from rag_kit.evaluation.runs.metering import cost
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, digest
-from rag_kit.evaluation.runs.run import Run, RunSubject
+from rag_kit.evaluation.runs.rows import PIPELINE, Row, digest
+from rag_kit.evaluation.runs.run import Run
 from rag_kit.evaluation.wording import main_language
 from rag_kit.models.replies import estimate_tokens
 from rag_kit.models.schema import target_of
@@ -119,43 +117,42 @@ def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[s
     return [_make_up(item_schema, root, data)] * size
 
 
-async def estimate_run(job: RunSubject, folder: RunFolder | None) -> Estimate:
+async def estimate_run(run: Run) -> Estimate:
     """Estimate what is left of a run: ask the pipeline a few of these questions, and count the judge's prompts."""
-    run = Run(job, folder, lambda progress: None)
     await run_in_thread(run.restore_rows)
     answered_ids = {row.example.id for row in run.rows}
-    unanswered = [example for example in job.examples if example.id not in answered_ids]
+    unanswered = [example for example in run.examples if example.id not in answered_ids]
     asked: list[Row] = []
     try:
-        with use_budget(RunBudget(**job.caps)):
+        with use_budget(replace(run.caps)):
             for example in sorted(unanswered, key=lambda item: digest(item.id))[:SAMPLE]:  # a random sample
                 if row := await run.ask_example(example):
                     asked.append(row)
                 if run.stopped:
                     break
     except BudgetExceededError as error:
-        run.stopped = run.stopped or redact(str(error))
+        run.stop(error)
     succeeded = [row for row in asked if row.output.error is None]
-    parts = {PIPELINE: _estimate_pipeline(succeeded, len(unanswered), job)}
-    for metric in job.metrics if job.judge else ():
+    parts = {PIPELINE: _estimate_pipeline(succeeded, len(unanswered), run)}
+    for metric in run.metrics if run.judge else ():
         unscored = [row for row in run.rows if metric.name not in row.cells]
         sample = [row for row in unscored if row.output.error is None][-SAMPLE:]
         if metric.needs_judge and sample:
-            count = len(unscored) + len(job.examples) - len(run.rows)  # with those not answered yet
-            parts[metric.name] = await _estimate_metric(metric, sample, count, job)
-    total: dict[str, Any] = {"questions": len(job.examples)}
+            count = len(unscored) + len(run.examples) - len(run.rows)  # with those not answered yet
+            parts[metric.name] = await _estimate_metric(metric, sample, count, run)
+    total: dict[str, Any] = {"questions": len(run.examples)}
     for name in ("calls", "input_tokens", "output_tokens", "money"):
         counts = [part[name] for part in parts.values()]
         total[name] = None if None in counts else sum(counts)
-    names = tuple(metric.name for metric in job.metrics)
+    names = tuple(metric.name for metric in run.metrics)
     return Estimate(
-        job.name, [], names, {"language": main_language(example.question for example in job.examples)},
-        total=len(job.examples), parts={**parts, "total": total}, asked=len(asked),
+        run.name, [], names, {"language": main_language(example.question for example in run.examples)},
+        total=len(run.examples), parts={**parts, "total": total}, asked=len(asked),
         failed=len(asked) - len(succeeded), stopped=run.stopped,
     )  # fmt: skip
 
 
-def _estimate_pipeline(rows: list[Row], questions: int, job: RunSubject) -> dict[str, Any]:
+def _estimate_pipeline(rows: list[Row], questions: int, run: Run) -> dict[str, Any]:
     """Estimate calls, tokens and money of the pipeline for a number of questions, from the rows of a few."""
     counts_by_model = [counts for row in rows for counts in row.usage.get(PIPELINE, {}).values()]
     factor = questions / max(1, len(rows))
@@ -163,17 +160,17 @@ def _estimate_pipeline(rows: list[Row], questions: int, job: RunSubject) -> dict
     output_tokens = sum(counts.get("output_tokens", 0) for counts in counts_by_model)
     if not counts_by_model:
         input_tokens = sum(row.output.tokens for row in rows)  # which of them are output is not known
-    costs = [cost(job.prices, row.usage.get(PIPELINE, {}), row.output) for row in rows]
+    costs = [cost(run.prices, row.usage.get(PIPELINE, {}), row.output) for row in rows]
     return {
         "questions": questions, "calls": round(factor * sum(row.output.calls for row in rows)),
         "input_tokens": round(factor * input_tokens), "output_tokens": round(factor * output_tokens),
-        "money": None if not job.prices or None in costs else factor * sum(filter(None, costs)),
+        "money": None if not run.prices or None in costs else factor * sum(filter(None, costs)),
     }  # fmt: skip
 
 
-async def _estimate_metric(metric: Any, rows: list[Row], questions: int, job: RunSubject) -> dict[str, Any]:
+async def _estimate_metric(metric: Any, rows: list[Row], questions: int, run: Run) -> dict[str, Any]:
     """Estimate what a metric takes for a number of questions, from a few; calls made only once are counted once."""
-    judge = _Rehearsal(job.judge)  # type: ignore[arg-type]  # called only with one
+    judge = _Rehearsal(run.judge)  # type: ignore[arg-type]  # called only with one
     counts_by_row = []  # the first row twice: the first time, a metric may also ask for translations of its prompts
     for row in [rows[0], *rows]:
         judge.counts = [0, 0, 0]
@@ -184,5 +181,5 @@ async def _estimate_metric(metric: Any, rows: list[Row], questions: int, job: Ru
     means = [sum(column) / len(usual) for column in zip(*usual, strict=True)]
     calls, sent, received = (round(extra + questions * mean) for extra, mean in zip(once, means, strict=True))
     tokens = {"input_tokens": sent, "output_tokens": received}
-    money = cost(job.prices, {judge.name: tokens}, None)
+    money = cost(run.prices, {judge.name: tokens}, None)
     return {"questions": questions, "calls": calls, **tokens, "money": money}

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -21,20 +21,18 @@ from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.runs.estimate import estimate_run
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash, unseen_variables
 from rag_kit.evaluation.runs.gold import MAX_MISSING, look_for_gold
 from rag_kit.evaluation.runs.metering import Report, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import MANIFEST, RunFolder, digest
-from rag_kit.evaluation.runs.run import Run, RunSubject
+from rag_kit.evaluation.runs.run import Run
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.indexing.files import as_path
 from rag_kit.models.runnables import acall_runnable
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.judge.judge import Judge
 
 _log = logging.getLogger(__name__)
 MakeInput = Callable[[Example], Any]
@@ -125,9 +123,8 @@ async def aevaluate(
         >>> results.summary()["ours_short"].mean
         0.5
     """
-    caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
 
-    def prepare() -> tuple[RunSubject, Path | None]:
+    def prepare() -> tuple[Run, Path | None]:
         """Check the arguments, read the set, import the metrics: on a thread, since it reads files."""
         for argument, text in (("version", version), ("name", name)):
             is_text = text is None or (isinstance(text, str) and bool(text.strip()))
@@ -139,7 +136,7 @@ async def aevaluate(
         _require(judge is None or hasattr(judge, "fingerprint"), "judge", judge, "a Judge, as Judge(...)")
         check_seconds("timeout", timeout)
         check_seconds("metric_timeout", metric_timeout)
-        RunBudget(**caps)  # type: ignore[arg-type] # refuses what makes no sense
+        caps = RunBudget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline)
         price_table, runner = read_prices(prices), resolve(pipeline)
         questions = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
         examples = take_examples(questions)
@@ -157,7 +154,7 @@ async def aevaluate(
             "without_history": 0 if gets_turns else sum(bool(example.history) for example in examples),
         }
         hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
-        job = RunSubject(
+        run = Run(
             name=own_name, version=version, key=digest([own_name, version or hashes]),
             ask=ask, reads_whole_example=make_input is not None, examples=examples, judge=judge,
             metrics=default_metrics(examples) if metrics is None else get_metrics(metrics),
@@ -171,18 +168,18 @@ async def aevaluate(
             )
         if dry_run and path is not None and not (path / MANIFEST).is_file():
             path = None  # an estimate makes no folder
-        return job, path
+        return run, path
 
-    job, path = await run_in_thread(prepare)
-    folder = None if path is None else await run_in_thread(RunFolder, path)
+    run, path = await run_in_thread(prepare)
+    run.folder = None if path is None else await run_in_thread(RunFolder, path)
     try:
         if dry_run:
-            return await estimate_run(job, folder)
-        with reporting(progress, job.name) as report:
-            return await Run(job, folder, report).results()
+            return await estimate_run(run)
+        with reporting(progress, run.name) as run.report:
+            return await run.results()
     finally:
-        if folder is not None:
-            folder.close()
+        if run.folder is not None:
+            run.folder.close()
 
 
 evaluate = blocking(aevaluate, "evaluate")

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _UTC = "%Y-%m-%dT%H:%M:%SZ"
 
 
-@dataclass(frozen=True)
-class RunSubject:
-    """Subject of an evaluation: pipeline, set, metrics, and the other arguments of `aevaluate`."""
+@dataclass(eq=False)
+class Run:
+    """A run of `aevaluate`: pipeline, set, metrics and its other arguments, and how far it is."""
 
     name: str
     version: str | None
@@ -45,22 +45,19 @@ class RunSubject:
     metrics: tuple[Metric, ...]
     judge: Judge | None
     prices: Prices
-    caps: dict[str, Any]
+    caps: RunBudget  # of which a copy is charged, so that its deadline runs from the start
     max_concurrency: int
     timeout: float | None
     metric_timeout: float | None
     retry_errors: bool
     about: Mapping[str, Any]  # what the manifest says of the set, its gold and its histories
+    folder: RunFolder | None = None
+    report: Report = lambda progress: None
 
-
-class Run:
-    """A run of `aevaluate` on its subject, the ``job``; ``report`` gets the progress."""
-
-    def __init__(self, job: RunSubject, folder: RunFolder | None, report: Report) -> None:
-        self.job, self.folder, self._report = job, folder, report
-        self._rows: dict[str, Row | None] = dict.fromkeys(example.id for example in job.examples)
+    def __post_init__(self) -> None:
+        self._rows: dict[str, Row | None] = dict.fromkeys(example.id for example in self.examples)
         self.asked = self.scored = self.calls = self.tokens = 0
-        self.money: float | None = 0.0 if job.prices else None
+        self.money: float | None = 0.0 if self.prices else None
         self.stopped: str | None = None
         self._started = time.monotonic()
 
@@ -68,6 +65,10 @@ class Run:
     def rows(self) -> list[Row]:
         """The rows so far, in the order of the set."""
         return [row for row in self._rows.values() if row is not None]
+
+    def stop(self, cap: BudgetExceededError) -> None:
+        """Note which cap ends the run; the first one that was reached stays."""
+        self.stopped = self.stopped or redact(str(cap))
 
     async def results(self) -> Results:
         """Ask and score what the folder does not have yet, save it, and return the results of all examples."""
@@ -79,16 +80,16 @@ class Run:
             self._finish("interrupted" if is_interrupt else "failed")  # not on a thread: nobody waits
             raise
         await run_in_thread(self._finish, "stopped" if self.stopped else "complete")
-        results = Results(self.job.name, self.rows, tuple(self.keys), self.manifest, len(self._rows))
+        results = Results(self.name, self.rows, tuple(self.keys), self.manifest, len(self._rows))
         return await run_in_thread(results.load_labels, self.folder.path) if self.folder else results
 
     def restore_rows(self) -> dict[str, Any] | None:
         """Restore the rows that the folder has; return the judge's fingerprint, ``None`` without a judge."""
-        judge = None if self.job.judge is None else clean(self.job.judge.fingerprint())
-        self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
-        for example in self.job.examples:
+        judge = None if self.judge is None else clean(self.judge.fingerprint())
+        self.keys = {metric.name: _metric_key(metric, judge) for metric in self.metrics}
+        for example in self.examples:
             key = self._output_key(example)
-            if self.folder and (stored := self.folder.take(key, Output, self.job.retry_errors)):
+            if self.folder and (stored := self.folder.take(key, Output, self.retry_errors)):
                 self._add_row(example, *stored)
         return judge
 
@@ -105,9 +106,9 @@ class Run:
 
     def _output_key(self, example: Example) -> str:
         """Return the key of the output for an example: a hash of the pipeline and of what it reads of the example."""
-        reads_all = self.job.reads_whole_example
+        reads_all = self.reads_whole_example
         read = example.to_json() if reads_all else [example.id, example.question, example.history]
-        return f"{self.job.key}:{digest(read)}"
+        return f"{self.key}:{digest(read)}"
 
     def _add_row(self, example: Example, output: Output, usage: Any) -> Row:
         """Add the row of an output, with the cells that the folder has for it."""
@@ -116,7 +117,7 @@ class Run:
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
         row.usage[PIPELINE] = usage
         for name, key in keys.items():
-            if self.folder and (stored := self.folder.take(key, Cell, self.job.retry_errors)):
+            if self.folder and (stored := self.folder.take(key, Cell, self.retry_errors)):
                 row.cells[name], row.usage[name] = stored
         self._rows[example.id] = row
         return row
@@ -130,9 +131,9 @@ class Run:
         There are workers for as many examples as are asked and scored at a time, so that the judge, which has a limit
         of its own, never waits for work, and outputs do not pile up.
         """
-        scored_at_once = max(self.job.max_concurrency, getattr(self.job.judge, "max_concurrency", 1))
-        unfinished = iter([item for item in self.job.examples if not self._is_done(self._rows[item.id])])
-        asking = asyncio.Semaphore(self.job.max_concurrency)
+        scored_at_once = max(self.max_concurrency, getattr(self.judge, "max_concurrency", 1))
+        unfinished = iter([item for item in self.examples if not self._is_done(self._rows[item.id])])
+        asking = asyncio.Semaphore(self.max_concurrency)
         self._report_progress()
 
         async def work() -> None:
@@ -148,36 +149,36 @@ class Run:
                     return
 
         try:
-            with use_budget(RunBudget(**self.job.caps)):
-                await afan_out([work] * (self.job.max_concurrency + scored_at_once))
+            with use_budget(replace(self.caps)):
+                await afan_out([work] * (self.max_concurrency + scored_at_once))
         except BudgetExceededError as error:
-            self.stopped = self.stopped or redact(str(error))
+            self.stop(error)
         except BranchError as error:
             raise error.__cause__ or error from None
 
     def _report_progress(self) -> None:
         seconds = time.monotonic() - self._started
         counts = self.finished, len(self._rows), self.reused, self.calls, self.tokens
-        self._report(RunProgress(*counts, self.money, seconds))
+        self.report(RunProgress(*counts, self.money, seconds))
 
     async def ask_example(self, example: Example) -> Row | None:
         """Ask the pipeline an example, and return its row; ``None`` if a cap of the run stopped it."""
         budget, started = Budget(), time.perf_counter()
 
         async def ask() -> Output:
-            output = Output.of(await self.job.ask(example))
+            output = Output.of(await self.ask(example))
             output.to_json()  # raises if it is no JSON: an error of this row alone, not when the run is saved
             return output
 
         with recording() as recorder, use_budget(budget):
-            result = await afan_out([ask], timeout=self.job.timeout, on_error="skip")
+            result = await afan_out([ask], timeout=self.timeout, on_error="skip")
         if recorder.refused:  # the output was made without a model call that a cap refused: it is no result
-            self.stopped = self.stopped or redact(str(recorder.refused[0]))
+            self.stop(recorder.refused[0])
             return None
         self.asked += 1
         output, error = result.outcomes[0].value, result.outcomes[0].error
         if isinstance(error, BranchTimeoutError):
-            output = Output(error=f"TimeoutError: no answer within {self.job.timeout:g} s")
+            output = Output(error=f"TimeoutError: no answer within {self.timeout:g} s")
         elif output is None:
             output = Output(error="no answer" if error is None else error_text(error))
         output = replace(
@@ -192,11 +193,11 @@ class Run:
 
     async def _score_row(self, row: Row) -> None:
         """Compute the cells that the row lacks; if a cap of the run ends that, set ``stopped``."""
-        missing = [metric for metric in self.job.metrics if metric.name not in row.cells]
+        missing = [metric for metric in self.metrics if metric.name not in row.cells]
         result = await afan_out([partial(self._measure, row, metric) for metric in missing], on_error="skip")
         for error in (outcome.error for outcome in result.outcomes):
             if isinstance(error, BudgetExceededError):
-                self.stopped = self.stopped or redact(str(error))
+                self.stop(error)
             elif error is not None:
                 raise error
         if self._is_done(row):
@@ -205,11 +206,11 @@ class Run:
 
     async def _measure(self, row: Row, metric: Metric) -> None:
         """Compute a metric's cell, count its calls and tokens, and write it; raise if a cap refused a call."""
-        limit = self.job.metric_timeout
+        limit = self.metric_timeout
         with recording() as recorder:
             try:
                 async with asyncio.timeout(limit) as clock:
-                    cell = await metric.measure(row.example, row.output, self.job.judge)
+                    cell = await metric.measure(row.example, row.output, self.judge)
             except TimeoutError:
                 if not clock.expired():
                     raise
@@ -236,26 +237,27 @@ class Run:
         self.calls += calls
         self.tokens += tokens
         if self.money is not None:
-            money = cost(self.job.prices, recorder.usage, counted)
+            money = cost(self.prices, recorder.usage, counted)
             self.money = None if money is None else self.money + money
         try:
             charge_tokens(tokens - charged.tokens)
             for _ in range(calls - charged.calls):
                 charge_call()
         except BudgetExceededError as error:
-            self.stopped = self.stopped or redact(str(error))
+            self.stop(error)
         return counted
 
     def _make_manifest(self, judge: Any) -> dict[str, Any]:
         """Describe the run as plain JSON without secrets; ``judge`` is the judge's fingerprint."""
-        job, started = self.job, time.strftime(_UTC, time.gmtime())
-        names = ("max_concurrency", "timeout", "metric_timeout", "retry_errors")
-        settings = job.caps | {name: getattr(job, name) for name in names}
+        started = time.strftime(_UTC, time.gmtime())
+        settings = {name: getattr(self.caps, name) for name in ("max_calls", "max_tokens", "deadline")}
+        for name in ("max_concurrency", "timeout", "metric_timeout", "retry_errors"):
+            settings[name] = getattr(self, name)
         return {
-            "name": job.name, "created": started, "started": started, "examples": len(job.examples), **job.about,
-            "pipeline": {"name": job.name, "version": job.version, "key": job.key},
-            "metrics": [clean(metric.describe()) | {"key": self.keys[metric.name]} for metric in job.metrics],
-            "judge": judge, "prices": job.prices or None, "settings": settings, "versions": versions(),
+            "name": self.name, "created": started, "started": started, "examples": len(self.examples), **self.about,
+            "pipeline": {"name": self.name, "version": self.version, "key": self.key},
+            "metrics": [clean(metric.describe()) | {"key": self.keys[metric.name]} for metric in self.metrics],
+            "judge": judge, "prices": self.prices or None, "settings": settings, "versions": versions(),
         }  # fmt: skip
 
     def _finish(self, status: str) -> None:
