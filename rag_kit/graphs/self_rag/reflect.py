@@ -5,19 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langchain_core.documents import Document
+from typing_extensions import TypedDict
+
 from rag_kit.graphs.evaluators.base import note_ungraded
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.shared import (
-    Draft,
-    ReflectState,
     SelfRagContext,
     SelfRagNodes,
+    SelfRagState,
     none_if_unreadable,
     source_of,
 )
 from rag_kit.graphs.state import Update, check_answer, question_of
 from rag_kit.text import fold
 from rag_kit.text.citations.decline import DECLINED, is_declined
+
+
+class Draft(TypedDict):
+    """An answer of the loop and what the graders said of it; ``None`` where they were not asked.
+
+    ``documents`` are the passages that it was written from, if those are no longer the state's.
+    """
+
+    answer: str
+    cut_off: str
+    supported: bool | None
+    useful: bool | None
+    reason: str
+    documents: list[Document]
+
+
+class ReflectState(SelfRagState, total=False):
+    """State of mode ``reflect``; ``documents`` are the passages of this round that are relevant."""
+
+    round: int
+    generations: int
+    tried: list[str]
+    drafts: list[Draft]
 
 
 class Reflect(SelfRagNodes):
@@ -61,7 +86,7 @@ class Reflect(SelfRagNodes):
         report("graded", round=state["round"], relevant=len(relevant_documents), passages=len(passages))
         notes = note_ungraded("grade_documents", gradings)
         update = {"documents": relevant_documents, "trace": trace, "notes": notes}
-        # chosen for want of passages: with some, `generate_if_passages` leads to the answer
+        # chosen for want of passages: where there are some, the edge leads to the answer
         return {**update, "choices": {"grade_documents": self._next_try(state, context)}}
 
     async def rewrite_query(self, state: ReflectState, context: SelfRagContext) -> Update:

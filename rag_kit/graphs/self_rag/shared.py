@@ -73,20 +73,6 @@ class Continuation(TypedDict):
     reason: str
 
 
-class Draft(TypedDict):
-    """An answer of the loop and what the graders said of it; ``None`` where they were not asked.
-
-    ``documents`` are the passages that it was written from, if those are no longer the state's.
-    """
-
-    answer: str
-    cut_off: str
-    supported: bool | None
-    useful: bool | None
-    reason: str
-    documents: list[Document]
-
-
 class SelfRagState(RagState, total=False):
     """State of both modes: ``trace`` holds every candidate (paper) or verdict (reflect) and why it lost.
 
@@ -108,15 +94,6 @@ class PaperState(SelfRagState, total=False):
     known: int
     streamed: int
     capped: bool
-
-
-class ReflectState(SelfRagState, total=False):
-    """State of mode ``reflect``; ``documents`` are the passages of this round that are relevant."""
-
-    round: int
-    generations: int
-    tried: list[str]
-    drafts: list[Draft]
 
 
 class SelfRagContext(RagContext):
