@@ -247,8 +247,10 @@ def _is_nearly(key: str, name: str) -> bool:
     """Tell whether a key is a name but for case, underscores and, if that has four letters, one slip of the hand."""
     key, name = (text.lower().replace("_", "") for text in (key, name))
     same = len(commonprefix([key, name]))  # noqa: RUF071 - no paths
-    key_end, end = key[same:], name[same:]
-    has_slip = end[1:] in (key_end, key_end[1:]) or key_end[1:] == end or key_end[1::-1] + key_end[2:] == end
+    typed, meant = key[same:], name[same:]  # from the first letter that differs
+    is_left_out, is_added = typed == meant[1:], typed[1:] == meant
+    is_another, are_swapped = typed[1:] == meant[1:], typed[1::-1] + typed[2:] == meant
+    has_slip = is_left_out or is_added or is_another or are_swapped
     return key == name or (has_slip and len(name) > 3)
 
 

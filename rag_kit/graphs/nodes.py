@@ -12,7 +12,6 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from langgraph.graph import END
 from langgraph.types import Overwrite
 
 from rag_kit.concurrency.notes import write_note
@@ -25,9 +24,6 @@ from rag_kit.graphs.evaluators.function import as_evaluator
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import ask, call_within_deadline, compute, note_no_reply, report, write
 from rag_kit.graphs.state import (
-    INCOMPLETE,
-    NOT_ALL_READ,
-    NOT_ALL_SEARCHED,
     AnswerStatus,
     RagState,
     Turn,
@@ -38,7 +34,7 @@ from rag_kit.graphs.state import (
     is_refused,
     question_of,
 )
-from rag_kit.graphs.wiring import REFUSED, GraphOptions
+from rag_kit.graphs.wiring import GraphOptions
 from rag_kit.indexing.document_index.folder import is_picture
 from rag_kit.models.chat import chat_model
 from rag_kit.models.model_call import is_extractive
@@ -58,6 +54,14 @@ _MAX_NAMED_MODELS = 16  # that contexts of runs named, kept for later runs
 _named_model: Any = lru_cache(maxsize=_MAX_NAMED_MODELS)(chat_model)
 
 _MAX_PICTURES = 8  # in a prompt
+
+# the answer of a run that found none and could not search everything; and what is added to a model's own words
+_INCOMPLETE = {
+    "en": "The answer is not in the documents that could be searched. Some could not be searched.",
+    "zh": "能检索到的文档中没有答案。有些文档未能检索。",
+}
+_NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些文档未能检索。"}
+_NOT_ALL_READ = {"en": "Not all that was found could be read.", "zh": "找到的内容未能全部读完。"}
 
 #: A state, or what is put into a prompt.
 Values = Mapping[str, Any]
@@ -94,16 +98,6 @@ class RagNodes:
             limits = self._grader.thresholds
             self.options += (self._grader, limits.lower, limits.upper)
         warm_up()
-
-    @property
-    def streams(self) -> bool:
-        """Tell whether the answer's tokens may be streamed: not if a guard must see the answer first."""
-        return not self.guards.answer
-
-    @property
-    def refusal_edge(self) -> dict[str, str]:
-        """The edge to the end from a node that asks the guards of questions, if there are any."""
-        return {END: REFUSED} if self.guards.question else {}
 
     def model(self, context: RagContext) -> Any:
         """Return the model of the run: the graph's own, or the one that the context names."""
@@ -149,16 +143,6 @@ class RagNodes:
     def write(self, name: str, state: Values, context: RagContext, values: Values) -> Step[TextReply]:
         """Make the step that asks the model for text by the prompt ``name``."""
         return write(self.model(context), self.prompt(name, state, context), values)
-
-    async def write_answer(
-        self, name: str, state: Values, context: RagContext, values: Values, documents: Sequence[Document]
-    ) -> TextReply:
-        """Ask the model for an answer, with the passages' pictures if the graph was built with a folder of them."""
-        prompt: Any = self.prompt(name, state, context)
-        folder = None if is_extractive(self.model(context)) else self._pictures
-        if folder and (pictures := await compute(partial(pictures_of, folder, documents))):
-            prompt = PicturePrompt(prompt, pictures)
-        return await write(self.model(context), prompt, values)
 
     async def first_update(self, state: Values, context: RagContext) -> Update:
         """Check the question, choose the language, ask the guards; a question that they refuse ends the run."""
@@ -247,13 +231,16 @@ class RagNodes:
         name: str = "answer",
         **more_values: Any,
     ) -> Update:
-        """Answer from the passages by the prompt ``name``; decline without passages."""
+        """Answer from the passages, and their pictures, by the prompt ``name``; decline without passages."""
         if not documents:
             return {"answer": DECLINED[state["language"]]}
-        fitting = self.fitting_passages(documents)
+        model, fitting = self.model(context), self.fitting_passages(documents)
         passages = render_passages(fitting, max_chars=self.max_passage_chars)
-        values = {"question": question, "passages": passages, **more_values}
-        written = await self.write_answer(name, state, context, values, fitting)
+        prompt: Any = self.prompt(name, state, context)
+        if self._pictures and not is_extractive(model):
+            pictures = await compute(partial(pictures_of, self._pictures, fitting))
+            prompt = PicturePrompt(prompt, pictures) if pictures else prompt
+        written = await write(model, prompt, {"question": question, "passages": passages, **more_values})
         notes, limit = [], f"max_passage_chars={self.max_passage_chars}"
         if left_out := len(documents) - len(fitting):
             notes.append(f"answer: {left_out} passages did not fit into {limit}")
@@ -308,12 +295,12 @@ class RagNodes:
         language = state["language"]
         if state.get("unsearched"):
             if answer in DECLINED.values():  # the kit's sentence, and not a model's own words
-                return "incomplete", INCOMPLETE[language]
-            return "incomplete", f"{answer}\n\n{NOT_ALL_SEARCHED[language]}"
+                return "incomplete", _INCOMPLETE[language]
+            return "incomplete", f"{answer}\n\n{_NOT_ALL_SEARCHED[language]}"
         documents = state["documents"]
         too_long = any(len(document.page_content) > self.max_passage_chars for document in documents)
         if too_long or len(self.fitting_passages(documents)) < len(documents):
-            return "incomplete", f"{answer}\n\n{NOT_ALL_READ[language]}"
+            return "incomplete", f"{answer}\n\n{_NOT_ALL_READ[language]}"
         return "incomplete" if state.get("cut_off") else "declined", answer
 
     def final_status(self, state: Any, status: AnswerStatus) -> AnswerStatus:

@@ -45,9 +45,9 @@ def build_plain_rag(
     """
     nodes = RagNodes(retriever, llm, options)
     graph = RagGraph(RagState, PlainRagContext, "plain_rag", options)
-    ways = {"retrieve": READY, **nodes.refusal_edge}
-    graph.add_step("condense", nodes.begin, ways, route="retrieve", first=True)
+    ways = {"retrieve": READY}
+    graph.add_step("condense", nodes.begin, ways, route="retrieve", first=True, refused_by="question")
     graph.add_step("retrieve", nodes.retrieve, "answer", gives=["documents"], fetches=True)
-    graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=nodes.streams)
+    graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=True)
     graph.add_step("cite", nodes.cite, END, gives=["status"])
     return graph.compile_with_options()

@@ -364,8 +364,6 @@ def run_side_by_side(branches: Sequence[Step[Any]]) -> Step[FanOut[Any]]:
 
 async def values_side_by_side(branches: Sequence[Step[Any]]) -> list[Any]:
     """Carry out several steps side by side; return their values, or raise the error of the first that failed."""
-    if len(branches) == 1:
-        return [await branches[0]]
     fan = await run_side_by_side(branches)
     for outcome in fan.outcomes:
         if outcome.error is not None:

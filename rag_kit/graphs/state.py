@@ -72,13 +72,6 @@ AnswerStatus = Literal[
     "grounded", "flagged", "undecided", "uncited", "declined", "incomplete", "unsourced", "refused", "clarify"
 ]
 
-#: The answer of a run that found none and could not search everything; and what is added to a model's own words.
-INCOMPLETE = {
-    "en": "The answer is not in the documents that could be searched. Some could not be searched.",
-    "zh": "能检索到的文档中没有答案。有些文档未能检索。",
-}
-NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些文档未能检索。"}
-NOT_ALL_READ = {"en": "Not all that was found could be read.", "zh": "找到的内容未能全部读完。"}
 _EXPECTED: dict[str, str] = {}  # what to give for a key that has a reducer
 
 

@@ -114,6 +114,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         gives: Sequence[str] = (),
         first: bool = False,
         fetches: bool = False,
+        streams: bool = False,
+        refused_by: Literal["question", "answer"] | None = None,
         defer: bool = False,
         **options: Any,
     ) -> None:
@@ -128,13 +130,18 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             gives: Keys that later nodes read of it; one put in its place must write them.
             first: Whether the graph begins with it.
             fetches: Whether it is tried again after a failure that may pass.
+            streams: Whether its text is the answer; tokens are not streamed if a guard must see the answer first.
+            refused_by: Which guards it asks; if there are some, an edge leads to the end.
             defer: Whether it waits for all branches.
-            **options: ``streams``, ``capped``, ``on_cap`` and ``sees_passages`` of `Node`.
+            **options: ``capped``, ``on_cap`` and ``sees_passages`` of `Node`.
         """
         node: Any = body
+        guards = self.options.get("guards") or Guards()
         if not isinstance(body, GraphNode):
-            options["guards"] = self.options.get("guards")
+            options |= {"streams": streams and not guards.answer, "guards": self.options.get("guards")}
             node = Node(body, self._settings, self.state_schema, **options)
+        if refused_by and not isinstance(to, str) and getattr(guards, refused_by):
+            to = {**to, END: REFUSED}
         self.add_node(name, node, retry_policy=RETRY if fetches else None, defer=defer)
         self._kit_nodes[name] = gives, getattr(node, "streams", True)
         if first:
@@ -265,7 +272,6 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         return self.compile(self.options.get("checkpointer"), store=self.options.get("store"))
 
     def _existing_node(self, name: str) -> str:
-        """Return the name of a node; refuse one that does not exist."""
         if name not in self.nodes:
             meant = did_you_mean(name, self.nodes)
             raise InvalidInputError(f"{name!r} is no node{meant}. Nodes: {', '.join(self.nodes)}.")
@@ -308,19 +314,31 @@ def choice_of(name: str, default: str | Route = "") -> Route:
 
     def route(state: Mapping[str, Any]) -> str | Sequence[str]:
         chosen: str | Sequence[str] = (state.get("choices") or {}).get(name, "")
-        return chosen or (default if isinstance(default, str) else default(state))
+        return chosen or _follow(default, state)
 
     return route
 
 
-def by_key(key: str, nodes: Mapping[str, str | Sequence[str]]) -> Route:
-    """Make the route to the node, or nodes, for the value of a key; another value is an error."""
+def if_set(key: str, node: str | Route, otherwise: str | Route) -> Route:
+    """Make the route to a node if the state has something under a key, or else to another node."""
+    return lambda state: _follow(node if state.get(key) else otherwise, state)
+
+
+def _follow(target: str | Route, state: Mapping[str, Any]) -> str | Sequence[str]:
+    """Return a node, or what a route chooses by the state."""
+    return target if isinstance(target, str) else target(state)
+
+
+def by_key(key: str, nodes: Mapping[str, str | Sequence[str]], otherwise: str = "") -> Route:
+    """Make the route to the node, or nodes, for the value of a key; another value is an error without ``otherwise``."""
 
     def route(state: Mapping[str, Any]) -> str | Sequence[str]:
         value = state.get(key)
-        if not isinstance(value, str) or value not in nodes:
-            raise InvalidInputError(f"the state has the {key} {value!r}; allowed: {', '.join(nodes)}.")
-        return nodes[value]
+        if isinstance(value, str) and value in nodes:
+            return nodes[value]
+        if otherwise:
+            return otherwise
+        raise InvalidInputError(f"the state has the {key} {value!r}; allowed: {', '.join(nodes)}.")
 
     return route
 

@@ -20,12 +20,11 @@ from rag_kit.graphs.running import GraphNode, name_caps, remaining_caps, run_gra
 from rag_kit.graphs.state import Update, empty_state, question_of
 from rag_kit.graphs.wiring import (
     READY,
-    REFUSED,
     CompiledRag,
     GraphOptions,
     RagGraph,
-    Route,
     by_key,
+    if_set,
     uncompiled,
 )
 
@@ -97,33 +96,28 @@ def build_adaptive_rag(
     crag.input_schema = crag.state_schema  # so that it takes an edited query too
 
     graph = RagGraph(AdaptiveState, AdaptiveContext, "adaptive_rag", options, STEPS)
-    refused = nodes.refusal_edge  # by a guard of questions
-    withheld = {END: REFUSED} if nodes.guards.answer else {}
-    ways = {"classify": READY, **refused}
-    graph.add_step("begin", nodes.begin, ways, route="classify", first=True)
+    ways = {"classify": READY}
+    graph.add_step("begin", nodes.begin, ways, route="classify", first=True, refused_by="question")
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
     graph.add_step("classify", nodes.classify, ways, route=by_key("route", FIRST_NODE), gives=["route"])
     ways = {"single": "cannot", "finish": "answered"}
-    graph.add_step("direct", nodes.direct, ways, route=single_or("finish"), streams=nodes.streams)
+    route = by_key("route", {"single": "single"}, "finish")
+    graph.add_step("direct", nodes.direct, ways, route=route, streams=True)
     graph.add_step("single", single_node(crag.compile()), "finish", gives=["answer", "status"])
-    ways = {"clarify": "can wait", "finish": "cannot wait", **withheld}
-    route: Route = lambda state: "finish" if state.get("status") == "clarify" else "clarify"  # noqa: E731
-    graph.add_step("ask_back", nodes.ask_back, ways, route=route)
-    ways = {"classify": "reply", "single": "no reply", **refused}
-    graph.add_step("clarify", nodes.clarify, ways, route=single_or("classify"))
+    ways = {"clarify": "can wait", "finish": "cannot wait"}
+    route = by_key("status", {"clarify": "finish"}, "clarify")
+    graph.add_step("ask_back", nodes.ask_back, ways, route=route, refused_by="answer")
+    ways = {"classify": "reply", "single": "no reply"}
+    route = by_key("route", {"single": "single"}, "classify")
+    graph.add_step("clarify", nodes.clarify, ways, route=route, refused_by="question")
     ways = {"search_hop": "goes on", "conclude": "enough, or max_hops"}
-    route = lambda state: "search_hop" if state.get("sub_question") else "conclude"  # noqa: E731
+    route = if_set("sub_question", "search_hop", "conclude")
     graph.add_step("next_hop", nodes.next_hop, ways, route=route, gives=["sub_question"])
     graph.add_step("search_hop", nodes.search_hop, "answer_hop", gives=["documents", "hops"], fetches=True)
     graph.add_step("answer_hop", nodes.answer_hop, "next_hop")
-    graph.add_step("conclude", nodes.conclude, "finish", gives=["answer"], streams=nodes.streams)
+    graph.add_step("conclude", nodes.conclude, "finish", gives=["answer"], streams=True)
     graph.add_step("finish", nodes.finish, END, gives=["status"])
     return graph.compile_with_options()
-
-
-def single_or(following: str) -> Route:
-    """Make the route to the single step if a node chose it, or else to another node."""
-    return lambda state: "single" if state.get("route") == "single" else following
 
 
 def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> GraphNode:

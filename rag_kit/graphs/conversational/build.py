@@ -6,6 +6,7 @@ Long threads, facts about the user, questions to ask next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 from langchain_core.documents import Document
@@ -20,7 +21,7 @@ from rag_kit.graphs.context import RagContext, instructions_field, setting
 from rag_kit.graphs.conversational import facts as user_facts
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes, render_turns
-from rag_kit.graphs.running import OnCap, attempt, note_no_reply, report
+from rag_kit.graphs.running import attempt, note_no_reply, report
 from rag_kit.graphs.state import MAX_TURNS, RagState, Turn, Update, is_refused, question_of
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 from rag_kit.models.structured import RAISE
@@ -203,13 +204,9 @@ class ConversationalNodes(RagNodes):
         return {"related_questions": allowed}
 
 
-def note_when_capped(left_out: str) -> OnCap:
-    """Make the ``on_cap`` of a node after the answer: at a cap its update is a note that says what was left out."""
-
-    def update_at_cap(state: Any, context: Any, error: BudgetExceededError) -> Update:
-        return {"notes": [f"{left_out}: left out, a cap of the run was reached ({error.what})"]}
-
-    return update_at_cap
+def note_cap(left_out: str, state: Any, context: Any, error: BudgetExceededError) -> Update:
+    """Make the update of a node after the answer that reached a cap: a note says what was left out."""
+    return {"notes": [f"{left_out}: left out, a cap of the run was reached ({error.what})"]}
 
 
 def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: int) -> bool:
@@ -312,17 +309,15 @@ def build_conversational_rag(
     nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts)
     graph = RagGraph(ConversationalState, ConversationalContext, "conversational_rag", options)
     ways = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
-    ways |= nodes.refusal_edge
-    graph.add_step("begin", nodes.begin, ways, first=True)
+    graph.add_step("begin", nodes.begin, ways, first=True, refused_by="question")
     graph.add_step("summarise", nodes.summarise, "condense")
-    ways = {"retrieve": READY, **nodes.refusal_edge}
-    graph.add_step("condense", nodes.condense, ways, route="retrieve")
+    graph.add_step("condense", nodes.condense, {"retrieve": READY}, route="retrieve", refused_by="question")
     graph.add_step("retrieve", nodes.retrieve, "answer", gives=["documents"], fetches=True)
-    graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=nodes.streams)
+    graph.add_step("answer", nodes.answer, "cite", gives=["answer"], streams=True)
     remembering = {"remember": "user_id"} if remember else {}
     ways = {**remembering, "suggest": "related_questions", END: "answered"}
     graph.add_step("cite", nodes.cite, ways, gives=["status"])
     if remember:
-        graph.add_step("remember", nodes.remember, END, on_cap=note_when_capped("remember"))
-    graph.add_step("suggest", nodes.suggest, END, on_cap=note_when_capped("related questions"))
+        graph.add_step("remember", nodes.remember, END, on_cap=partial(note_cap, "remember"))
+    graph.add_step("suggest", nodes.suggest, END, on_cap=partial(note_cap, "related questions"))
     return graph.compile_with_options()

@@ -110,8 +110,6 @@ def _comparable(fact: str) -> str:
 
 
 def _store_step(store: BaseStore, operation: Any) -> Step[Any]:
-    """Make a step of one operation on the store."""
-
     async def native(config: Any) -> Any:
         try:
             return (await store.abatch([operation]))[0]

@@ -5,7 +5,6 @@ It judges what was found, refines it, looks outside, or both; then it answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from langchain_core.documents import Document
@@ -24,7 +23,7 @@ from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import can_wait, note_no_reply, report
 from rag_kit.graphs.state import Update, digest_of, page_of, question_of
-from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, by_key, choice_of
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, by_key, choice_of, if_set
 
 _MAX_STRIP_CHARS = 80  # columns of a strip in the state; its passage holds the whole
 # fixed words: a grader's reason may quote a passage, and notes outlive a refusal
@@ -222,17 +221,6 @@ _NODES_OF_ACTION = {
 }
 
 
-def to_the_web(following: str | Route) -> Route:
-    """Make the route to a node if there is a query for the web, or else to the answer."""
-
-    def route(state: Mapping[str, Any]) -> str | Sequence[str]:
-        if not state.get("web_query"):
-            return "generate"
-        return following if isinstance(following, str) else following(state)
-
-    return route
-
-
 def _skip_search(why: str) -> Update:
     report("web_refused")
     return {"web_query": "", "notes": [f"web: not searched, {why}"]}
@@ -288,8 +276,8 @@ def build_crag(
     web = None if web_search is None else WebSearch(web_search)
     nodes = CragNodes(retriever, llm, options, evaluator=evaluator, web=web)
     graph = RagGraph(CragState, CragContext, "crag", options, STEPS)
-    ways = {"retrieve": READY, **nodes.refusal_edge}
-    graph.add_step("begin", nodes.begin, ways, route="retrieve", first=True)
+    ways = {"retrieve": READY}
+    graph.add_step("begin", nodes.begin, ways, route="retrieve", first=True, refused_by="question")
     graph.add_step("retrieve", nodes.retrieve, "grade", gives=["documents"], fetches=True)
     by_action = {"refine": "correct, ambiguous", "rewrite_query": "incorrect, ambiguous"}
     graph.add_step(
@@ -298,14 +286,14 @@ def build_crag(
     graph.add_step("refine", nodes.refine, "generate", gives=["documents"])
     ways = {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"}
     # a node that does not say so leads by way of the approval, which nobody is asked for unless the run wants it
-    route = to_the_web(choice_of("rewrite_query", "approve"))
+    route = if_set("web_query", choice_of("rewrite_query", "approve"), "generate")
     # beside refine, whose passages stay as it leaves them
     graph.add_step("rewrite_query", nodes.rewrite_query, ways, route=route, sees_passages=False)
     ways = {"web_search": "approved", "generate": "refused"}
-    graph.add_step("approve", nodes.approve, ways, route=to_the_web("web_search"))
+    graph.add_step("approve", nodes.approve, ways, route=if_set("web_query", "web_search", "generate"))
     graph.add_step("web_search", nodes.web_search, "select_external", gives=["web_documents"])
     graph.add_step("select_external", nodes.select_external, "generate", gives=["web_documents"])
     # defer: with two branches of unequal length it would run twice
-    graph.add_step("generate", nodes.generate, "cite", gives=["answer"], streams=nodes.streams, defer=True)
+    graph.add_step("generate", nodes.generate, "cite", gives=["answer"], streams=True, defer=True)
     graph.add_step("cite", nodes.cite, END, gives=["status"])
     return graph.compile_with_options()

@@ -74,8 +74,8 @@ def fit_thresholds(
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
     relevant, distinct = np.sort(values[truth]), np.unique(values)
     cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])  # the possible thresholds
-    above, below = _count_sides(np.sort(values), cuts)
-    relevant_above, relevant_below = _count_sides(relevant, cuts)
+    above, below = _count_above_and_below(np.sort(values), cuts)
+    relevant_above, relevant_below = _count_above_and_below(relevant, cuts)
     precise_above = cuts[(above > 0) & (relevant_above >= precision * above)]
     precise_below = cuts[(below > 0) & (below - relevant_below >= precision * below)]
     problem = f"no confidence is right in {precision:.0%} of the pairs"
@@ -94,8 +94,7 @@ def fit_thresholds(
     return Fitted(Thresholds(lower, upper), cut, auc, accuracy, int(truth.size), tuple(notes))
 
 
-def _count_sides(ascending: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count the values above each cut, and those below it."""
+def _count_above_and_below(ascending: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     above = ascending.size - np.searchsorted(ascending, cuts, "right")
     return above, np.searchsorted(ascending, cuts, "left")
 

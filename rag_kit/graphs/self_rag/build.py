@@ -13,7 +13,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice, wants_passages
 from rag_kit.graphs.self_rag.reflect import Reflect, another_query
 from rag_kit.graphs.self_rag.shared import SelfRagContext, SelfRagState
-from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, choice_of
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, Route, choice_of, if_set
 from rag_kit.models.model_call import is_extractive
 
 # more steps than the widest settings need (10 rounds of 24 nodes, 20 segments of 4): the loops are bounded by
@@ -120,13 +120,12 @@ def build_self_rag(
     # two names, since a server takes them for the names of its tools
     name = "self_rag" if mode == "paper" else "self_rag_reflect"
     graph: RagGraph[Any] = RagGraph(nodes.state, SelfRagContext, name, options, _MAX_STEPS)
-    first_edges = {start: READY, **nodes.refusal_edge}
-    graph.add_step("begin", nodes.begin, first_edges, route=start, first=True)
+    graph.add_step("begin", nodes.begin, {start: READY}, route=start, first=True, refused_by="question")
     for step, (edges, default) in steps.items():
         route = choice_of(step, default)
         if step == "grade_documents":
             # passages that an editor put there are answered from, whatever was chosen
-            route = generate_if_passages(route)
+            route = if_set("documents", "generate", route)
         settings: dict[str, Any] = {"gives": _KEYS_GIVEN.get(step, ()), "fetches": step == "retrieve"}
         # to rank asks no model
         settings |= {"capped": step != "rank_segments", "on_cap": partial(nodes.at_cap, step)}
@@ -134,8 +133,3 @@ def build_self_rag(
     graph.add_step("finish", nodes.finish, "cite", gives=_KEYS_GIVEN["finish"], capped=False)
     graph.add_step("cite", nodes.cite, END, gives=["status"], capped=False)
     return graph.compile_with_options()
-
-
-def generate_if_passages(otherwise: Route) -> Route:
-    """Make the route to the answer if there are relevant passages, or else another."""
-    return lambda state: "generate" if state.get("documents") else otherwise(state)

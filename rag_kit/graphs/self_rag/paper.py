@@ -386,7 +386,6 @@ def _passages_for(beam: Beam, state: PaperState) -> list[int]:
 
 
 def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Continuation:
-    """Make a candidate before anything is written."""
     return Continuation(
         segment=state["segment"], beam=beam["number"], passage=passage, source=None, text="", cut_off="", labels={},
         probabilities={}, parts={}, f=None, score=None, kept=False, won=False, reason="",
