@@ -155,27 +155,26 @@ class Node(Runnable[Any, Any]):
                         if self.guards is not None:
                             guarded = await self.guards.check_edits(state, passages=self.sees_passages)
                         state = _State(state | guarded)
-                    update = await self.body(state, context)
+                    update: Any = await self.body(state, context)
             except (TypeError, AttributeError, LookupError, ValueError):
                 check_types(self.state, state)  # an edit may be the cause
                 raise
             except BudgetExceededError as error:
-                update_at_cap = None if self.on_cap is None else self.on_cap(state, context, error)
-                if update_at_cap is None:
+                update = None if self.on_cap is None else self.on_cap(state, context, error)
+                if update is None:
                     raise
-                update = update_at_cap
         if self.check is not None:
             self.check(update)
         used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=time.perf_counter() - start)
         written = update.update if isinstance(update, Command) else update
-        question = written.get("question") if isinstance(written, Mapping) else None
-        more: Update = {"usage": used, **keep_settings(context, question)}
+        own: Update = {**written} if isinstance(written, Mapping) else {}
+        more: Update = {"usage": used, **keep_settings(context, own.get("question"))}
         if self.guards is not None:
-            own: Update = {**written} if isinstance(written, Mapping) else {}
             # passages of a user's node may come from anywhere, so guards see them next
             more |= self.guards.seen({**guarded, **own}, passages=self.check is None)
-            changed = {key: value for key, value in guarded.items() if value != given[key] and key not in own}
-            more |= changed if self.sees_passages else {}  # the node beside it writes the same
+            if self.sees_passages:  # else the node beside it writes the same
+                changed = {key: value for key, value in guarded.items() if value != given[key]}
+                more |= {key: value for key, value in changed.items() if key not in own}
         return _complete_update(update, more, notes)
 
 

@@ -16,7 +16,7 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import MAX_REASON, Evaluator, Grading, Thresholds
-from rag_kit.graphs.running import ask, attempt, call_user_function, run_side_by_side
+from rag_kit.graphs.running import ask, call_user_function, run_side_by_side
 from rag_kit.models.model_call import is_extractive
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.asking import grade_score, read_numbers
@@ -170,17 +170,15 @@ class CrossEncoderEvaluator(Evaluator):
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Return a grading for each passage, in order (see ``Evaluator.grade``)."""
-        scores = await attempt(self._score(question, passages), Exception)
-        if isinstance(scores, Exception):
-            return [self.ungraded(scores) for _ in passages]
+        pairs = [(question, passage.page_content) for passage in passages]
+        try:
+            given = await call_user_function(self.name, self.model.score, pairs)
+            scores = check_scores(given, len(passages))  # None for one that is no finite number
+        except Exception as error:  # noqa: BLE001 - whatever it is, no passage is graded
+            return [self.ungraded(error) for _ in passages]
         return [
             self.ungraded("the model gave no finite score")
             if score is None
             else Grading(math.tanh(score / 2), f"score {score:.2f}")
             for score in scores
         ]
-
-    async def _score(self, question: str, passages: Sequence[Document]) -> Sequence[float | None]:
-        """Return the model's score of each passage; None for one that is no finite number."""
-        pairs = [(question, passage.page_content) for passage in passages]
-        return check_scores(await call_user_function(self.name, self.model.score, pairs), len(passages))
