@@ -112,6 +112,11 @@ async def afind(search: Any, query: str = "fan", **options: Any) -> tuple[list[D
     return await arun(WebSearch(search).find(query, **bounds), {})
 
 
+def results_in(value: Any, max_results: int = 5, max_chars: int = 100) -> list[Document]:
+    """The documents that are made of what a search returned."""
+    return web_documents(value, max_results=max_results, max_chars=max_chars, query="q", tool="t")
+
+
 @pytest.mark.parametrize("kind", SEARCHES)
 async def test_every_kind_of_search_gives_marked_documents(kind: str) -> None:
     """Sync and async alike: text, address, title, and the mark that it is from the web."""
@@ -155,37 +160,20 @@ async def test_every_kind_of_search_gives_marked_documents(kind: str) -> None:
 )
 def test_the_shapes_of_results(value: Any, texts: list[str]) -> None:
     """Whatever comes: texts are taken, repeats and the rest are left out, nothing raises."""
-    found = web_documents(value, max_results=5, max_chars=50, query="q", tool="t")
-    assert [document.page_content for document in found] == texts
+    assert [document.page_content for document in results_in(value, max_chars=50)] == texts
 
 
 def test_results_are_bounded_in_number_and_size() -> None:
     """A thousand results of a megabyte become what was allowed."""
-    found = web_documents(
-        [{"content": f"{n} " + "x" * 1_000_000} for n in range(1000)],
-        max_results=3,
-        max_chars=100,
-        query="q",
-        tool="t",
-    )
+    found = results_in([{"content": f"{n} " + "x" * 1_000_000} for n in range(1000)], max_results=3)
     assert [len(document.page_content) for document in found] == [100, 100, 100]
 
 
 def test_hostile_text_is_shown_as_what_it_is() -> None:
     """Control characters are escaped, an address that is none is dropped."""
-    [found] = web_documents(
-        [
-            {
-                "content": "a\x1b[31m\x00\u202eb\ud800",
-                "url": "javascript:alert(1)",
-                "title": "t\n\x07" + "x" * 9999,
-            }
-        ],
-        max_results=5,
-        max_chars=100,
-        query="q",
-        tool="t",
-    )
+    title = "t\n\x07" + "x" * 9999
+    text = "a\x1b[31m\x00\u202eb\ud800"
+    [found] = results_in([{"content": text, "url": "javascript:alert(1)", "title": title}])
     assert found.page_content == "a\\x1b[31m\\x00\\u202eb\\ud800"
     assert found.metadata["source"] == "web"
     assert "url" not in found.metadata
@@ -208,12 +196,8 @@ async def test_a_search_that_hangs_is_given_up() -> None:
         return "late"
 
     begun = time.monotonic()
-    results = [
-        find(slow, timeout=0.1),
-        await afind(slow, timeout=0.1),
-        find(slow_async, timeout=0.1),
-        await afind(slow_async, timeout=0.1),
-    ]
+    results = [find(slow, timeout=0.1), await afind(slow, timeout=0.1)]
+    results += [find(slow_async, timeout=0.1), await afind(slow_async, timeout=0.1)]
     assert time.monotonic() - begun < 3
     for found, why in results:
         assert found == []

@@ -148,7 +148,6 @@ async def test_a_second_answer_may_search_again_but_comes_back_once(native: bool
 @both
 async def test_turns_go_on_counting_and_begin_clean(native: bool) -> None:
     """A thread's passages keep their numbers; a turn in which nothing was ever found is unsourced."""
-    model = scripted("Hello![1]", AIMessage("", tool_calls=[CALL]), RIGHT)
     talk = Scripted(messages=iter(["Hello!"]), asked=[])
     result = await go(agent(talk), native, "Hi!")
     assert (result["citation_status"], result["citations"]) == ("unsourced", [])

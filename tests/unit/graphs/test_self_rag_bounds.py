@@ -191,19 +191,27 @@ async def test_the_best_so_far_at_the_deadline() -> None:
         await graph.ainvoke({"question": "Which facts hold?"}, context={"deadline": 0.2})
 
 
-@pytest.mark.parametrize("max_calls", range(1, 12))
-def test_reflect_gives_the_best_so_far_at_any_cap(max_calls: int) -> None:
-    """An ungraded answer is given with a note; without any answer the cap is an error."""
-    llm = by_task(
+def never_content() -> Any:
+    """A model whose answers are never supported, and which always has another query."""
+    counter = iter(range(10_000))
+    return by_task(
         {
+            "retrieve_needed": {"retrieve": "yes"},
+            "continue_answer": first_sentence,
+            "critique": labels(),
             "grade_passages": grades(lambda text: {"relevant": True, "score": 1.0, "reason": "r"}),
             "answer": "Fact number 1 holds here.[1]",
             "answer_again": "Fact number 2 holds here.[1]",
             "grade_support": {"relevant": False, "score": 0.0, "reason": "no"},
-            "rewrite_query": lambda p: {"query": f"q{len(p.body)}"},
+            "rewrite_query": lambda p: {"query": f"q{next(counter)}"},
         }
     )
-    graph = build_self_rag(Endless(), llm, mode="reflect", output="full")
+
+
+@pytest.mark.parametrize("max_calls", range(1, 12))
+def test_reflect_gives_the_best_so_far_at_any_cap(max_calls: int) -> None:
+    """An ungraded answer is given with a note; without any answer the cap is an error."""
+    graph = build_self_rag(Endless(), never_content(), mode="reflect", output="full")
     context: Any = {"max_calls": max_calls, "max_rounds": 5}
     if max_calls < 2:  # the verdict on the passages comes before the first answer
         with pytest.raises(BudgetExceededError, match=f"max_calls={max_calls}"):
@@ -251,20 +259,7 @@ def test_settings_have_bounds() -> None:
 @pytest.mark.parametrize("mode", ["paper", "reflect"])
 def test_the_widest_settings_stay_within_the_steps_of_the_graph(mode: Any) -> None:
     """Twenty segments, or ten rounds of ten generations, reach no recursion limit."""
-    counter = iter(range(10_000))
-    llm = by_task(
-        {
-            "retrieve_needed": {"retrieve": "yes"},
-            "continue_answer": first_sentence,
-            "critique": labels(),
-            "grade_passages": grades(lambda text: {"relevant": True, "score": 1.0, "reason": "r"}),
-            "answer": "Fact number 1 holds here.[1]",
-            "answer_again": "Fact number 2 holds here.[1]",
-            "grade_support": {"relevant": False, "score": 0.0, "reason": "no"},
-            "rewrite_query": lambda p: {"query": f"q{next(counter)}"},
-        }
-    )
-    graph = build_self_rag(Endless(), llm, mode=mode, output="full")
+    graph = build_self_rag(Endless(), never_content(), mode=mode, output="full")
     context: Any = {
         "max_segments": 20,
         "max_rounds": 10,
