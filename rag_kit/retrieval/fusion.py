@@ -17,12 +17,12 @@ from rag_kit.documents.identity import ORIGINAL_ID_KEY, document_keys
 from rag_kit.documents.provenance import (
     PROVENANCE_KEY,
     add_note,
+    first_record,
     peek_provenance,
     peek_score,
     with_provenance,
 )
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.ranked_ids import RankedIds
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -136,6 +136,38 @@ def sort_by_score(scores: dict[K, float]) -> list[tuple[K, float]]:
         groups[-1].append((key, score))
         previous = score
     return [pair for group in groups for pair in sorted(group, key=lambda pair: positions[pair[0]])]
+
+
+class RankedIds(Sequence["Document"]):
+    """Ids and scores that one search found, best first, read as the documents with these ids.
+
+    A fusion looks at hundreds of ids and scores and returns few documents. So a document is made where it is asked for,
+    each time anew: with its provenance, without text and other metadata; ``ids`` and ``scores`` are there as lists.
+
+    Args:
+        hits: Ids and scores, best first; each id once.
+        stage: What the first stage of the documents' provenance holds beside rank and score.
+
+    Example:
+        >>> found = RankedIds([("a", 2.0), ("b", 1.0)], {"stage": "bm25"})
+        >>> found.ids, found[1].id, len(found[:1])
+        (['a', 'b'], 'b', 1)
+    """
+
+    def __init__(self, hits: Iterable[tuple[str, float]], stage: Mapping[str, Any]) -> None:
+        hits, self._stage = list(hits), stage
+        self.ids, self.scores = [key for key, _ in hits], [score for _, score in hits]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: Any) -> Any:
+        from langchain_core.documents import Document
+
+        if isinstance(index, slice):
+            return [self[position] for position in range(len(self))[index]]
+        record = first_record(self._stage, 1 + index % len(self), self.scores[index])
+        return Document(id=self.ids[index], page_content="", metadata={PROVENANCE_KEY: record})
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,15 @@ from rag_kit.retrieval.base import blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import Fusion, Weights
-from rag_kit.retrieval.fusion import Search, first_positions, fuse, identify, join_documents, note_empty
-from rag_kit.retrieval.ranked_ids import RankedIds
+from rag_kit.retrieval.fusion import (
+    RankedIds,
+    Search,
+    first_positions,
+    fuse,
+    identify,
+    join_documents,
+    note_empty,
+)
 
 # docs/decisions/0011
 DENSE_WEIGHT = 0.5

@@ -20,8 +20,8 @@ from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
+from rag_kit.retrieval.fusion import RankedIds
 from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever
-from rag_kit.retrieval.ranked_ids import RankedIds
 from rag_kit.retrieval.vectors import ByVectorRetriever, encode_query
 
 PIPELINES = ("hybrid", "bm25", "dense", "trigram", "sparse")
@@ -67,7 +67,6 @@ class LegIndexRetriever(RagKitRetriever):
     leg: Literal["trigram", "sparse"]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Search by trigrams, or encode the query and search by its sparse vector."""
         view: Any = await blocking_step("search", self.index.leg_view, self.leg)
         if isinstance(view, SparseView):
             weights = await encode_query(view, query)
@@ -136,7 +135,6 @@ class DenseIndexRetriever(ByVectorRetriever):
         return self.index.embeddings
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Embed the query and search by its vector."""
         if self.index.embeddings is not None:
             return await super()._search(query, call)
         # without a model the index is searched for the text itself, which raises the error that says what is missing
