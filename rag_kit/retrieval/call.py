@@ -13,7 +13,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.config import merge_configs, patch_config
 from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
@@ -36,10 +36,6 @@ _log = logging.getLogger("rag_kit.retrieval")
 T = TypeVar("T")
 ALL = 2**31 - 1
 """The ``k`` of a call that wants all documents that are found."""
-
-# keys of a config
-_MUTABLE_KEYS = ("tags", "metadata", "configurable")
-_RUN_KEYS = ("run_name", "run_id")
 
 
 @dataclass(frozen=True)
@@ -120,18 +116,11 @@ class Call:
     def child(self, tag: str | None = None) -> RunnableConfig:
         """Return the config for a child run: that of the call, with callbacks that report under this run.
 
-        Does what LangChain's ``patch_config`` does, for a config that is known to be complete. What models write for a
-        retriever is streamed to no reader.
+        What models write for a retriever is streamed to no reader.
         """
         if self.run_manager is None:  # outside of any run of a retriever
             return merge_configs(self.config, {"tags": [NOSTREAM]})
-        config: dict[str, Any] = {**self.config, "callbacks": callbacks_below(self.run_manager, tag)}
-        for key in _RUN_KEYS:  # these are of one run
-            config.pop(key, None)
-        for key in _MUTABLE_KEYS:  # copied, so that no child run writes to the caller's
-            if config.get(key) is not None:
-                config[key] = config[key].copy()
-        return cast("RunnableConfig", config)
+        return patch_config(self.config, callbacks=callbacks_below(self.run_manager, tag))
 
     # Limits
 
