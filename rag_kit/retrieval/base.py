@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -53,9 +53,11 @@ def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]
 class HasRunnables:
     """A part of a retriever that asks models or retrievers of its own: a reranker, a compressor."""
 
-    def runnables(self) -> Iterator[Runnable[Any, Any]]:
-        """The runnables among its attributes."""
-        return (value for value in vars(self).values() if isinstance(value, Runnable))
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """The configurable fields of the runnables among its attributes."""
+        runnables = (value for value in vars(self).values() if isinstance(value, Runnable))
+        return [spec for runnable in runnables for spec in runnable.config_specs]
 
 
 class RagKitRetriever(BaseRetriever):
@@ -304,11 +306,11 @@ class RagKitRetriever(BaseRetriever):
             problem = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
         filter = arguments.get("filter")
-        k = self.k if arguments.get("k") is None else arguments["k"]
+        k = self.k if arguments.get("k") is None else check_count("k", arguments["k"])
         return Call(
             self,
             query,
-            k=ALL if k is None else check_count("k", k),
+            k=ALL if k is None else k,
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
@@ -324,10 +326,8 @@ class RagKitRetriever(BaseRetriever):
             values += field[:_MAX_LISTED] if isinstance(field, list) else [field]
         specs: list[ConfigurableFieldSpec] = []
         for value in values:
-            if isinstance(value, Runnable):
+            if isinstance(value, (Runnable, HasRunnables)):
                 specs += value.config_specs
-            elif isinstance(value, HasRunnables):
-                specs += [spec for runnable in value.runnables() for spec in runnable.config_specs]
         return get_unique_config_specs(specs)
 
 
@@ -373,21 +373,18 @@ class RefiningRetriever(AskingRetriever):
     def _refine(self, documents: list[Document], call: Call) -> Logic[list[Document]]:
         """Reorder, cut or shorten documents, given best first and without repeats; notes are added afterwards."""
 
-    @abstractmethod
     def _fetch_size(self, k: int) -> int:
         """Return how many documents to ask the inner retriever for, without a ``fetch_k``."""
+        return k
 
     def inner_retrievers(self) -> Sequence[Any]:
         """Return the retriever whose documents are worked on."""
         return [self.retriever]
 
-    def _depth(self, call: Call) -> int:
-        """Return how many documents to ask the inner retriever for."""
-        return max(call.k, self._fetch_size(call.k) if self.fetch_k is None else self.fetch_k)
-
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search deep enough, drop repeats, refine, and add the notes of the call."""
-        documents = await call.search(self.retriever, query, self._depth(call))
+        fetch = self._fetch_size(call.k) if self.fetch_k is None else self.fetch_k
+        documents = await call.search(self.retriever, query, max(call.k, fetch))
         distinct = self._distinct(documents, call)
         refined = (await self._refine(distinct, call)) if distinct else []
         notes = call.report()
