@@ -50,7 +50,8 @@ def choose(
 class KeywordWay:
     """Choose the sources whose names, descriptions and examples share the question's words.
 
-    Words that few sources have count more; see `WordLikeness` for the score, 0 to 1.
+    A word that few sources have counts more than one that many have; function words do not count. Chinese words of
+    three or more characters count with their pairs of characters too.
     """
 
     name = "keywords"
@@ -58,18 +59,37 @@ class KeywordWay:
     def __init__(self, sources: Sequence[Source], threshold: float | None) -> None:
         # A source without a common word must not pass, however low the threshold.
         self._threshold = max(threshold or 0, _ANY_WORD)
-        self._likeness = WordLikeness([source.texts for source in sources])
-        self._positions = {source.name: position for position, source in enumerate(sources)}
+        self._texts = {source.name: [_terms(text) for text in source.texts] for source in sources}
+        self._all_terms = {name: frozenset[str]().union(*texts) for name, texts in self._texts.items()}
+        content_words("warm")  # loads what is read from files now, so that no call blocks on one
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
         """Compare the words of the question with those of the sources' texts."""
-        names = [source.name for source in sources]
-        values = self._likeness.scores(call.query, [self._positions[name] for name in names])
-        scores = dict(zip(names, values, strict=True))
+        scores = self.scores(call.query, [source.name for source in sources])
         return choose(scores, self._threshold, max_choices, partial(self._reason, call.query))
 
+    def scores(self, question: str, names: Sequence[str]) -> dict[str, float]:
+        """Score the sources of these names from 0 (no word in common) to 1 (all in one text).
+
+        A score is the mean of the weighted share of the question's words that occur in any of the source's texts and
+        of the share that occurs in the best one. Other sources have no influence.
+        """
+        terms = sorted(_terms(question))
+        source_counts = Counter(term for name in names for term in self._all_terms[name])
+        weights = {term: math.log(1 + len(names) / max(1, source_counts[term])) for term in terms}
+        total = math.fsum(weights.values()) or 1.0
+
+        def share(text_terms: frozenset[str]) -> float:
+            return math.fsum(weights[term] for term in terms if term in text_terms) / total
+
+        scores = {}
+        for name in names:
+            best = max(map(share, self._texts[name]), default=0.0)
+            scores[name] = (share(self._all_terms[name]) + best) / 2
+        return scores
+
     def _reason(self, question: str, name: str) -> str:
-        words = self._likeness.shared_words(question, self._positions[name])
+        words = [word for word in dict.fromkeys(content_words(question)) if word in self._all_terms[name]]
         return f"shared words: {', '.join(words[:_REASON_WORDS])}"
 
 
@@ -206,44 +226,6 @@ def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -
     raise InvalidInputError(
         f"how={how!r} was given; allowed: 'model', 'similarity', 'keywords', or a function of the question."
     )
-
-
-class WordLikeness:
-    """Compares questions with candidates, each of which is described by some texts.
-
-    A word that few candidates have counts more than one that many have; function words do not count. Chinese
-    words of three or more characters count with their pairs of characters too.
-    """
-
-    def __init__(self, candidates: Sequence[Sequence[str]]) -> None:
-        self._texts = [[_terms(text) for text in texts] for texts in candidates]
-        self._all_terms = [frozenset[str]().union(*texts) for texts in self._texts]
-        content_words("warm")  # loads what is read from files now, so that no call blocks on one
-
-    def scores(self, question: str, among: Sequence[int] | None = None) -> list[float]:
-        """Score all candidates, or those with the indices `among`, from 0 (no word in common) to 1 (all in one text).
-
-        A score is the mean of the weighted share of the question's words that occur in any of the candidate's texts and
-        of the share that occurs in the best one. Candidates that are not scored have no influence.
-        """
-        numbers = range(len(self._all_terms)) if among is None else among
-        terms = sorted(_terms(question))
-        candidate_counts = Counter(term for number in numbers for term in self._all_terms[number])
-        weights = {term: math.log(1 + len(numbers) / max(1, candidate_counts[term])) for term in terms}
-        total = math.fsum(weights.values()) or 1.0
-
-        def share(text_terms: frozenset[str]) -> float:
-            return math.fsum(weights[term] for term in terms if term in text_terms) / total
-
-        scores = []
-        for number in numbers:
-            best = max(map(share, self._texts[number]), default=0.0)
-            scores.append((share(self._all_terms[number]) + best) / 2)
-        return scores
-
-    def shared_words(self, question: str, number: int) -> list[str]:
-        """Return the words that a question and a candidate share, in the order of the question."""
-        return [word for word in dict.fromkeys(content_words(question)) if word in self._all_terms[number]]
 
 
 def _terms(text: str) -> frozenset[str]:
