@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.prompts import BasePromptTemplate
 
@@ -63,15 +63,11 @@ def grade_score(grade: Any) -> float | None:
     return float(score)
 
 
-class Chosen(NamedTuple):
-    """The passage numbers that a model gave, as positions from 0, each once; and counts of unusable entries."""
+def read_numbers(answer: Any, count: int) -> tuple[list[int], list[str]]:
+    """Read the passage numbers, 1 to ``count``, in a model's list, such as ``[3, "[1]"]``.
 
-    positions: list[int]
-    problems: list[str]
-
-
-def read_numbers(answer: Any, count: int) -> Chosen:
-    """Read the passage numbers, 1 to ``count``, in a model's list, such as ``[3, "[1]"]``, as positions from 0."""
+    Returns the positions from 0, each once, and the counts of entries that are of no use ("2 repeated").
+    """
     positions: dict[int, None] = {}  # in the order of the list
     problems = dict.fromkeys(("out of range", "repeated", "not a number"), 0)
     for item in answer if isinstance(answer, (list, tuple)) else ():
@@ -84,7 +80,7 @@ def read_numbers(answer: Any, count: int) -> Chosen:
             problems["repeated"] += 1
         else:
             positions[number - 1] = None
-    return Chosen(list(positions), [f"{times} {problem}" for problem, times in problems.items() if times])
+    return list(positions), [f"{times} {problem}" for problem, times in problems.items() if times]
 
 
 def _passage_number(entry: Any) -> int | None:

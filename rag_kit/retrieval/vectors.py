@@ -94,7 +94,7 @@ async def encode_query(index: Any, query: str) -> dict[str, float]:
 async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: Call, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Embed a query and texts at the same time; return float64 arrays of shapes (size,) and (texts, size)."""
+    """Embed a query and texts at the same time; return unit vectors, float64 of shapes (size,) and (texts, size)."""
     jobs = [
         Job(f"{name}, query embedding", *both_forms(embed_logic, embeddings, "query", query)),
         Job(f"{name}, embeddings", *both_forms(embed_logic, embeddings, "documents", list(texts))),
@@ -107,7 +107,7 @@ async def embed(
             f"The embedding model gave vectors of {vectors.shape[1]} numbers for texts and of {vector.size} for the "
             "query; it must give vectors of one size."
         )
-    return vector, vectors
+    return unit(vector), unit(vectors)
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:

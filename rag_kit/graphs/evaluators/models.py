@@ -118,7 +118,7 @@ class LLMEvaluator(Evaluator):
         gradings = [self.ungraded("the model left it out")] * count
         for item in reversed(field_of(answer, "grades")):  # so that the first entry of an id is written last
             if isinstance(item, dict):
-                for position in read_numbers([item], count).positions:  # one, or none for an unknown id
+                for position in read_numbers([item], count)[0]:  # one, or none for an unknown id
                     gradings[position] = self._read_grade(item)
         return gradings
 

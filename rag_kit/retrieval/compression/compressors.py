@@ -19,7 +19,7 @@ from rag_kit.retrieval.asking import LanguagePrompts, read_numbers
 from rag_kit.retrieval.base import HasRunnables
 from rag_kit.retrieval.call import Call, failures_or_raise
 from rag_kit.retrieval.fields import check_model, check_number
-from rag_kit.retrieval.vectors import embed, unit
+from rag_kit.retrieval.vectors import embed
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.questions import analyse
 from rag_kit.text.evidence.sentences import MAX_SENTENCES, MIN_NEAR, PassageText, collect, passage_text
@@ -163,8 +163,7 @@ class EmbeddingCompressor(Compressor):
         texts = [sentence.text for passage in passages for sentence in passage.sentences]
         distinct = list(dict.fromkeys(texts))
         query_vector, vectors = await embed(self.embeddings, query, distinct, call, f"compress:{self.name}")
-        cosines = (unit(vectors) @ unit(query_vector)).tolist()
-        by_text = dict(zip(distinct, cosines, strict=True))
+        by_text = dict(zip(distinct, (vectors @ query_vector).tolist(), strict=True))
         scores = [[by_text[sentence.text] for sentence in passage.sentences] for passage in passages]
         return _select_best(scores, self.min_score, self.share)
 
@@ -206,12 +205,12 @@ class ModelCompressor(Compressor):
                 failures.setdefault(number, describe_failure(outcome.name, outcome.error))
                 continue
             written = field_of(outcome.value, "sentences")
-            numbers = read_numbers(written, len(piece.sentences))
-            if written and not numbers.positions:
+            positions, problems = read_numbers(written, len(piece.sentences))
+            if written and not positions:
                 failures.setdefault(number, "the model gave no usable number")
-            elif numbers.problems:
-                call.note(f"{stage}: passage {number + 1}: {', '.join(numbers.problems)} left out")
-            chosen[number] += [piece.start + position for position in numbers.positions]
+            elif problems:
+                call.note(f"{stage}: passage {number + 1}: {', '.join(problems)} left out")
+            chosen[number] += [piece.start + position for position in positions]
         if failures:
             call.note(
                 f"degraded: {stage}: {len(failures)} of {len(passages)} passages could not be judged and "
@@ -229,7 +228,6 @@ class _Piece(NamedTuple):
 
 
 def _cut_into_pieces(passages: Sequence[CompressedPassage], size: int) -> list[_Piece]:
-    """Cut passages into pieces of at most ``size`` sentences."""
     pieces = []
     for number, passage in enumerate(passages):
         for start in range(0, len(passage.sentences), size):

@@ -18,7 +18,7 @@ from rag_kit.models.wheels.models import wheel_reranker
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import check_number
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores, check_scores
-from rag_kit.retrieval.vectors import embed, unit
+from rag_kit.retrieval.vectors import embed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,8 +108,7 @@ class EmbeddingReranker(Reranker):
         """Return the cosine of the query and each document, and the documents' unit vectors."""
         texts = [doc.page_content for doc in documents]
         query_vector, vectors = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
-        units = unit(vectors)
-        return units @ unit(query_vector), units
+        return vectors @ query_vector, vectors
 
 
 class MMRReranker(EmbeddingReranker):
