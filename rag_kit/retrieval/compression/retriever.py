@@ -29,7 +29,7 @@ from rag_kit.retrieval.compression.compressors import (
     shorten_to_spans,
 )
 from rag_kit.retrieval.rerank.base import DocumentCompressor
-from rag_kit.retrieval.settings import CompressionSettings
+from rag_kit.retrieval.settings import AskingSettings
 from rag_kit.text import fold
 
 _SHOWN_IDS = 5  # in a note
@@ -91,15 +91,15 @@ class CompressionRetriever(RefiningRetriever):
         *,
         prompt: Any = None,
         k: int = 4,
-        **settings: Unpack[CompressionSettings],
+        **settings: Unpack[AskingSettings],
     ) -> Self:
         """Make the retriever with a ``ModelCompressor``; ``settings`` are any further arguments of the class."""
-        return cls(retriever=retriever, compressor=ModelCompressor(llm, prompt=prompt), k=k, **settings)
+        options: Any = settings  # Any, for not all keys are fields of this class
+        return cls(retriever=retriever, compressor=ModelCompressor(llm, prompt=prompt), k=k, **options)
 
     @field_validator("compressor", mode="before")
     @classmethod
     def _wrap_compressor(cls, value: Any) -> Any:
-        """Wrap models and LangChain compressors; refuse what is not a compressor."""
         if value is None:
             return LexicalCompressor()
         if isinstance(value, Embeddings):
@@ -114,9 +114,6 @@ class CompressionRetriever(RefiningRetriever):
                 "LangChain document compressor, an embedding model, a chat model, or None for the lexical one."
             )
         return value
-
-    def _fetch_size(self, k: int) -> int:
-        return k
 
     async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """Shorten the passages, leave out those without a sentence that matters, and merge near-duplicates."""

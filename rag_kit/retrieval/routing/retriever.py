@@ -20,7 +20,7 @@ from rag_kit.retrieval.fields import Fusion, RrfK
 from rag_kit.retrieval.fusion import Search, merge
 from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source, allowed_among, read_sources
 from rag_kit.retrieval.routing.ways import Way, make_way
-from rag_kit.retrieval.settings import RoutingSettings
+from rag_kit.retrieval.settings import RewritingSettings
 
 
 class RoutingRetriever(AskingRetriever):
@@ -88,10 +88,11 @@ class RoutingRetriever(AskingRetriever):
 
     @classmethod
     def from_llm(
-        cls, llm: Any, sources: Any, *, prompt: Any = None, k: int = 4, **settings: Unpack[RoutingSettings]
+        cls, llm: Any, sources: Any, *, prompt: Any = None, k: int = 4, **settings: Unpack[RewritingSettings]
     ) -> Self:
         """Make a retriever that routes by a model; ``settings`` are any further arguments of the class."""
-        return cls(how="model", llm=llm, sources=sources, prompt=prompt, k=k, **settings)
+        options: Any = settings  # Any, for not all keys are fields of this class
+        return cls(how="model", llm=llm, sources=sources, prompt=prompt, k=k, **options)
 
     @model_validator(mode="after")
     def _check_and_make_way(self) -> Self:
@@ -123,23 +124,23 @@ class RoutingRetriever(AskingRetriever):
         """Choose among the sources that this call may use; for a failure and for no match the settings hold."""
         sources = self._allowed_sources(call.config, names)
         route = Route(call.query, self._way.name, "none")
-        notes: list[str] = []
-        if sources and call.query.strip():
-            limit = min(self.most or MAX_SOURCES, len(sources))
-            try:
-                choices, scores = await self._way.decide(call, sources, limit)
-                chosen = _known_choices(choices, sources, limit, notes)
-            except Exception as error:
-                is_final = isinstance(error, InvalidInputError) or is_control_flow(error)
-                if is_final or self.on_error == "raise":
-                    raise
-                note = f"degraded: {describe_failure('route', error)}; all sources are used"
-                every_source = _choose_all(sources, "the router failed")
-                return replace(route, outcome="degraded", choices=every_source, notes=(note,))
-            route = replace(route, scores=scores)
-            if chosen:
-                return replace(route, outcome="chosen", choices=chosen, notes=tuple(notes))
-        return self._route_unfit(replace(route, notes=tuple(notes)), sources)
+        if not sources or not call.query.strip():
+            return self._route_unfit(route, sources)
+        limit = min(self.most or MAX_SOURCES, len(sources))
+        try:
+            choices, scores = await self._way.decide(call, sources, limit)
+            chosen, notes = _known_choices(choices, sources, limit)
+        except Exception as error:
+            is_final = isinstance(error, InvalidInputError) or is_control_flow(error)
+            if is_final or self.on_error == "raise":
+                raise
+            note = f"degraded: {describe_failure('route', error)}; all sources are used"
+            every_source = _choose_all(sources, "the router failed")
+            return replace(route, outcome="degraded", choices=every_source, notes=(note,))
+        route = replace(route, scores=scores, notes=notes)
+        return (
+            replace(route, outcome="chosen", choices=chosen) if chosen else self._route_unfit(route, sources)
+        )
 
     def _route_unfit(self, route: Route, sources: Sequence[Source]) -> Route:
         """Return the route of a question that no source fits: to the fallback, to all or nowhere, with a note."""
@@ -191,7 +192,6 @@ class RoutingRetriever(AskingRetriever):
         return ()
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Choose the sources, search them, and join what they found."""
         names, decided = call.arguments.get("sources"), call.arguments.get("route")
         if decided is None:
             route = await self._route(call, names)
@@ -229,12 +229,12 @@ class RoutingRetriever(AskingRetriever):
 
 
 def _known_choices(
-    choices: Sequence[Choice], sources: Sequence[Source], max_choices: int, notes: list[str]
-) -> tuple[Choice, ...]:
-    """Return the choices that are sources, each once and at most ``max_choices``; add notes on the others."""
+    choices: Sequence[Choice], sources: Sequence[Source], max_choices: int
+) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
+    """Return the choices that are sources, each once and at most ``max_choices``, and notes on the others."""
     names = {_fold_name(source.name): source.name for source in sources}
     known: dict[str, Choice] = {}
-    unknown = []
+    unknown, notes = [], []
     for choice in choices:
         if name := names.get(_fold_name(choice.name)):
             known.setdefault(name, replace(choice, name=name))
@@ -247,7 +247,7 @@ def _known_choices(
         notes.append(f"route: {examples} left out: no source that may be searched")
     if len(known) > max_choices:
         notes.append(f"route: {len(known)} sources chosen, the first {max_choices} kept")
-    return tuple(known.values())[:max_choices]
+    return tuple(known.values())[:max_choices], tuple(notes)
 
 
 def _choose_all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
