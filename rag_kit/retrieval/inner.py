@@ -157,7 +157,8 @@ def _plan(
     The plan applies those that it does not take to its results. ``kit_arguments`` are for the kit's own retrievers.
     """
     where = where or None
-    arguments = _without_none(k=k, filter=where)
+    wanted = {"k": k, "filter": where}
+    arguments = {name: value for name, value in wanted.items() if value is not None}
     if is_kit_retriever(retriever):
         return _Plan({**arguments, **kit_arguments}, k)
     if isinstance(retriever, DynamicRunnable):
@@ -179,15 +180,14 @@ def _plan(
     if isinstance(retriever, VectorStoreRetriever):
         own_filter = retriever.search_kwargs.get("filter")
         store_filter = native_filter(retriever.vectorstore, where, static=own_filter) if where else None
-        return _Plan(_without_none(k=k, filter=store_filter), k, where if store_filter is None else None)
+        if store_filter is None:  # there is no filter, or the store cannot check it
+            arguments.pop("filter", None)
+            return _Plan(arguments, k, where)
+        return _Plan({**arguments, "filter": store_filter}, k)
     if isinstance(retriever, BaseRetriever):
         parameters = inspect.signature(retriever._get_relevant_documents).parameters
         return _Plan({name: arguments[name] for name in arguments if name in parameters}, k, where)
     return _Plan({}, k, where)
-
-
-def _without_none(**arguments: Any) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _bound_plan(
@@ -236,7 +236,6 @@ def _has_own_coroutine(retriever: Runnable[Any, Any]) -> bool:
 
 
 def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
-    """Return the result of a retriever as a list; refuse anything but documents."""
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
             f"{retriever.get_name()} returned {type(result).__name__}; retrievers return lists of documents."

@@ -14,7 +14,7 @@ from langchain_core.structured_query import Visitor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
-from rag_kit.concurrency.steps import Step
+from rag_kit.concurrency.steps import call_step
 from rag_kit.documents import compile_filter
 from rag_kit.models.clients import prepare_vectors, prepared_vector
 from rag_kit.models.runnables import connections_of
@@ -87,7 +87,9 @@ class VectorRetriever(RagKitRetriever):
             if store_filter is None:  # the store cannot check it
                 store_filter, passes, depths = static, compile_filter(call.filter), deeper(call.k)
         for depth in depths:
-            scored = await self._store_step(sought, depth, store_filter)
+            arguments = {"k": depth} if store_filter is None else {"k": depth, "filter": store_filter}
+            sync = partial(self._search_store, sought, arguments)
+            scored = await call_step("search", sync, partial(self._asearch_store, sought, arguments))
             passing = scored if passes is None else [pair for pair in scored if passes(pair[0].metadata)]
             if len(scored) < depth or len(passing) >= call.k:
                 break
@@ -95,17 +97,7 @@ class VectorRetriever(RagKitRetriever):
             call.note(left_out(self.get_name(), len(scored) - len(passing)), unsearched=True)
         return self._with_stages(call, passing)
 
-    def _store_step(self, sought: str | list[float], k: int, store_filter: Any) -> Step[_Scored]:
-        """Make the step that searches the store for a text or a vector."""
-        arguments = {"k": k} if store_filter is None else {"k": k, "filter": store_filter}
-        return Step(
-            "search",
-            lambda _: self._search_store(sought, arguments),
-            lambda _: self._asearch_store(sought, arguments),
-        )
-
     def _search_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
-        """Search the store, with scores where it gives them."""
         for name in _FOR_TEXT if isinstance(sought, str) else _FOR_VECTOR:
             if hasattr(self.vectorstore, name):
                 with suppress(NotImplementedError):
