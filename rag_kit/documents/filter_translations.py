@@ -137,7 +137,6 @@ def _qdrant_test(models: Any, path: str, operator: str, value: Any) -> Any:
 
 
 def _cannot_ask(store: str, key: str, operator: str) -> FilterError:
-    """Make the error for a condition that a store cannot check as the kit does."""
     return FilterError(f"{store} cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
 
 
@@ -160,6 +159,5 @@ def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
 
 
 def _to_predicate(where: Filter) -> Callable[[Any], bool]:
-    """Make a function that tells whether a document passes the filter."""
     passes = compile_filter(where)
     return lambda document: passes(document.metadata)

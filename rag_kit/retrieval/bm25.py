@@ -63,8 +63,7 @@ class BM25Retriever(MemoryIndexRetriever):
 
     Args:
         index: The index to search.
-        k: Most documents to return.
-        filter: Metadata filter for every call.
+        **more: ``k``, ``filter``...: see ``RagKitRetriever``.
 
     Example:
         >>> retriever = BM25Retriever.from_texts(["Cats sleep.", "Dogs bark.", "猫在睡觉。"], k=2)

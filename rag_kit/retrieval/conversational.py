@@ -32,8 +32,7 @@ class ConversationalRetriever(RewritingRetriever):
         max_history_chars: Most characters of history in a prompt, >= 200; of a longer one the newest turns are used.
         include_original: Search for the question as it was asked, too.
         prompt: In place of ``condense`` or ``draft_answer``; takes ``question``, and ``history`` if it is to see it.
-
-    All other arguments are those of ``RewritingRetriever``.
+        **more: See ``RewritingRetriever``.
 
     Calls also take ``history``: LangChain messages, ``(role, text)`` pairs, dicts with ``role`` and ``content``, or a
     chat message history, oldest first. Only turns of user and assistant count. The question may stand at the end.
@@ -115,7 +114,6 @@ class ConversationalRetriever(RewritingRetriever):
 
 
 def _read_inputs(values: Any) -> tuple[Any, Any]:
-    """Return question and history from the dict that a chain gives."""
     if not isinstance(values, Mapping) or not {"question", "input"} & values.keys():
         received = sorted(map(str, values)) if isinstance(values, Mapping) else type(values).__name__
         raise InvalidInputError(

@@ -46,8 +46,7 @@ class DecompositionRetriever(RewritingRetriever):
         mode: ``"parallel"`` or ``"serial"``.
         n: Most sub-questions, 1 to 32; serially, each takes two model calls: to ask it and to answer it (not the last).
         prompt: As for ``RewritingRetriever``; in place of the prompt ``decompose``, or ``decompose_step`` serially.
-
-    All other arguments are those of ``RewritingRetriever``.
+        **more: See ``RewritingRetriever``.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -79,7 +78,6 @@ class DecompositionRetriever(RewritingRetriever):
         return "decompose_step" if self.mode == "serial" else self.task
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
-        """Make a search for each sub-question that the model names."""
         answers = await self._ask([{"question": question, "count": self.n}], call)
         texts = texts_of(answers, "queries")
         questions = self._usable_texts(texts, call, max_texts=self.n, max_chars=MAX_QUERY_CHARS)

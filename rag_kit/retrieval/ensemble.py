@@ -75,8 +75,8 @@ class EnsembleRetriever(AskingRetriever):
         weights = self.weights or [1.0] * len(self.retrievers)
         names = [retriever.get_name() for retriever in self.retrievers]
         searches = []
-        for number, (retriever, weight) in enumerate(zip(self.retrievers, weights, strict=True), start=1):
-            name = retriever.get_name()
+        branches = zip(self.retrievers, weights, names, strict=True)
+        for number, (retriever, weight, name) in enumerate(branches, start=1):
             unique_name = f"{name} #{number}" if names.count(name) > 1 else name
             if weight > 0:
                 searches.append(Search(query, None, retriever, weight, name=unique_name, branch=number))
@@ -91,7 +91,6 @@ class EnsembleRetriever(AskingRetriever):
         await self._prepare_inner([branch.retriever for branch in self._branches("")], queries)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Run the branches side by side, and fuse what they found."""
         return merge(await self._search_branches(query, call), call, depth=self._depth(call))
 
     async def _search_branches(self, query: str, call: Call, **arguments: Any) -> list[Search]:

@@ -35,8 +35,7 @@ class ExactVectorRetriever(ByVectorRetriever):
         documents: What is searched.
         embeddings: The embedding model.
         vectors: Vectors of the documents, shape ``(documents, dimensions)``; default: made here.
-        k: How many documents come back.
-        filter: Only documents whose metadata match.
+        **more: ``k``, ``filter``...: see ``RagKitRetriever``.
 
     Raises:
         InvalidInputError: Vectors do not fit the documents, or a query's vector does not fit theirs.

@@ -63,8 +63,7 @@ class HyDERetriever(_ImaginingRetriever):
             passages and the question, as in the paper; ``weights`` weigh that mean.
         retriever: For ``"vector"``: a vector store, ``VectorRetriever``, ``store.as_retriever()`` with its filter.
         embeddings: Embeds the passages; by default the store's own.
-
-    All other arguments are those of ``RewritingRetriever``.
+        **more: See ``RewritingRetriever``.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -132,7 +131,6 @@ class HyDERetriever(_ImaginingRetriever):
         return self.embeddings or self.retriever.vectorstore.embeddings  # type: ignore[attr-defined]
 
     async def _embed(self, texts: list[str], call: Call) -> NDArray[np.float64]:
-        """Embed texts: an array of shape (texts, dimensions)."""
         model: Any = self._embeddings()
         work = both_forms(embed_logic, model, "documents", texts)
         return checked_vectors(await call.do("embedding", *work), len(texts), model)
@@ -152,8 +150,7 @@ class Query2DocRetriever(_ImaginingRetriever):
         repeat: How often the question stands in the sparse form, 1 to 32; 5 in the paper.
         separator: Stands in the dense form between question and passage; ``"[SEP]"`` in the paper.
         include_original: Search for the question alone too, and fuse the two lists. Off, as in the paper.
-
-    All other arguments are those of ``RewritingRetriever``.
+        **more: See ``RewritingRetriever``.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel

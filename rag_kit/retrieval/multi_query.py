@@ -30,8 +30,7 @@ class MultiQueryRetriever(RewritingRetriever):
 
     Args:
         n: Versions to ask for, 1 to 32.
-
-    All other arguments are those of ``RewritingRetriever``.
+        **more: See ``RewritingRetriever``.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel

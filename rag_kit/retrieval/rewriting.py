@@ -129,7 +129,6 @@ class RewritingRetriever(AskingRetriever):
         """Ask the model, and return the searches to make; an empty list leads to the plain search."""
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Have the question rewritten, search, and fuse."""
         rewritten = await self._rewrite(query, call)
         if rewritten or call.settled:
             await call.keep_replies()

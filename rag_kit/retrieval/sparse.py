@@ -30,8 +30,7 @@ class SparseRetriever(MemoryIndexRetriever):
 
     Args:
         index: The index to search.
-        k: Most documents to return.
-        filter: Metadata filter for every call.
+        **more: ``k``, ``filter``...: see ``RagKitRetriever``.
 
     Example:
         >>> retriever = SparseRetriever.from_texts(["Cats sleep.", "Dogs bark.", "猫在睡觉。"], k=1)
@@ -65,7 +64,6 @@ class SparseRetriever(MemoryIndexRetriever):
         return cls(index=index, **options)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Encode the query, on an event loop without blocking it, and search by the sparse vector."""
         hits = self.index.search_vector(await encode_query(self.index, query), call.k, call.filter)
         return add_first_stage(hits, "sparse", self.get_name(), query, max_score=hits.maximum)
 
@@ -82,8 +80,7 @@ class TrigramRetriever(MemoryIndexRetriever):
     Args:
         index: An index whose analyzer is ``rag_kit.text.analysis.CharacterNgrams``.
         min_match: Least share, from 0 to 1, of the score that a document full of the query would have.
-        k: Most documents to return.
-        filter: Metadata filter for every call.
+        **more: ``k``, ``filter``...: see ``RagKitRetriever``.
 
     Raises:
         InvalidInputError: The index is one of words.
@@ -128,7 +125,6 @@ class TrigramRetriever(MemoryIndexRetriever):
         return cls(index=index, min_match=min_match, **fields)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Search, and leave out hits below ``min_match`` times the highest score possible."""
         hits = await self._hits(query, call)
         good_hits = [(doc, score) for doc, score in hits if score >= self.min_match * hits.maximum]
         return add_first_stage(good_hits, "trigram", self.get_name(), query, max_score=hits.maximum)

@@ -109,7 +109,6 @@ def _stem(unit: str) -> str:
 
 
 def _read_entries(path: str | PathLike[str]) -> Any:
-    """Read a file into entries for ``Thesaurus``."""
     file = Path(path)
     try:
         text = file.read_text("utf-8-sig")

@@ -94,7 +94,6 @@ class EndpointReranker(Reranker):
         return by_scores(scores)
 
     def _scoring_job(self, query: str, texts: list[str], call: Call) -> Job:
-        """Make the job that scores some texts in one request."""
         # without a prompt: query and passages are sent as they are
         endpoint, prompt = self._endpoint, RunnablePassthrough[Any]()
         model_call = ModelCall(endpoint, prompt, {}, call.child("model"), timeout=self.timeout)
