@@ -29,7 +29,7 @@ from rag_kit.retrieval.base import AskingRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import check_model
 from rag_kit.retrieval.inside import own_filter
-from rag_kit.retrieval.settings import RewritingSettings
+from rag_kit.retrieval.settings import SelfQuerySettings
 
 _MAX_SCHEMAS = 32
 
@@ -117,7 +117,7 @@ class SelfQueryRetriever(AskingRetriever):
         *,
         prompt: Any = None,
         k: int = 4,
-        **settings: Unpack[RewritingSettings],
+        **settings: Unpack[SelfQuerySettings],
     ) -> Self:
         """Make the retriever from a model and a retriever or store; the other arguments are those of the class.
 
@@ -132,7 +132,7 @@ class SelfQueryRetriever(AskingRetriever):
 
     @classmethod
     def from_rules(
-        cls, retriever: Any, *, schema: Any = None, k: int = 4, **settings: Unpack[RewritingSettings]
+        cls, retriever: Any, *, schema: Any = None, k: int = 4, **settings: Unpack[SelfQuerySettings]
     ) -> Self:
         """Make the retriever without a model: values, numbers and dates in the question become the filter."""
         options: dict[str, Any] = {"schema_": schema, **settings}

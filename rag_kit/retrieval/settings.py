@@ -1,8 +1,11 @@
-"""The arguments that constructors of retrievers hand on, for type checkers: a misspelt one is an error in its line."""
+"""The further arguments of constructors such as ``from_llm``, as typed dictionaries: a type checker sees a slip.
+
+The fields are those of the classes, which say what they mean and refuse what is not allowed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from os import PathLike
 from typing import Any, Literal, TypedDict
@@ -45,8 +48,8 @@ class TextSettings(LeafSettings, total=False):
     min_match: float
 
 
-class AskingSettings(RetrieverSettings, total=False):
-    """The arguments of retrievers that ask others, and models; those below a line are of some of them only."""
+class CallSettings(RetrieverSettings, total=False):
+    """The arguments of retrievers that ask others, and models."""
 
     fetch_k: int | None
     on_error: Literal["raise", "skip"]
@@ -55,58 +58,9 @@ class AskingSettings(RetrieverSettings, total=False):
     max_calls: int | None
     max_tokens: int | None
     deadline: float | None
-    # --- how lists are fused, and models asked
-    fusion: Fusion
-    rrf_k: float
-    weights: Any
-    language: Literal["auto", "en", "zh"]
-    cache: JsonCache | str | PathLike[str] | None
-    # --- rewriting
-    include_original: bool
-    n: int
-    repeat: int
-    separator: str
-    max_history_chars: int
-    templates: Any
-    term_weight: float
-    # --- reranking and compression
-    blend: float | None
-    max_query_tokens: int | None
-    score_threshold: float | None
-    score_gap: Any
-    token_budget: int | None
-    count_tokens: Callable[[str], int] | None
-    lost_in_the_middle: bool
-    context: int
-    if_empty: Literal["original", "empty"]
-    merge_threshold: float | None
-    # --- routing
-    most: int | None
-    threshold: float | None
-    fallback: str | None
-    on_none: Literal["empty", "all", "raise"]
-    allow: Callable[[RunnableConfig], Any] | None
-    # --- self-query
-    schema_: Any
-    today: date | None
-    enable_limit: bool
-    use_original_query: bool
-    relax: bool
-    structured_query_translator: Any
-    vectorstore: Any
-    search_kwargs: Mapping[str, Any]
-    search_type: str
 
 
-class RewritingSettings(AskingSettings, total=False):
-    """The arguments of retrievers that rewrite the question, route it, or read filters in it."""
-
-    mode: str
-    documents: Any
-    embeddings: Embeddings | None
-
-
-class FamilySettings(AskingSettings, total=False):
+class FamilySettings(CallSettings, total=False):
     """The arguments of retrievers that write documents with their parts; many are of one of them only."""
 
     k: int
@@ -121,5 +75,80 @@ class FamilySettings(AskingSettings, total=False):
     window: int
     max_sentence: int
     kinds: Any
+    weights: Mapping[str, float] | None
+    fusion: Fusion
     represent: Any
     llm: Any
+    cache: str | PathLike[str] | None
+
+
+class RewritingSettings(CallSettings, total=False):
+    """The arguments of retrievers that rewrite the question; those below the line are of some of them only."""
+
+    language: Literal["auto", "en", "zh"]
+    include_original: bool
+    fusion: Fusion
+    rrf_k: float
+    weights: Sequence[float] | None
+    cache: JsonCache | str | PathLike[str] | None
+    # ---
+    n: int
+    mode: str
+    embeddings: Embeddings | None
+    repeat: int
+    separator: str
+    max_history_chars: int
+    templates: Any
+    term_weight: float
+
+
+class RerankSettings(CallSettings, total=False):
+    """The arguments of ``RerankRetriever``."""
+
+    k: int
+    blend: float | None
+    max_query_tokens: int | None
+    score_threshold: float | None
+    score_gap: Any
+    token_budget: int | None
+    count_tokens: Callable[[str], int] | None
+    lost_in_the_middle: bool
+
+
+class CompressionSettings(CallSettings, total=False):
+    """The arguments of ``CompressionRetriever``."""
+
+    context: int
+    separator: str
+    if_empty: Literal["original", "empty"]
+    merge_threshold: float | None
+
+
+class RoutingSettings(CallSettings, total=False):
+    """The arguments of ``RoutingRetriever``."""
+
+    embeddings: Any
+    language: Literal["auto", "en", "zh"]
+    most: int | None
+    threshold: float | None
+    fallback: str | None
+    on_none: Literal["empty", "all", "raise"]
+    allow: Callable[[RunnableConfig], Any] | None
+    fusion: Fusion
+    rrf_k: float
+
+
+class SelfQuerySettings(CallSettings, total=False):
+    """The arguments of ``SelfQueryRetriever``."""
+
+    schema_: Any
+    documents: Any
+    language: Literal["auto", "en", "zh"]
+    today: date | None
+    enable_limit: bool
+    use_original_query: bool
+    relax: bool
+    structured_query_translator: Any
+    vectorstore: Any
+    search_kwargs: Mapping[str, Any]
+    search_type: str

@@ -29,7 +29,7 @@ from rag_kit.retrieval.compression.compressors import (
     shorten_to_spans,
 )
 from rag_kit.retrieval.rerank.base import DocumentCompressor
-from rag_kit.retrieval.settings import AskingSettings
+from rag_kit.retrieval.settings import CompressionSettings
 from rag_kit.text import fold
 
 _SHOWN_IDS = 5  # in a note
@@ -91,15 +91,15 @@ class CompressionRetriever(RefiningRetriever):
         *,
         prompt: Any = None,
         k: int = 4,
-        **settings: Unpack[AskingSettings],
+        **settings: Unpack[CompressionSettings],
     ) -> Self:
         """Make the retriever with a ``ModelCompressor``; ``settings`` are any further arguments of the class."""
-        options: Any = settings  # Any, for not all keys are fields of this class
-        return cls(retriever=retriever, compressor=ModelCompressor(llm, prompt=prompt), k=k, **options)
+        return cls(retriever=retriever, compressor=ModelCompressor(llm, prompt=prompt), k=k, **settings)
 
     @field_validator("compressor", mode="before")
     @classmethod
     def _wrap_compressor(cls, value: Any) -> Any:
+        """Wrap models and LangChain compressors; refuse what is not a compressor."""
         if value is None:
             return LexicalCompressor()
         if isinstance(value, Embeddings):

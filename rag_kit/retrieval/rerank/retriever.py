@@ -20,7 +20,7 @@ from rag_kit.retrieval.fields import OptionalCount, check_count
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
-from rag_kit.retrieval.settings import AskingSettings
+from rag_kit.retrieval.settings import RerankSettings
 from rag_kit.text.language import detect_language
 
 T = TypeVar("T")
@@ -131,15 +131,13 @@ class RerankRetriever(RefiningRetriever):
         *,
         mode: Literal["pointwise", "listwise"] = "listwise",
         prompt: Any = None,
-        k: int = 4,
-        **settings: Unpack[AskingSettings],
+        **settings: Unpack[RerankSettings],
     ) -> Self:
         """Make it with a model that orders the passages, 20 in one call, or (``"pointwise"``) scores each."""
         if mode not in ("pointwise", "listwise"):
             raise InvalidInputError(f"mode={mode!r} was given; allowed: 'pointwise', 'listwise'.")
         kind = PointwiseReranker if mode == "pointwise" else ListwiseReranker
-        options: Any = settings  # Any, for not all keys are fields of this class
-        return cls(retriever=retriever, reranker=kind(llm, prompt=prompt), k=k, **options)
+        return cls(retriever=retriever, reranker=kind(llm, prompt=prompt), **settings)
 
     @field_validator("score_gap")
     @classmethod
@@ -270,6 +268,7 @@ class RerankRetriever(RefiningRetriever):
         return kept
 
     def _first_within_budget(self, documents: list[Document], call: Call) -> list[Document]:
+        """Return the first k passages that fit into the token budget."""
         if self.token_budget is None:
             return documents[: call.k]
         room = self.token_budget

@@ -20,7 +20,7 @@ from rag_kit.retrieval.fields import Fusion, RrfK
 from rag_kit.retrieval.fusion import Search, merge
 from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source, allowed_among, read_sources
 from rag_kit.retrieval.routing.ways import Way, make_way
-from rag_kit.retrieval.settings import RewritingSettings
+from rag_kit.retrieval.settings import RoutingSettings
 
 
 class RoutingRetriever(AskingRetriever):
@@ -88,11 +88,10 @@ class RoutingRetriever(AskingRetriever):
 
     @classmethod
     def from_llm(
-        cls, llm: Any, sources: Any, *, prompt: Any = None, k: int = 4, **settings: Unpack[RewritingSettings]
+        cls, llm: Any, sources: Any, *, prompt: Any = None, k: int = 4, **settings: Unpack[RoutingSettings]
     ) -> Self:
         """Make a retriever that routes by a model; ``settings`` are any further arguments of the class."""
-        options: Any = settings  # Any, for not all keys are fields of this class
-        return cls(how="model", llm=llm, sources=sources, prompt=prompt, k=k, **options)
+        return cls(how="model", llm=llm, sources=sources, prompt=prompt, k=k, **settings)
 
     @model_validator(mode="after")
     def _check_and_make_way(self) -> Self:
