@@ -37,7 +37,11 @@ _CUT_NUMERAL = re.compile(rf"(?<=[十百千])(?=[{HAN_DIGITS}])")  # 十五 is c
 _SMALL_NUMBER = rf"(?:{'|'.join(WORDS)})"
 #: In "five and ten", not in "hundred and ten".
 _BETWEEN_NUMBERS = re.compile(rf"\b({_SMALL_NUMBER}) and (?={_SMALL_NUMBER}\b)")
-_NEAR = 40  # characters around some words in which the values are read
+_NEAR = 40  # characters around some words in which the values, or a negation, are read
+#: A negation at the end of a text; 不得不 is none.
+_NEGATION = re.compile(r"(?:(?<!不[得能会可])(?<!非)不|未|没(?=有?$)|(?:\b(?:not|never|no longer)|n['’]t) )$")
+#: In a question, but not as a question: 可不可以, 有没有.
+_NEGATED_QUESTION = re.compile(r"(?:^|(.))[不没](?!\1)|未|\b(?:not?|never)\b|n['’]t\b")
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
 _NEITHER = {"refused": "a guard refused the question", "clarify": "the pipeline asked a question back"}
 _REASONS = {
@@ -54,8 +58,8 @@ class AnswerFound(Metric):
     Case, width and form of letters (NFKC, case folding), traditional and simplified characters, blanks and commas
     within numbers do not matter; a part of a longer word, number (五年 in 十五年) or value is no occurrence, and the
     numbers of citations are not read. An answer that is a value, with two words more at most, is found in any form
-    and unit: 15天 is 十五天, 80% is 百分之八十, 2 years are 24 months. It looks at words alone: "It is not Paris"
-    holds Paris.
+    and unit: 15天 is 十五天, 80% is 百分之八十, 2 years are 24 months; "tenth" is not 10. Right behind "not" or 不
+    none is found, unless the question is negative, too. It looks at words alone: "Paris is wrong" holds Paris.
     """
 
     name = "ours_answer_found"
@@ -71,12 +75,13 @@ class AnswerFound(Metric):
             )
         answer = output.answer or ""
         text = normalize(renumber(answer, {}))  # without citations: it does not state their numbers
-        accepted = {gold: normalize(gold) for gold in example.answers}
-        if not any(accepted.values()):
+        golds = {gold: normalize(gold) for gold in example.answers}
+        if not any(golds.values()):
             return Cell.not_applicable("the example's answers are blank")
-        matches = [gold for gold, words in accepted.items() if occurs(words, text) or states(answer, gold)]
-        if matches:
-            return Cell.ok(1.0, f"found: {matches[0]:.200}", found=matches)
+        denied = _NEGATED_QUESTION.search(example.question) is not None
+        found = [gold for gold, words in golds.items() if occurs(words, text, denied) or states(answer, gold)]
+        if found:
+            return Cell.ok(1.0, f"found: {found[0]:.200}", found=found)
         return Cell.ok(0.0, "none of the answers occurs", found=[])
 
 
@@ -134,17 +139,20 @@ def states(text: str, answer: str) -> bool:
         return False
     text = renumber(text, {})
     text_tokens = tokens(text)
-    text_values = [token.value for token in text_tokens if token.value]
+    said = [token.value for token in text_tokens if token.value]
     # in a table a number has the unit of its header
-    text_values += [value for row in table_rows(text) for cell in row.cells for value in cell.values]
-    has_values = all(any(says(stated, value) for stated in text_values) for value in values)
+    said += [value for row in table_rows(text) for cell in row.cells for value in cell.values]
+    # "tenth" is not 10; but 5 may be asked for as 第几
+    counts = [value for value in said if value.dimension != "ordinal" or "第" in text]
+    has_values = all(any(says(one, own) for one in (said if own.dimension else counts)) for own in values)
     return has_values and words <= {token.key for token in text_tokens}
 
 
-def occurs(words: str, text: str) -> bool:
+def occurs(words: str, text: str, denied: bool = True) -> bool:
     """Tell whether ``words`` are in ``text``, not inside a longer word or number, nor a value in a longer one.
 
-    Both are taken as ``normalize`` gave them. Chinese has no blanks to look for: there any place counts.
+    Both are taken as ``normalize`` gave them. Chinese has no blanks to look for: there any place counts. Unless
+    ``denied``, places right behind "not" or 不 do not count.
 
     Example:
         >>> occurs("art", "a party"), occurs("art", "art, mostly"), occurs("3", "3.5 km"), occurs("长城", "万里长城在")
@@ -162,7 +170,8 @@ def occurs(words: str, text: str) -> bool:
     rejected: set[tuple[str, int]] = set()  # a long text may repeat what is around the words
     for start in starts:
         end = start + len(words)
-        if any(_WITHIN_WORD.match(text, edge) for edge in (start, end)):
+        is_denied = not denied and _NEGATION.search(text[max(0, start - _NEAR) : start])
+        if is_denied or any(_WITHIN_WORD.match(text, edge) for edge in (start, end)):
             continue
         if is_value:
             window_start = max(0, start - _NEAR)

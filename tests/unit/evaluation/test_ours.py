@@ -90,11 +90,41 @@ async def value(name, example, output):
         (("300万元至400万元",), "| 期次 | 金额（万元） |\n| --- | --- |\n| 封顶 | 300-400 [1] |", 1.0),
         (("900 EUR",), "| Model | Price (EUR) |[1]\n| P-12 | 900 |[1]\n| P-13 | 80 |[2]", 1.0),
         (("900 USD",), "| Model | Price (EUR) |\n| --- | --- |\n| P-12 | 900 |", 0.0),
+        (("10",), "She came in tenth.", 0.0),
+        (("three",), "He won four in the third round.", 0.0),
+        (("10",), "It is in room No. 10.", 1.0),
+        (("5",), "见第五条。", 1.0),
+        (("10th",), "She came in tenth.", 1.0),
+        (("5日",), "5号开会。", 1.0),
+        (("可以",), "不可以。", 0.0),
+        (("可以",), "可不可以？可以。", 1.0),
+        (("有",), "没有。", 0.0),
+        (("公开",), "文件未公开。", 0.0),
+        (("允许",), "不得不允许。", 1.0),
+        (("不可以",), "不可以。", 1.0),
+        (("allowed",), "It isn’t allowed.", 0.0),
+        (("Paris",), "It is not Paris.", 0.0),
+        (("possible",), "It is not only possible.", 1.0),
     ],
 )
 async def test_answer_found(answers, said, expected):
     """A gold answer counts as a whole word in any spelling; parts of words and numbers of citations do not."""
     example = Example("q", "?", answers=answers)
+    assert await value("ours_answer_found", example, Output(answer=said)) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "said", "expected"),
+    [
+        ("晚上不做什么？", "熬夜", "晚上不熬夜。", 1.0),
+        ("What should one not do?", "run", "Do not run.", 1.0),
+        ("可不可以退货？", "可以", "不可以。", 0.0),
+        ("有没有电梯？", "有", "没有。", 0.0),
+    ],
+)
+async def test_an_answer_to_a_negative_question(question, gold, said, expected):
+    """An answer to a negative question may stand behind a negation; a question with "or not" is none."""
+    example = Example("q", question, answers=(gold,))
     assert await value("ours_answer_found", example, Output(answer=said)) == expected
 
 
