@@ -18,6 +18,7 @@ from rag_kit.text import detect_language
 CORPUS_ID = "corpus_id"
 """Metadata key for a document's id: splitters copy metadata, but not ``Document.id``."""
 
+_Ids = Mapping[str, object]
 _RESERVED = (CORPUS_ID, "rag_kit")
 #: Answers of which no span is searched: their letters are found in any text.
 _VERDICTS = frozenset({"yes", "no", "maybe", "true", "false", "是", "否", "对", "错"})
@@ -36,11 +37,9 @@ def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Exampl
     corpus = {passage.id: passage for passage in passages}
     records = _read_records(queries_file, "_id")
     queries = {key: read_text(record.get("text"), f"{where}: 'text'") for where, key, record in records}
-    qrels = _read_qrels(qrels_file, queries)
-    gold = _read_gold(qa_file, corpus) if qa_file else {}
-    judged = dict.fromkeys(document for grades in qrels.values() for document in grades)
-    unknown = [f"query {key}" for key in {**qrels, **gold} if key not in queries]
-    unknown += [f"document {key}" for key in judged if key not in corpus]
+    unknown: list[str] = []  # queries and documents that the set does not hold, with file and line
+    qrels = _read_qrels(qrels_file, queries, corpus, unknown)
+    gold = _read_gold(qa_file, queries, corpus) if qa_file else {}
     if unknown or all(max(grades.values()) <= 0 for grades in qrels.values()):
         raise InvalidInputError(
             f"{folder.name!r} has judgements of what it does not hold ({first_few(unknown)}), or of no relevant "
@@ -101,8 +100,8 @@ def _make_example(
     return Example(key, question, reference_contexts=contexts, relevant=grades, tags=tags, **gold)
 
 
-def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    """Read query id -> document id -> grade; a header is skipped."""
+def _read_qrels(path: Path, queries: _Ids, corpus: _Ids, unknown: list[str]) -> dict[str, dict[str, int]]:
+    """Read query id -> document id -> grade; a header is skipped, and `unknown` takes what the set does not hold."""
     qrels: dict[str, dict[str, int]] = {}
     for number, line in read_lines(path):
         where, cells = f"{path.name}:{number}", line.rstrip("\r\n").split("\t")
@@ -115,22 +114,23 @@ def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, i
                 f"{where}: {line[:80]!r}; give query id, document id and a whole number as grade, parted by tabs"
             )
         query, document, grade = cells[0], cells[1], int(cells[2])
+        named = ("query", query, queries), ("document", document, corpus)
+        unknown += [f"{where}: {kind} {key}" for kind, key, known in named if key not in known]
         if qrels.setdefault(query, {}).setdefault(document, grade) != grade:
             raise InvalidInputError(f"{where}: query {query!r} and document {document!r} have two grades")
     return qrels
 
 
-def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str, Any]]:
+def _read_gold(path: Path, queries: _Ids, corpus: Mapping[str, Passage]) -> dict[str, dict[str, Any]]:
     """Map query ids to those fields of the example that ``qa.jsonl`` gives: answers, spans, reference."""
     gold: dict[str, dict[str, Any]] = {}
     for where, key, record in _read_records(path, "id"):
         answers = _pop_list(record, "answers", str, where)
         doc_ids = _pop_list(record, "doc_ids", str, where)
         starts = _pop_list(record, "answer_starts", int, where)
-        if unknown := [doc_id for doc_id in doc_ids if doc_id not in corpus]:
-            raise InvalidInputError(
-                f"{where} names documents that the corpus does not hold: {first_few(unknown)}"
-            )
+        unknown = [f"query {key}"] if key not in queries else []
+        if unknown := unknown + [f"document {doc_id}" for doc_id in doc_ids if doc_id not in corpus]:
+            raise InvalidInputError(f"{where} names what the set does not hold: {first_few(unknown)}")
         docs = [corpus[doc_id] for doc_id in doc_ids]
         text = next((record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None)
         gold[key] = {

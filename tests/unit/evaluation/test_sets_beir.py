@@ -66,10 +66,11 @@ def test_queries_without_relevant_documents_are_not_judged(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "named"), [("q1\tghost\t1\n", "document ghost"), ("qx\td1\t1\n", "query qx")]
+    ("line", "named"),
+    [("q1\tghost\t1\n", "qrels.tsv:3: document ghost"), ("qx\td1\t1\n", "qrels.tsv:3: query qx")],
 )
 def test_dangling_qrels_are_refused_by_name(tmp_path, line, named):
-    """A judgement about an unknown document or query is refused by name."""
+    """A judgement about an unknown document or query is refused by name, with file and line."""
     assert named in refusal(write(tmp_path, qrels=QRELS + line))
 
 
@@ -100,9 +101,12 @@ def test_only_the_first_few_dangling_qrels_are_named(tmp_path):
         ({"qrels": "q1\td1\t0\n"}, "or of no relevant document"),
         (
             {"qa": [{"id": "q1", "answers": ["x"], "doc_ids": ["ghost"]}]},
-            "qa.jsonl:1 names documents that the corpus",
+            "qa.jsonl:1 names what the set does not hold: 'document ghost'",
         ),
-        ({"qa": [{"id": "qx", "answers": ["x"], "doc_ids": []}]}, "query qx"),
+        (
+            {"qa": [{"id": "qx", "answers": ["x"], "doc_ids": []}]},
+            "qa.jsonl:1 names what the set does not hold: 'query qx'",
+        ),
         ({"qa": [{"id": "q1", "answers": "x"}]}, "qa.jsonl:1: 'answers' must be a list of str"),
         (
             {"qa": [{"id": "q1", "answers": ["moon"], "answer_starts": [3], "doc_ids": ["d1"]}]},
