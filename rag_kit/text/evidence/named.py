@@ -49,6 +49,7 @@ _OPEN = re.compile(
     r"(?i)[+<>≥≤]|\b(?:from|since|least|minimum|than|later|newer|older|higher|above|below|up|onwards?|ab|seit|mindestens"
     r"|neuer|höher|älter)\b|以[上下前后]|更[高新低早旧]|起"
 )
+_OTHER_PARTS = re.compile(r"(?i)\bh[12]\b|half|(?:last|final|every|each|-) ?quarter|quarterly|year[ -]end")
 _WITHIN = 25  # characters around a number in which such a word or a unit is looked for
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _HAN = re.compile(f"[{HAN}]+")
@@ -82,6 +83,8 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
         if kind in numbers and not (of_kind <= numbers[kind] or _is_numbered_otherwise(kind, whole)):
             return []
     if _has_other_number(level(asked.text), level(whole)) or _has_other_place(fold(asked.text), fold(whole)):
+        return []
+    if _has_other_quarter(level(asked.text), level(whole)):
         return []
     kept = list(passages)
     identifiers = (one for one in _IDENTIFIER.findall(level(question.text)) if not time_spans(one))  # FY2022
@@ -153,6 +156,16 @@ def _may_include(found: re.Match[str], asked: str) -> bool:
     number, first, last = ([int(part) for part in text.split(".")] for text in texts)
     around = found.string[max(0, found.start() - _WITHIN) : found.end() + _WITHIN]
     return first <= number <= last or number[: len(first)] == first or bool(_OPEN.search(around))
+
+
+def _has_other_quarter(question: str, text: str) -> bool:
+    """Tell whether the quarters and dates that a text names are all before or all after the quarters of a question."""
+    asked = [one.amount for one in find_values(question) if one.dimension == "quarter"]
+    values = find_values(text) if asked and not _OTHER_PARTS.search(text) else []
+    quarters = [one.amount for one in values if one.dimension == "quarter"]
+    months = (int(month) for one in values if one.dimension == "date" for month in one.key.split("-")[1:2])
+    named = quarters and [*quarters, *((month + 2) // 3 for month in months)]
+    return bool(named) and not any(min(named) <= quarter <= max(named) for quarter in asked)
 
 
 def _has_other_place(question: str, text: str) -> bool:
