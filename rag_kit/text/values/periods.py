@@ -300,7 +300,7 @@ _PATTERNS: tuple[tuple[_MakePeriod, str, str], ...] = (
         _relative, "年 月 季度 周 星期",
         rf"(?:[今去前](?=年)|(?:本|这个?|上个?)(?=月|季度|周|星期))(?P<u>{_ZH_UNIT})",
     ),
-    (_relative, "yesterday 昨", r"(?:\b(?<!before )yester|昨)(?P<u>day\b|[天日])"),
+    (_relative, "yesterday 昨", r"(?:\b(?<!before )(?!(?-i:Y)\w+ by\b)yester|昨)(?P<u>day\b|[天日])"),  # not a title
 )  # fmt: skip
 #: Forms of dates that `find_values` does not read: a function from match and today to the period, texts of which one
 #: stands in each such date, in lower case, and the pattern. The last ones are relative to today.

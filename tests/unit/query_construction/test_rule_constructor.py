@@ -97,6 +97,7 @@ def m(term: str) -> dict[str, Any]:
         ("关于2000 名患者的论文", None),
         ("papers on order 20240601", None),
         ("papers of the day before yesterday", None),
+        ("Who sang Yesterday by the Beatles?", None),
         ("the last five years", {"year": {"$gte": 2021}}),
         ("last year", {"year": {"$eq": 2025}}),
         ("近五年", {"year": {"$gte": 2021}}),
@@ -148,12 +149,14 @@ def test_nothing_is_searched_for_where_all_is_filter(question: str) -> None:
         ("2015年左右脑研究", "左右脑研究", (2015, 2015)),
         ("2015年左右脑卒中的研究", "脑卒中的研究", (2014, 2016)),
         ("2015年后半导体的研究", "半导体的研究", (2016, 2029)),
+        ("1990年代发生了什么", "1990年代发生了什么", (1990, 1999)),
+        ("What happened in the 1990s?", "What happened in the 1990s?", (1990, 1999)),
     ],
 )
 def test_a_word_that_begins_like_a_part_of_a_decade_stays(
     question: str, text: str, years: tuple[int, int]
 ) -> None:
-    """It is searched for whole, and the decade is not narrowed."""
+    """It is searched for whole, as is a time that nothing else is asked about, and the decade is not narrowed."""
     found = RULES.construct(question, SCHEMA)
     assert found.query == text
     passes = compile_filter(found.filter or {})
