@@ -40,8 +40,7 @@ _BETWEEN_NUMBERS = re.compile(rf"\b({_SMALL_NUMBER}) and (?={_SMALL_NUMBER}\b)")
 _NEAR = 40  # characters around some words in which the values, or a negation, are read
 #: A negation at the end of a text; 不得不 is none.
 _NEGATION = re.compile(r"(?:(?<!不[得能会可])(?<!非)不|未|没(?=有?$)|(?:\b(?:not|never|no longer)|n['’]t) )$")
-#: In a question, but not as a question: 可不可以, 有没有.
-_NEGATED_QUESTION = re.compile(r"(?:^|(.))[不没](?!\1)|未|\b(?:not?|never)\b|n['’]t\b")
+_NEGATED_QUESTION = re.compile(r"(?:^|(.))[不没](?!\1)|未|\b(?:not?|never)\b|n['’]t\b")  # not 可不可以
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
 _NEITHER = {"refused": "a guard refused the question", "clarify": "the pipeline asked a question back"}
 _REASONS = {

@@ -75,10 +75,12 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     """
     texts = {passage.number: "\n".join((passage.title, *passage.marks, passage.text)) for passage in passages}
     asked = analyse(without_remarks(question.text))
-    words = {key for text in texts.values() for key in terms(text)}
+    whole, words = "\n".join(texts.values()), {key for text in texts.values() for key in terms(text)}
+    pairs = re.findall(rf"\b([A-Z]\w*) ((?i:{NUMBER_WORDS}))", asked.text)  # World War Two, or 2
+    words |= {key.lower() for name, key in pairs if re.search(rf"\b{name} {read_any(key):.0f}\b", whole)}
     if not all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha()):
         return []
-    numbers = _numbered(whole := "\n".join(texts.values()))
+    numbers = _numbered(whole)
     for kind, of_kind in _numbered(asked.text).items():
         if kind in numbers and not (of_kind <= numbers[kind] or _is_numbered_otherwise(kind, whole)):
             return []
