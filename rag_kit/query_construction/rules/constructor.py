@@ -42,7 +42,6 @@ _ORDERS = [
         rf"(?P<word>最新|最近|最早|最旧)(?:发表|出版)?(?:的?(?:{_H}|(?={_ZH_NOUN}))|(?<!最近)的)(?P<noun>{_ZH_NOUN})?",
     )
 ]
-_HAPPENING = frozenset(("happen", "occur", "发生"))
 _ASCENDING = ("oldest", "earliest", "最早", "最旧")
 
 
@@ -95,7 +94,7 @@ class RuleConstructor:
             repairs.append(repair)
         sort, limit = (order.sort, order.limit) if order else (None, None)
         words = set(content_words(cues.without_frame(content)))
-        query = text if words and words <= _HAPPENING else query  # the time alone is left to search for
+        query = text if words and words <= {"happen", "occur", "发生"} else query  # only a time to search for
         query = f"{query}{rest}".strip() if rest.strip() or words else ""
         return ConstructedQuery(question, query, where, sort, limit, repairs=tuple(repairs))
 
