@@ -106,7 +106,7 @@ class DecompositionRetriever(RewritingRetriever):
                 break
             originals = self._original_search(call, [next_search]) if number == 1 else []
             searches = [*originals, next_search]
-            answered = await self._search_for(searches, call, search_count)
+            answered = await self._make_searches(searches, call, search_count)
             results += answered
             search_count += len(searches)
             answer = None
@@ -117,7 +117,7 @@ class DecompositionRetriever(RewritingRetriever):
             call.extra["steps"] = steps
         if steps or call.settled:
             await call.keep_replies()
-        return results if steps else await self._search_for(self._original_search(call, []), call)
+        return results if steps else await self._make_searches(self._original_search(call, []), call)
 
     async def _next_search(self, steps: Sequence[_Step], call: Call) -> Search | None:
         """Ask the model for the next sub-question, given the answers so far; ``None`` if it has nothing more to ask."""

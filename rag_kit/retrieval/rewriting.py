@@ -132,7 +132,7 @@ class RewritingRetriever(AskingRetriever):
         rewritten = await self._rewrite(query, call)
         if rewritten or call.settled:
             await call.keep_replies()
-        searches = await self._search_for([*self._original_search(call, rewritten), *rewritten], call)
+        searches = await self._make_searches([*self._original_search(call, rewritten), *rewritten], call)
         return self._merge(call, searches)
 
     async def _ask(
@@ -152,16 +152,16 @@ class RewritingRetriever(AskingRetriever):
         replies = call.note_replies(outcomes, self.llm)
         return [] if call.by_rule and not self.has_rule else replies
 
-    async def _search_for(self, searches: Sequence[Search], call: Call, offset: int = 0) -> list[Search]:
-        """Make the searches of weight above 0 and return the answered ones; ``offset`` others were made before."""
-        weights = self._weights(offset + len(searches))[offset:]  # without those of the searches made before
+    async def _make_searches(self, searches: Sequence[Search], call: Call, earlier: int = 0) -> list[Search]:
+        """Make the searches of weight above 0, return the answered ones; ``earlier`` counts those made before."""
+        weights = self._weights(earlier + len(searches))[earlier:]
         weighted = []
         for search, weight in zip(searches, weights, strict=True):
             if weight:
                 retriever = search.retriever or self.retriever
                 weighted.append(replace(search, weight=weight, retriever=retriever))
         question = None if self.keeps_conditions else call.question
-        return await call.search_all(weighted, call.fetch(self.fetch_k), first=offset + 1, question=question)
+        return await call.search_all(weighted, call.fetch(self.fetch_k), first=earlier + 1, question=question)
 
     def _weights(self, count: int) -> list[float]:
         """Return the weights of ``count`` searches; the last one given is repeated for all further searches."""
