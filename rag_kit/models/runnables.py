@@ -133,7 +133,7 @@ class _EndedRun(BaseException):
 
 @contextmanager
 def ended_runs(config: Any = None) -> Iterator[Any]:
-    """Raise as itself an error that ended the run inside a `shield`; the config is given back."""
+    """Yield the config; raise an error that ended the run inside a `shield` without the wrapper it has there."""
     try:
         yield config
     except _EndedRun as ended:

@@ -62,17 +62,17 @@ async def _find(
     filter: Filter | None = None,
     **arguments: Any,
 ) -> list[Document]:
-    """Call a retriever, with more and more to fetch where a filter is applied afterwards."""
+    """Call a retriever; where a filter is applied to its results, fetch ever more until enough of them pass it."""
     plan = _plan(retriever, config, k, filter, arguments)
     runnable = shield(retriever if plan.runnable is None else plan.runnable)
     documents: list[Document] = []
-    # the kit's retrievers note their failures by themselves, and that of a store has no part inside
-    is_watched = not is_kit_retriever(retriever) and not isinstance(retriever, VectorStoreRetriever)
+    # a part may fail unseen; the kit's retrievers note that themselves, and those of vector stores have no parts
+    may_hide_failures = not is_kit_retriever(retriever) and not isinstance(retriever, VectorStoreRetriever)
     for call_arguments in plan.attempts():
-        with note_handled(config, runnable) if is_watched else ended_runs(config) as watched:
-            invoke = partial(runnable.invoke, query, watched, **call_arguments)
-            native = partial(_await_search, retriever, runnable, query, watched, **call_arguments)
-            found = await call_step("search", invoke, native)
+        with note_handled(config, runnable) if may_hide_failures else ended_runs(config) as inner_config:
+            blocking = partial(runnable.invoke, query, inner_config, **call_arguments)
+            native = partial(_await_search, retriever, runnable, query, inner_config, **call_arguments)
+            found = await call_step("search", blocking, native)
         documents = _check_documents(retriever, found)
         if plan.is_enough(documents, call_arguments):
             break
