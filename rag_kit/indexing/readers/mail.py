@@ -128,7 +128,7 @@ def _texts(part: Any, attached: list[str]) -> Iterator[str]:
 
 
 def _body_text(part: Any, kind: str) -> str:
-    """Return the text of a part: HTML as markdown, cards unfolded and without pictures, all else as it is."""
+    """Return the text of a part: HTML as markdown, cards and flowed lines unfolded, all else as it is."""
     data = part.get_payload(decode=True)
     if InvalidBase64LengthDefect in map(type, part.defects):  # then it is not decoded
         letters = re.sub(rb"[^A-Za-z0-9+/]+", b"", data)
@@ -136,15 +136,19 @@ def _body_text(part: Any, kind: str) -> str:
         write_note(f"the end of a text ({kind}){LEFT_OUT}its Base64 is cut off")
     is_html = kind == "text/html"
     text = decode(data, markup=is_html, declared=_charset(part)) if isinstance(data, bytes) else ""
-    if kind in _CARDS:
-        lines = re.sub(r"\n[ \t]", "", text).split("\n")  # a blank begins a line that was folded
-        text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
-        text = _HOUR.sub(r" \1:\2", _DAY.sub(r"\1-\2-\3", _NOT_SHOWN.sub("", text)))
-        text = text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
+    text = _card_text(text) if kind in _CARDS else text
     if str(part.get_param("format")).lower() == "flowed":  # a blank ends lines that go on
         glue = "" if str(part.get_param("delsp")).lower() == "yes" else " "
         text = re.sub(r"(?m)^(?!>|-- $)(.*) \n(?!>|-- $|\n)", rf"\1{glue}", text)
     return to_markdown(parse_html(text)) if is_html and text.strip() else text
+
+
+def _card_text(text: str) -> str:
+    """Return the lines of an appointment or address, unfolded, without pictures, alarms and changes of time zones."""
+    lines = re.sub(r"\n[ \t]", "", text).split("\n")  # a blank begins a line that was folded
+    text = "\n".join(line for line in lines if "ENCODING=B" not in line.partition(":")[0].upper())
+    text = _HOUR.sub(r" \1:\2", _DAY.sub(r"\1-\2-\3", _NOT_SHOWN.sub("", text)))
+    return text.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";")
 
 
 def _best_version(part: Any, attached: list[str]) -> Iterator[str]:
