@@ -289,22 +289,24 @@ def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
     return tuple(named)
 
 
-def _moment_text(value: _Moment, tokens: Sequence[_Token]) -> str:
-    """Write a date, time or duration (from day zero) by a section; the time 0:00:00 is left out after a date."""
+def _moment_text(moment: _Moment, tokens: Sequence[_Token]) -> str:
+    """Write a date, a time, or a duration from day zero as a section shows it, without 0:00:00 after a date."""
     brackets = " ".join(token.text for token in tokens if token.kind == "bracket")
     if not _has_clock(tokens) or _SYSTEM.search(brackets):
-        return plain_text(value)
-    day, time = (_DAY_ZERO, value) if isinstance(value, datetime.time) else (value, datetime.time())
-    moment = value if isinstance(value, datetime.datetime) else datetime.datetime.combine(day, time)
+        return plain_text(moment)
+    if isinstance(moment, datetime.time):
+        moment = datetime.datetime.combine(_DAY_ZERO, moment)
+    elif not isinstance(moment, datetime.datetime):
+        moment = datetime.datetime.combine(moment, datetime.time())
     if moment.microsecond and all("." not in token.text for token in tokens if token.kind == "date"):
-        moment += datetime.timedelta(microseconds=500_000)  # without parts of a second, it is rounded
-    text, has_half = "", any(token.kind == "half" for token in tokens)
+        moment += datetime.timedelta(microseconds=500_000)  # rounded where no part of a second is shown
+    text = ""
     for kind, piece in tokens:
         if kind == "elapsed":  # [h]:mm shows 30:00 for a day and six hours
             seconds = (moment - _DAY_ZERO).total_seconds()
             text += str(int(seconds // _SECONDS[piece[0]])).zfill(len(piece))
         elif kind == "date":
-            text += _date_text(moment, piece, brackets, half=has_half)
+            text += _date_text(moment, piece, brackets, half=any(token.kind == "half" for token in tokens))
         elif kind == "half":
             text += ("上午/下午" if _CHINESE.search(brackets) else piece).split("/")[moment.hour >= 12]
         elif kind == "text" or (kind == "sign" and piece != "@"):
