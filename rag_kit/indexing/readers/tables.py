@@ -119,26 +119,25 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _header_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]], chosen: int) -> int:
-    """Return the index of a header above the chosen row if that is a row of the table, wide by a note beside it.
+    """Return the index of the header: a row above the chosen one if that is data, and widest only by a note beside it.
 
-    Such a row has a value in a column of values, or a text that comes again in its column; else it is the header.
+    Data has a value in a column of values, or a text that its column repeats; other rows are the header themselves.
     """
     texts = {column: rows[chosen][column] for column in filled[chosen]}
     body = rows[chosen + 1 : TOP_ROWS]
     below = {column: [row[column] for row in body if column < len(row)] for column in texts}
     values = {column for column, text in texts.items() if is_value(text)}
-    repeats = (sum(n < len(row) and row[n] == text for n, text in texts.items()) for row in body)
-    is_repeated_header = any(count > 1 for count in repeats)
-    comes_again = not is_repeated_header and any(texts[n] in below[n] for n in texts.keys() - values)
-    no_years = {n for n in values if not _YEAR.fullmatch(texts[n])}  # years may be names of columns
-    typical_values = {n for n in no_years if has_values([texts[n], *below[n]])}
+    equal_cells = (sum(n < len(row) and row[n] == text for n, text in texts.items()) for row in body)
+    is_repeated_header = any(count > 1 for count in equal_cells)
+    has_text_again = not is_repeated_header and any(texts[n] in below[n] for n in texts.keys() - values)
+    sure_values = {n for n in values if not _YEAR.fullmatch(texts[n]) and has_values([texts[n], *below[n]])}
     for row in reversed(range(chosen)):
         names = [rows[row][column] for column in filled[row]]
-        are_other = any(is_value(name) or _PAIR.match(name) for name in names)
-        are_names = len(set(names)) == len(names) > 1 and not are_other
-        notes = {column for column in texts if column > max(filled[row], default=0)}
-        is_row = comes_again or (typical_values & set(filled[row]) and not notes & values)
-        if are_names and notes and is_row and len(texts) <= 2 * len(names):
+        hold_values = any(is_value(name) or _PAIR.match(name) for name in names)
+        are_names = len(set(names)) == len(names) > 1 and not hold_values
+        note_columns = {column for column in texts if column > max(filled[row], default=0)}
+        is_data = has_text_again or (sure_values & set(filled[row]) and not note_columns & values)
+        if are_names and note_columns and is_data and len(texts) <= 2 * len(names):
             return row
     return chosen
 
@@ -166,11 +165,11 @@ def _is_in_header(texts: Sequence[str], names: Sequence[str], body: Sequence[Seq
     neighbours = zip(["", *names[:-1]], [*names[1:], ""], strict=True)
     are_spans = [bool(name) and name in pair for name, pair in zip(names, neighbours, strict=True)]
     columns = zip(texts, names, are_spans, strict=True)
-    beside = [text == name for text, name, is_span in columns if text and not is_span]
-    repeats, has_no_other = any(beside), all(beside)  # the row before, beside the cells over several columns
+    # cells compared with the row before, without those below a name of several columns
+    are_repeated = [text == name for text, name, is_span in columns if text and not is_span]
     if not any(are_spans) or len(set(names)) == 1:
-        return repeats and has_no_other
-    if repeats or has_no_other:
+        return any(are_repeated) and all(are_repeated)
+    if any(are_repeated) or all(are_repeated):
         return True
     return not any(map(is_value, texts)) and any(map(has_values, zip(*body, strict=True)))  # names of columns
 
