@@ -32,6 +32,7 @@ _BLANK_LINE = re.compile(r"^(?P<blank>[ \t]*$)", re.M)
 # "| Name | Size |", and "|---|:-:|" on the next line
 _TABLE_HEADER = re.compile(rf"[^\n]*\n[ \t]*+\|?(?:{_CELL}\|)*{_CELL}\|?[ \t]*$", re.M)
 _HEADINGS = frozenset({"title", "underlined", "dashed"})
+_CLOSING_SIGNS = re.compile(r"(?:^|(?<=[ \t]))#+$")
 _NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})  # formats of documents
 _MAX_TITLE = 200  # characters of a heading, for each chunk below it carries the whole path
 
@@ -79,7 +80,7 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
                 yield section
                 section, has_text = Section(start, len(text), ""), False
             level = 2 if kind == "dashed" else len(match["mark"] or "#")
-            path = [*((above, name) for above, name in path if above < level), (level, _title_of(match))]
+            path = [*((above, name) for above, name in path if above < level), (level, _heading_text(match))]
             section.heading = " > ".join(name for _, name in path if name)
         elif kind in ("code", "table", "inner"):
             header = None if kind == "code" else _TABLE_HEADER.match(text, start, end)
@@ -96,15 +97,14 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
 def first_heading(text: str) -> str:
     """Return the first heading of a markdown text, ``""`` if it has none."""
     headings = (match for match in _MARKUP.finditer(text) if match.lastgroup in _HEADINGS)
-    return next(filter(None, map(_title_of, headings)), "")
+    return next(filter(None, map(_heading_text, headings)), "")
 
 
-def _title_of(match: re.Match[str]) -> str:
-    """Return the text of a heading, without the signs that may close it: "Oil" of "## Oil ##", but "C#" of "# C#"."""
+def _heading_text(match: re.Match[str]) -> str:
+    """Return the text of a heading, without signs that close it: "Oil" for "## Oil ##", but "C#" for "# C#"."""
     title = match[match.lastgroup or 0].rstrip()
-    unclosed = title.rstrip("#")
-    if match.lastgroup == "title" and unclosed[-1:] in ("", " ", "\t"):
-        title = unclosed
+    if match.lastgroup == "title":  # other headings are underlined
+        title = _CLOSING_SIGNS.sub("", title)
     return " ".join(title.split())[:_MAX_TITLE]
 
 
