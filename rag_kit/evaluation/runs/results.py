@@ -333,10 +333,10 @@ def _with_first_three(name: str, texts: Sequence[str]) -> str:
 
 
 def unmatched_gold(results: Results) -> str:
-    """Return a warning if no question has a relevant passage among those retrieved: ids may not match; else ""."""
+    """Return a warning if gold ids and retrieved ids have none in common, as ids of two kinds would; else ""."""
     gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
     retrieved = [passage.ids for row in results for passage in row.output.passages or ()]
-    if not gold or not retrieved or not gold.isdisjoint(key for ids in retrieved for key in ids):
+    if not (gold and retrieved) or gold & {key for ids in retrieved for key in ids}:
         return ""
     return (
         f"None of the gold ids ({len(gold)}, such as {min(gold)!r:.80}) was retrieved for any question; what was has "
