@@ -204,20 +204,20 @@ def _drop_internal_frames(error: BaseException) -> None:
 def _complete_update(update: Any, usage_and_settings: Update, notes: Notes) -> Any:
     """Add usage, settings and notes to a node's update, or to the command that holds it; clean its texts."""
     if update is None or isinstance(update, Mapping):
-        return clean_texts(_with_notes({**(update or {}), **usage_and_settings}, notes))
+        return clean_texts(_add_notes({**(update or {}), **usage_and_settings}, notes))
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
         return replace(update, update=_complete_update(update.update, usage_and_settings, notes))
     # several updates, or a command for another graph: ours is one more
     updates = update if isinstance(update, list | tuple) else [update]
-    return [clean_texts(part) for part in (*updates, _with_notes({**usage_and_settings}, notes))]
+    return [clean_texts(part) for part in (*updates, _add_notes({**usage_and_settings}, notes))]
 
 
-def _with_notes(update: Update, notes: Notes) -> Update:
-    """Add notes to an update; those that are to be overwritten stay as the node wrote them."""
-    if isinstance(written := update.get("notes", []), Overwrite):
+def _add_notes(update: Update, notes: Notes) -> Update:
+    """Put notes into an update, before the node's own, and return it; a node that overwrites the notes has its way."""
+    if isinstance(update.get("notes"), Overwrite):
         return update
     if notes.texts:
-        update["notes"] = [*notes.texts, *written]
+        update["notes"] = [*notes.texts, *update.get("notes", [])]
     if notes.unsearched:
         update["unsearched"] = [*notes.unsearched, *update.get("unsearched", [])]
     return update
