@@ -79,9 +79,8 @@ class Disagreement:
             ranks = [getattr(statement.version, name) for statement in self.statements]
             are_known = not any(rank in (None, "", ()) for rank in ranks)
             if are_known and len(set(ranks)) > 1:
-                ranked = zip(self.statements, ranks, strict=True)
-                newest = [statement for statement, rank in ranked if rank == max(ranks)]
-                return newest[0] if len({statement.shown for statement in newest}) == 1 else None
+                latest = [one for one in self.statements if getattr(one.version, name) == max(ranks)]
+                return latest[0] if len({statement.shown for statement in latest}) == 1 else None
         return None
 
 
