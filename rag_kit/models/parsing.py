@@ -160,18 +160,18 @@ def _tag_contents(text: str, tag: str) -> list[str]:
     return parts
 
 
-def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
+def _read_plain_value(text: str, target: Target, name: str, takes_unmarked: bool) -> Any:
     """Read the value of the only field out of plain text, by the field's kind; None or [] if the text holds none."""
     kind = target.kinds[name]
     if kind == "strings":
-        items = _marked_lines(text) or (_unmarked_lines(text) if lines else [])
+        items = _marked_lines(text) or (_unmarked_lines(text) if takes_unmarked else [])
         passage = _without_preamble(text, passage=True)
-        if not items and lines and name == "passages" and not _CHATTER.match(passage):
+        if not items and takes_unmarked and name == "passages" and not _CHATTER.match(passage):
             return [passage]  # asked for a passage, many models just write it
         return items
     if kind in ("boolean", "number", "integer") and len(text) <= _MAX_SCALAR:
         return text
-    if kind == "string" and (lines or _LABEL.match(text)):
+    if kind == "string" and (takes_unmarked or _LABEL.match(text)):
         value = _strip_quotes(_without_preamble(text))
         if "\n" not in value and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
             return value
