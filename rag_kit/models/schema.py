@@ -133,21 +133,21 @@ class Target:
 
     def _possible_objects(self, value: Any) -> list[dict[str, Any]]:
         """List the objects that a value may mean: itself, one under a key such as "result", or its only field."""
-        only = self.only_field
-        wants_list = only is not None and self.kinds[only] == "strings"
+        only_name = self.only_field
+        wants_list = only_name is not None and self.kinds[only_name] == "strings"
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and not wants_list:
             value = value[0]
         if not isinstance(value, dict):
-            return [{only: value}] if only is not None and isinstance(value, list | str) else []
-        parts = [
+            return [{only_name: value}] if only_name is not None and isinstance(value, list | str) else []
+        wrapped = [
             item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in self._wrappers
         ]
-        likeliest_first = (*parts, value) if self._is_tool_call(value) else (value, *parts)
+        likeliest_first = (*wrapped, value) if self._is_tool_call(value) else (value, *wrapped)
         objects = list(map(self._with_known_names, likeliest_first))
-        if only is not None and len(value) == 1:  # the only field under another name
+        if only_name is not None and len(value) == 1:  # the only field under another name
             key, item = next(iter(value.items()))
             if str(key).lower() not in _NOT_VALUES and not isinstance(item, dict):
-                objects.append({only: item})
+                objects.append({only_name: item})
         return objects
 
     def _is_tool_call(self, value: dict[Any, Any]) -> bool:
