@@ -73,8 +73,7 @@ class Source:
 
     def line(self, language: str) -> str:
         """Return the source as one line of a prompt, so that no description can pose as another source."""
-        descriptions = self.descriptions
-        text = descriptions.get(language) or next(iter(descriptions.values()), "")
+        text = self.descriptions.get(language) or next(iter(self.descriptions.values()), "")
         if self.examples:
             label = "例如：" if language == "zh" else "for example: "
             text += f" ({label}{'; '.join(self.examples[:_MAX_PROMPT_EXAMPLES])})"
@@ -84,10 +83,8 @@ class Source:
 def read_sources(candidates: Any) -> tuple[Source, ...]:
     """Return sources from a list of ``Source``, or from a mapping of name to retriever, perhaps with a description."""
     if isinstance(candidates, Mapping):
-        candidates = [
-            Source(name, *(value if isinstance(value, tuple) else (value,)))
-            for name, value in candidates.items()
-        ]
+        parts = {name: value if isinstance(value, tuple) else (value,) for name, value in candidates.items()}
+        candidates = [Source(name, *values) for name, values in parts.items()]
     is_list = isinstance(candidates, Iterable) and not isinstance(candidates, Runnable)
     sources = list(candidates) if is_list else []
     if not sources or not all(isinstance(source, Source) for source in sources):
