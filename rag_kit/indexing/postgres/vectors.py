@@ -144,10 +144,9 @@ def _nearest_by_graph(
 def _nearest_by_reading(
     native: psycopg.Connection[Any], state: IndexState, query: Vectors, k: int, where: Filter | None
 ) -> list[int]:
-    """Compare all rows; return the numbers of the k nearest, and of those that half precision may have put behind."""
-    statement = sql.SQL(
-        "SELECT n, unit <#> {}::halfvec AS distance FROM nearest WHERE model = {} ORDER BY distance"
-    ).format(_vector_literal(query), _model_key(state))
+    """Compare all rows; return the numbers of the k nearest, and of others that half precision may rank too low."""
+    select = "SELECT n, unit <#> {}::halfvec AS distance FROM nearest WHERE model = {} ORDER BY distance"
+    statement = sql.SQL(select).format(_vector_literal(query), _model_key(state))
     numbers: list[int] = []
     limit = math.inf
     with closing(_passing_rows(native, statement, where)) as rows:
@@ -156,7 +155,7 @@ def _nearest_by_reading(
                 break
             numbers.append(n)
             if len(numbers) == k:
-                limit = distance + _MARGIN  # up to it, the order is not certain
+                limit = distance + _MARGIN  # nearer ones may belong to the k nearest
     return numbers
 
 
