@@ -49,7 +49,7 @@ class PooledCall(Generic[T]):
 
     def __init__(self, func: Callable[[], T]) -> None:
         check_abandoned()
-        # counted only where there can be as many
+        # with fewer running ones there is no need to count
         if len(_running) >= MAX_ABANDONED and (hung := count_abandoned()) >= MAX_ABANDONED:
             raise BranchError(
                 f"{hung} branches that were abandoned at their time-out still hang, which is the most that "

@@ -190,7 +190,7 @@ class RagNodes:
         """Make the step that calls the retriever; a call that hangs is abandoned at the run's deadline."""
         options: Any = {"k": context.k, "filter": context.filter}
         if not isinstance(query, str | None):
-            raise TypeError(query)  # an edit of the state; the node says of which key
+            raise TypeError(query)  # the state was edited; `check_types` then names the key
         if not query:
             write_note("retrieve: the query is empty, so nothing was searched", unsearched=True)
             return compute(list)

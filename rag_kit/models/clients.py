@@ -121,7 +121,7 @@ async def embed_logic(embeddings: Embeddings, kind: Literal["query", "documents"
 
 
 async def aembed_bare(embeddings: Embeddings, kind: Literal["query", "documents"], texts: Any) -> Any:
-    """Embed a query or documents by the model's own coroutine, else on a thread; raises the model's own errors."""
+    """Embed a query or documents by the model's own coroutine, else on a thread; its errors pass as they are."""
     blocking = partial(getattr(embeddings, f"embed_{kind}"), texts)
     name = f"aembed_{kind}"
     if getattr(type(embeddings), name) is getattr(Embeddings, name):

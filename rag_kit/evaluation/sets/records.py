@@ -274,7 +274,7 @@ def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: Us
         free = [name for name in usual if name not in user_columns.values()]
         if free and _holds_field(free[0], field, row):
             columns[field] = free[0]
-    # JSON has gaps as texts
+    # in JSON a cell without a value may be a text such as "null"
     gaps = {field for field in _PARSED if str(row.get(columns.get(field, ""))).strip().casefold() in _GAPS}
     return {field: name for field, name in columns.items() if field not in gaps}
 

@@ -181,7 +181,7 @@ def _write_rows(
         (report.added if old is None else report.updated).append(row.id)
         [(n,)] = connection.execute(statement, (*row, generation)).fetchall()
         written.append((row, old, n))
-        # a document with a made id may replace another one unintentionally, as one of another tenant
+        # an id made from source and text may be that of another document, as of another tenant, replaced by mistake
         if old is not None and row.id == chunk_id(row.source, row.text, 0):
             before, after = json.loads(old.metadata), json.loads(row.metadata)
             differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}

@@ -66,7 +66,7 @@ class Grouping:
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
     def groups(self) -> Iterator[Group]:
-        """Yield groups of files: first the unchanged ones with a new time, if any, then those that changed, as read."""
+        """Yield groups of files: first those of which only the time is new, then those that changed, as read."""
         files, group, changed = self.files, Group(check=self.check), list[str]()
         for record in self.records.values():  # files that are not given now may be originals, too
             if record.source not in files and not record.original and os.path.exists(record.source):

@@ -72,7 +72,7 @@ def limit_memory(max_bytes: int) -> None:
 
     caps = ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 2**20))
     for limit, value in caps:
-        _, hard = resource.getrlimit(limit)  # what only root may raise it beyond
+        _, hard = resource.getrlimit(limit)  # only root may go above it
         try:
             resource.setrlimit(limit, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
         except (ValueError, OSError):  # macOS does not take RLIMIT_AS

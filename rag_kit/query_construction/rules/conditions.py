@@ -174,7 +174,7 @@ def extends_negation(between: str) -> bool:
 def _connector(between: str) -> str | None:
     """Return how the text between two conditions joins them: "and", "or", "nor", "but", "comma".
 
-    "" if there are only marks between them, ``None`` if other words than light ones are.
+    It is "" if there are only quotation marks, and ``None`` if any word has a meaning of its own.
     """
     match = None  # the first connector that is no comma, else the last comma
     for match in cues.CONNECTOR.finditer(between):
@@ -188,8 +188,8 @@ def _connector(between: str) -> str | None:
     after = between[match.end() :]
     if kind == "or":
         after = _ONE_WORD.sub("", after)
-    others = re.sub(rf"[{_MARKS})）;/,、]", " ", between[: match.start()] + " " + after)
-    if not cues.ALL_LIGHT.fullmatch(others):
+    other_words = re.sub(rf"[{_MARKS})）;/,、]", " ", between[: match.start()] + " " + after)
+    if not cues.ALL_LIGHT.fullmatch(other_words):
         return None
     if match.group().lower() == "nor":
         return "nor"
