@@ -70,11 +70,11 @@ class Pair:
 
 def with_keys_of(source: PassageSource, stated: Sequence[Token]) -> list[Token]:
     """Return a statement's tokens, each value under the key of the passage's value that supports it."""
-    return [token._replace(key=_key_in(source, token)) if token.value else token for token in stated]
+    return [token._replace(key=_passage_key(source, token)) if token.value else token for token in stated]
 
 
-def _key_in(source: PassageSource, token: Token) -> str:
-    """Return the key that a passage has for a value; the value's own key if it has none."""
+def _passage_key(source: PassageSource, token: Token) -> str:
+    """Return the key of the passage's value that supports a token's; the token's own key if none does."""
     if not token.value or token.key in source.all_keys or token.key in source.values:
         return token.key
     for key, value in source.values.items():
