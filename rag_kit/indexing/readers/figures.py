@@ -29,14 +29,14 @@ _MAX_FILE_BYTES = 100 * 2**20  # of all pictures of a file, as they are kept
 _MAX_SIDE = 2_000  # pixels of a picture that is kept; larger ones are made smaller
 _MAX_BYTES = 5 * 2**20  # of a picture that is kept
 _MAX_PIXELS = 50_000_000  # of a picture as it is in the file
-_SMALL = 48  # pixels; smaller pictures are icons, bullets and rules
+_MIN_SIDE = 48  # pixels; smaller pictures are icons, bullets and rules
 _FORMATS = ("PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP")
 _CAPTION = re.compile(
     r"(?:fig(?:ure|\.)?|abb(?:ildung|\.)?|chart|photo|plate|图|圖|照片|插图)\s*[\d\u4e00-\u9fffA-Z]", re.I
 )
 _NEAR = 4  # sizes of type between a picture and its caption
 _WHOLE_PAGE = 0.85  # of a page: a picture that covers it is the scan, or the background
-_ICON = 30  # points
+_MIN_SIDE_ON_PAGE = 30  # points
 _DATA_URI = re.compile(r"data:image/[\w.+-]+;base64,", re.I)
 
 
@@ -87,8 +87,8 @@ class Figures:
         from PIL import Image
 
         image = Image.open(io.BytesIO(given), formats=_FORMATS) if isinstance(given, bytes) else given
-        if min(image.size) < _SMALL:
-            self.pass_over(f"smaller than {_SMALL} pixels")
+        if min(image.size) < _MIN_SIDE:
+            self.pass_over(f"smaller than {_MIN_SIDE} pixels")
             return None
         if image.width * image.height > _MAX_PIXELS:
             raise Unreadable(f"it has {image.width} by {image.height} pixels, more than {_MAX_PIXELS}")
@@ -134,8 +134,8 @@ def pdf_figures(page: Any, lines: Sequence[Line], figures: Figures, where: str) 
     for number, picture in enumerate(_images(page), 1):
         box = left, bottom, right, top = picture.get_bounds()
         width, height = right - left, top - bottom
-        if min(width, height) < _ICON:
-            figures.pass_over(f"smaller than {_ICON} points")
+        if min(width, height) < _MIN_SIDE_ON_PAGE:
+            figures.pass_over(f"smaller than {_MIN_SIDE_ON_PAGE} points")
             continue
         if lines and width * height > _WHOLE_PAGE * page_width * page_height:
             continue
