@@ -80,7 +80,7 @@ class AbilityMetric(Metric):
         self.name, self.figure, self.declines = f"ours_rgb_{figure}", figure, list(declines)
 
     def settings(self) -> dict[str, Any]:
-        """The words by which a reply declines."""
+        """Return the words by which a reply declines."""
         return {"declines": self.declines}
 
     async def score(self, example: Example, output: Output, judge: Any) -> Cell:
@@ -90,14 +90,14 @@ class AbilityMetric(Metric):
         if output.answer is None:
             return Cell.error("the pipeline gave no answer")
         texts = [output.answer, *self.declines]
-        if example.tags["language"] == "zh":  # blanks do not count
+        if example.tags["language"] == "zh":  # blanks between signs carry no meaning
             texts = [text.replace(" ", "") for text in texts]
         reply, *declines = texts
         is_decline = any(words in reply for words in declines)
-        is_detected = any(words in reply for words in _ERROR_WORDS)
+        is_error_detected = any(words in reply for words in _ERROR_WORDS)
         if self.figure in ("rejection", "error_detection"):
-            return Cell.ok(float(is_decline if self.figure == "rejection" else is_detected))
-        if self.figure == "error_correction" and not is_detected:
+            return Cell.ok(float(is_decline if self.figure == "rejection" else is_error_detected))
+        if self.figure == "error_correction" and not is_error_detected:
             return Cell.undefined("the reply does not speak of factual errors")
         found = [any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]]
         return Cell.ok(float(all(found) and not is_decline))
