@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from pydantic_core import from_json
-
 MAX_TEXT = 100_000
 _MAX_STARTS = 32
 _MAX_DEPTH = 64
@@ -148,10 +146,10 @@ def _read_string(text: str, start: int) -> tuple[str, int]:
 _MAX_TAIL = 20_000  # characters
 _LEAST_ROUNDS = 4
 _LEAST_CHARS = 80  # a shorter repetition may be meant
-_MOST_LEFT_OUT = 3  # entries, where a form wants fewer
 _LISTED = 2  # rounds kept of a loop of entries; if it begins in the middle of one, the second is whole
-# a string, whose `end` is empty if it breaks off
-_STRING = re.compile(r'"(?:\\.|[^"\\])*+(?P<end>"|\Z)', re.DOTALL)
+_MAX_CLOSINGS = 4
+# a string, whose `end` is empty if it breaks off, or one of the marks []{},
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*+(?P<end>"|\Z)|[\[\]{},]', re.DOTALL)
 _NUMBERING = re.compile(r"\s*\d+[.)、．）]\s*")
 
 
@@ -167,7 +165,7 @@ def ends_in_loop(text: str, *, counting: bool = False) -> bool:
 
 
 def values_before_loop(text: str) -> Iterator[Any]:
-    """Yield what JSON that breaks off in a loop says up to the loop, then the same without its last entries.
+    """Yield what JSON that breaks off in a loop says up to the loop, the fullest reading first.
 
     A string that repeats itself ends after the first round; of a list the whole entries stay, each once.
 
@@ -175,22 +173,11 @@ def values_before_loop(text: str) -> Iterator[Any]:
         >>> next(values_before_loop('{"queries": ["a", ' + '"b", ' * 50))
         {'queries': ['a', 'b']}
     """
-    value: Any = None
-    with suppress(ValueError):
-        text = _up_to_loop(text).rstrip(", \n")
-        value = from_json(text, allow_partial=True)
-    if not value:
-        return
-    last = next(reversed(value.values())) if isinstance(value, dict) else value
-    marks = _STRING.sub("", text)
-    breaks_off = marks.count("{") - marks.count("}") > isinstance(value, dict)
-    if isinstance(last, list) and last and isinstance(last[-1], dict) and breaks_off:
-        last.pop()  # as an entry it would lack some of its fields
-    yield _distinct(value)
-    for _ in range(_MOST_LEFT_OUT):
-        if isinstance(last, list) and len(last) > 1:
-            last.pop()
-            yield _distinct(value)
+    for closed in _closings(_up_to_loop(text)):
+        with suppress(ValueError):
+            value = json.loads(closed)
+            is_object = isinstance(value, dict)
+            yield {name: _distinct(item) for name, item in value.items()} if is_object else _distinct(value)
 
 
 def _up_to_loop(text: str) -> str:
@@ -202,8 +189,8 @@ def _up_to_loop(text: str) -> str:
         return text if ends_in_loop(text, counting=True) else ""
     start, period = loop
     first_round = text[: start + period].rstrip("\\")
-    strings = [*_STRING.finditer(first_round)]
-    is_inside_string = bool(strings) and not strings[-1]["end"]
+    tokens = [*_TOKEN.finditer(first_round)]
+    is_inside_string = bool(tokens) and tokens[-1]["end"] == ""
     if '"' not in text[start : start + period] and is_inside_string:
         return first_round + '"'  # words repeat themselves, not entries
     return text[: start + _LISTED * period]
@@ -231,14 +218,34 @@ def _find_loop(text: str) -> tuple[int, int] | None:
     return loop
 
 
-def _distinct(value: Any) -> Any:
-    """Return a list, or those in an object, with each entry once ("2. pumps" repeats "1. pumps")."""
-    if isinstance(value, dict):
-        return {name: _distinct(part) for name, part in value.items()}
-    if not isinstance(value, list):
-        return value
+def _closings(text: str) -> Iterator[str]:
+    """Yield JSON that breaks off with its brackets closed: at its end, then after one of its last entries.
+
+    An object in a list is never closed, for as an entry it would lack fields.
+    """
+    closers = ""  # the closing brackets that are due, the innermost first
+    cuts = []  # positions to cut at, each with the brackets due there
+    for token in _TOKEN.finditer(text):
+        mark = token[0]
+        if mark in _OPEN:
+            closers = _OPEN[mark] + closers
+            continue
+        if mark in ("}", "]"):
+            closers = closers[1:]
+        if mark[0] != '"':
+            cuts.append((token.start() if mark == "," else token.end(), closers))
+    cuts.append((len(text), closers))
+    # "}" before a "]" would close an object in a list
+    closed = [text[:cut] + due for cut, due in cuts if not (due.startswith("}") and "]" in due)]
+    yield from reversed(closed[-_MAX_CLOSINGS:])
+
+
+def _distinct(entries: Any) -> Any:
+    """Return a list with each entry once ("2. pumps" repeats "1. pumps"); anything else as it is."""
+    if not isinstance(entries, list):
+        return entries
     kept: dict[str, Any] = {}
-    for entry in value:
+    for entry in entries:
         key = _NUMBERING.sub("", entry, count=1) if isinstance(entry, str) else json.dumps(entry)
         kept.setdefault(key, entry)
     return list(kept.values())

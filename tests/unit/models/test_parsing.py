@@ -378,6 +378,8 @@ def test_a_loop_is_seen(text: str, exact: bool, counting: bool) -> None:
             '{"passages": [' + ", ".join(f'"{number}. A pump."' for number in range(1, 50)) + ', "50. A',
             {"passages": ["1. A pump."]},
         ),
+        ('{"checked": [{"id": 1}], "wrong": [{"why": "it' + " is late" * 60, {"checked": [{"id": 1}]}),
+        ('{"facts": [{"id": 1, "passages": [' + "1, " * 60, {"facts": [{"id": 1, "passages": [1, 1]}]}),
     ],
 )
 def test_what_came_before_a_loop_is_read(text: str, value: Any) -> None:
@@ -391,7 +393,16 @@ def test_entries_that_count_up_are_all_kept() -> None:
     assert [row["id"] for row in read["labels"]] == list(range(1, 31))
 
 
-@pytest.mark.parametrize("text", ['{"queries": ["a", "b"', "", "no JSON " * 40])
-def test_nothing_is_read_without_a_loop_or_json(text: str) -> None:
-    """JSON that breaks off for another reason is closed by nobody."""
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"queries": ["a", "b"',
+        "",
+        "no JSON " * 40,
+        '{"facts": [{"text": "it' + " is late" * 60,
+        '{"result": {"facts": [{"id": 1, "text": "it' + " is late" * 60,
+    ],
+)
+def test_nothing_is_read_without_a_loop_or_json_or_a_whole_entry(text: str) -> None:
+    """JSON that breaks off for another reason is closed by nobody, and an entry that lacks fields is none."""
     assert list(values_before_loop(text)) == []
