@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from functools import lru_cache
 from itertools import product, takewhile
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from rag_kit.text.citations.placing import says
 from rag_kit.text.citations.source import ANSWERS, PassageSource, Span
@@ -44,7 +44,7 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
         ...     "A guest may read files, but not delete files", "Guests may delete files", "Guests are welcome")]
         ['covered', 'negation', '']
     """
-    table = _table_of(passage)
+    table = _tables.get(passage) or _tables.setdefault(passage, _Table(passage))
     rows: list[Span] = []  # those named last
     headers: list[str] = []
     is_about_row = True
@@ -133,7 +133,7 @@ class _Table:
         return [word for word in words if word.content and not any(_is_same(word, name) for name in names)]
 
 
-_table_of = lru_cache(maxsize=16)(_Table)  # prepared once for all statements about a passage
+_tables: WeakKeyDictionary[PassageSource, _Table] = WeakKeyDictionary()  # as long as their passages live
 
 
 class _Part:

@@ -244,8 +244,10 @@ class PassageSource:
         """The values of the passage, its title and its headings, with the words beside each."""
         found: list[ValuePlace] = []
         for number, span in enumerate(self.spans):
-            of_sentence = sentence_places(span.clauses, span.earlier, number)
-            found += row_places(span.cells) if span.row else of_sentence
+            if span.row:
+                found += row_places(span.cells)
+            else:
+                found += sentence_places(span.clauses, span.earlier, number)
         values = [token.value for token in self.context_tokens if token.value]
         found += [ValuePlace(value, frozenset(), earlier=self.all_keys) for value in values]
         return [place._replace(order=order) for order, place in enumerate(found)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,10 @@ from langchain_core.messages import AIMessage
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_plain_rag
 from rag_kit.retrieval import BM25Retriever
+from rag_kit.text.citations.cells import find_in_cells
 from rag_kit.text.citations.check import check_citations, renumber
 from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.citations.source import PassageSource
 
 RIVERS = (
     "Rivers of Europe\nThe Rhine rises in Switzerland. It is 1,230 km long, and it was not dammed before 1890. "
@@ -334,6 +338,16 @@ def test_a_value_of_a_table_is_that_of_its_row_and_column(statement: str, expect
     assert report.status == expected, report
     if expected == "grounded":
         assert report.citations[0].quote in PRICES.splitlines()
+
+
+def test_the_tables_of_a_passage_are_kept_no_longer_than_the_passage() -> None:
+    """They are prepared once for many statements, and take many times the memory of the text."""
+    passage = PassageSource("| Item | Price |\n|---|---|\n| Tea | 3 EUR |\n| Milk | 4 EUR |")
+    assert find_in_cells("The Price of Tea is 4 EUR.", passage) == "number"
+    kept = weakref.ref(passage)
+    del passage
+    gc.collect()
+    assert kept() is None
 
 
 @pytest.mark.parametrize(
