@@ -201,9 +201,8 @@ class LoadedLeg(FileLeg, Generic[T]):
                 return self._loaded
             self.load(state)
             loaded, since = self._loaded, self._generation
-            LoadedLeg._forget(
-                self
-            )  # if an error interrupts the update, the next call begins from the file again
+            # if an error interrupts the update below, the next call begins from the file again
+            LoadedLeg._forget(self)
             loaded = self._follow(self._empty(state) if loaded is None else loaded, connection, since, state)
             self._keep(loaded, *wanted)
             return loaded

@@ -49,9 +49,8 @@ class Value(NamedTuple):
             return f"{self.bound} {self.dimension} {self.key}".lstrip()
         per = self.per and f"per {self.per}"
         digits = 9
-        if (
-            abs(self.base) >= 1e7
-        ):  # 96,580,000.50 yuan are not 96,580,000.60, nor is 202503180017 202503180018
+        # 96,580,000.50 yuan are not 96,580,000.60, and 202503180017 is not 202503180018
+        if abs(self.base) >= 1e7:
             digits = 15 if self.base.is_integer() else 13
         return " ".join(filter(None, (self.bound, f"{self.base:.{digits}g}", self.dimension, per)))
 
