@@ -144,7 +144,7 @@ class _Prepared(QueryVectors):
     def __init__(self) -> None:
         super().__init__(sys.maxsize)
         self.pending: set[tuple[int, str]] = set()
-        self.late: dict[tuple[int, str], Exception] = {}  # the errors of those that took too long
+        self.late: dict[tuple[int, str], Exception] = {}  # the first errors of those that took too long
 
 
 _prepared: ContextVar[_Prepared | None] = ContextVar("rag_kit_prepared_vectors", default=None)
@@ -181,7 +181,7 @@ def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None
     """Keep a time-out in place of the vectors of these queries, so that no search waits for them again."""
     prepared = _prepared.get()
     if prepared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
-        prepared.late.update({key: error for key in [*prepared.pending] if key[1] in queries})
+        prepared.late |= {key: error for key in [*prepared.pending] if key[1] in queries} | prepared.late
 
 
 def prepared_vector(model: Any, query: str) -> list[float] | None:

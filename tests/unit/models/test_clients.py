@@ -7,8 +7,17 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency import fan_out
 from rag_kit.concurrency.steps import arun
-from rag_kit.errors import RagKitError
-from rag_kit.models.clients import embed_documents, embed_logic, embed_query, keep_query_vectors
+from rag_kit.errors import BranchTimeoutError, RagKitError
+from rag_kit.models.clients import (
+    embed_documents,
+    embed_logic,
+    embed_query,
+    give_up_vectors,
+    keep_query_vectors,
+    prepare_vectors,
+    prepared_vector,
+    share_vectors,
+)
 
 
 class Counting(Embeddings):
@@ -54,3 +63,26 @@ def test_a_failure_is_not_kept() -> None:
             with pytest.raises(RagKitError):
                 embed_query(model, "")
     assert model.asked == ["", ""]
+
+
+class Late(Counting):
+    """Takes too long for a request of several queries."""
+
+    def embed_queries(self, texts: list[str]) -> list[list[float]]:
+        """No vectors."""
+        raise BranchTimeoutError("embedding took too long")
+
+
+async def test_searches_meet_the_first_time_out_of_a_vector_that_is_late() -> None:
+    """A later one, of another branch that asked for the same, does not take its place."""
+    model = Late()
+    with share_vectors():
+        with pytest.raises(BranchTimeoutError):
+            await arun(prepare_vectors(model, ["湖", "海"]))
+        give_up_vectors(["湖"], BranchTimeoutError("after 2 s"))
+        give_up_vectors(["湖", "海"], BranchTimeoutError("after 9 s"))
+        with pytest.raises(BranchTimeoutError, match="after 2 s"):
+            prepared_vector(model, "湖")
+        with pytest.raises(BranchTimeoutError, match="after 9 s"):
+            prepared_vector(model, "海")
+        assert prepared_vector(model, "山") is None
