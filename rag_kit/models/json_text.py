@@ -60,6 +60,13 @@ def json_values(text: str) -> Iterator[Any]:
     yield from reversed(_find_values(_FENCE.sub("\n", text))[0])
 
 
+def end_of_value(text: str) -> int:
+    """Return where the JSON value ends that a text begins with; 0 if it begins with none, or that breaks off."""
+    with suppress(ValueError, RecursionError):
+        return _read_value(text, 0)[1] if _START.match(text) else 0
+    return 0
+
+
 def is_truncated(text: str) -> bool:
     """Tell whether a text ends in JSON that breaks off, even after a fence or a preamble."""
     return _find_values(text[:MAX_TEXT])[1]

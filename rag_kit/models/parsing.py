@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from rag_kit.prompts.rendering import unescape_tags
 
-from .json_text import MAX_TEXT, is_truncated, json_values
-from .replies import refusal_of, split_reply, text_of, without_thinking, written_text
+from .json_text import MAX_TEXT, end_of_value, is_truncated, json_values
+from .replies import THOUGHT, refusal_of, split_reply, text_of, without_thinking, written_text
 from .schema import NOTHING, Target, UnreadableError
 
 _MAX_PLAIN = 1000  # characters of a string without JSON around it
@@ -66,12 +66,16 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         with suppress(ValueError, RecursionError):  # JSON that was written as a JSON string, but not "{name}"
             json.loads(inner := json.loads(text))
             text = inner
+    text = text.strip()
     body = without_thinking(text)
+    if body != text:  # tags inside the strings of JSON are no thoughts
+        text = THOUGHT.sub("", text, count=1).strip() if THOUGHT.match(text) else text
+        body = without_thinking(text, end_of_value(text))
     if not body:
         # Some servers put the answer itself behind an opening tag that is never closed.
         raise UnreadableError("the answer is empty")
     try:
-        return target.accept_first(_candidate_values(text, body, target))
+        return target.accept_first(_candidate_values(body, target))
     except UnreadableError as error:
         problem = error
     if _REFUSAL.match(body):
@@ -85,7 +89,7 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     raise problem
 
 
-def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
+def _candidate_values(body: str, target: Target) -> Iterator[Any]:
     """Yield the values that a text may hold, the likeliest first: a ranking, JSON, tags."""
     name = target.only_field
     takes_ranking = name is not None and target.fields[name].get("items", {}).get("type") == "integer"
@@ -95,12 +99,10 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
             yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
         elif len(numbers := _RANKED_LINE.findall(body)) > 1:
             yield {name: list(map(int, numbers))}
-    if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
+    if body[:1] in ("{", "["):  # most replies are JSON and nothing else
         with suppress(ValueError, RecursionError):
-            yield json.loads(text)
-    for source in dict.fromkeys((text.strip(), body)):
-        if source is body or source.startswith(("{", "[", "｛")):  # JSON may come before the reasoning ends
-            yield from json_values(source)
+            yield json.loads(body)
+    yield from json_values(body)
     if tagged := _read_tags(body, target):
         yield tagged
 

@@ -14,7 +14,8 @@ MAX_CHARS = 1_000_000
 """Twice what today's models can write in one answer, thoughts included."""
 _THINK = "(?:think|thinking|thought|reasoning)>"
 _END = re.compile(rf"</{_THINK}", re.IGNORECASE)
-_THOUGHT = re.compile(rf"<{_THINK}.*?(?:</{_THINK}|\Z)", re.IGNORECASE | re.DOTALL)
+#: A reasoning block, or what follows its opening tag where the closing one is missing.
+THOUGHT = re.compile(rf"<{_THINK}.*?(?:</{_THINK}|\Z)", re.IGNORECASE | re.DOTALL)
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _MESSAGE_OVERHEAD = 4
 
@@ -82,10 +83,11 @@ def text_of(message: Any) -> str:
     return "" if content is None else str(content)
 
 
-def without_thinking(text: str) -> str:
-    """Remove reasoning blocks, also one whose opening or closing tag is missing."""
-    closed = _THOUGHT.sub("", text)
-    return _END.split(closed)[-1].strip()  # what is before a closing tag that is left is reasoning
+def without_thinking(text: str, start: int = 0) -> str:
+    """Remove reasoning blocks, also one whose opening or closing tag is missing; before ``start`` there are no tags."""
+    closed = text[:start] + THOUGHT.sub("", text[start:])
+    ends = [tag.end() for tag in _END.finditer(closed, start)]
+    return closed[max(ends, default=0) :].strip()  # what is before a closing tag that is left is reasoning
 
 
 def split_reply(reply: Any) -> tuple[Any, Any]:
@@ -171,7 +173,7 @@ def has_thoughts(message: Any) -> bool:
     details = (getattr(message, "usage_metadata", None) or {}).get("output_token_details") or {}
     apart = (getattr(message, "additional_kwargs", None) or {}).get("reasoning_content")
     kinds = {block.get("type") for block in _blocks(message)}
-    tagged = _THOUGHT.match(text_of(message).lstrip())
+    tagged = THOUGHT.match(text_of(message).lstrip())
     return bool(details.get("reasoning") or apart or kinds & {"thinking", "reasoning"} or tagged)
 
 

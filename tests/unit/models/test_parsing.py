@@ -32,6 +32,10 @@ GRADE = Target(Grade)
         ('Here is the JSON: {"queries": ["a"]} - good luck {not json}', ["a"]),
         ('<think>maybe {"queries": ["wrong"]}</think>\n{"queries": ["right"]}', ["right"]),
         ('the tag was swallowed</think>{"queries": ["right"]}', ["right"]),
+        ('{"queries": ["right"]}\n<think>or {"queries": ["wrong"]}</think>', ["right"]),
+        ('{"queries": ["right"]} <think>or {"queries": ["wrong"]}', ["right"]),
+        ('{"queries": ["wrong"]}, no:</think>\n{"queries": ["right"]}', ["right"]),
+        ('<think>hm</think>{"queries": ["what does <think> do?"]} Done.', ["what does <think> do?"]),
         ('First {"queries": ["draft"]}, better: {"queries": ["final"]}', ["final"]),
         ('{"queries": ["say <think>x</think>"]}', ["say <think>x</think>"]),
         ("{'queries': ['it''s', 'b'],}", ["it''s", "b"]),
@@ -116,6 +120,9 @@ def test_grades_are_read_from_any_form(text: str, relevant: bool, score: float) 
     [
         "",
         "<think>I never stop thinking",
+        '<think>I never stop: {"queries": ["a"]}',
+        '<think>perhaps {"queries": ["a"]}</think>No.',
+        '{"queries": ["a"]} or not?</think>{"queries": []}',
         "Sure! I would be happy to help with that.",
         '{"queries": []}',
         '{"error": "overloaded"}',
@@ -124,7 +131,7 @@ def test_grades_are_read_from_any_form(text: str, relevant: bool, score: float) 
     ],
 )
 def test_what_is_no_answer_is_refused(text: str) -> None:
-    """Prose, emptiness, errors and an echo of the schema are not taken for a list."""
+    """Prose, thoughts, emptiness, errors and an echo of the schema are not taken for a list."""
     with pytest.raises(UnreadableError):
         parse_text(text, QUERIES)
 
