@@ -50,7 +50,7 @@ def json_values(text: str) -> Iterator[Any]:
         return
     if _START.match(text):
         with suppress(ValueError, RecursionError):
-            value, end = _read_value(text, 0)
+            value, end = read_value(text, 0)
             if not text[end:].strip():
                 yield value
                 return
@@ -58,13 +58,6 @@ def json_values(text: str) -> Iterator[Any]:
     for block in reversed(fenced):
         yield from reversed(_find_values(block)[0])
     yield from reversed(_find_values(_FENCE.sub("\n", text))[0])
-
-
-def end_of_value(text: str) -> int:
-    """Return where the JSON value ends that a text begins with; 0 if it begins with none, or that breaks off."""
-    with suppress(ValueError, RecursionError):
-        return _read_value(text, 0)[1] if _START.match(text) else 0
-    return 0
 
 
 def is_truncated(text: str) -> bool:
@@ -81,7 +74,7 @@ def _find_values(text: str) -> tuple[list[Any], bool]:
         if start is None:
             break
         try:
-            value, position = _read_value(text, start.start())
+            value, position = read_value(text, start.start())
         except TruncatedError:
             return values, True
         except (ValueError, RecursionError):
@@ -91,7 +84,7 @@ def _find_values(text: str) -> tuple[list[Any], bool]:
     return values, False
 
 
-def _read_value(text: str, start: int) -> tuple[Any, int]:
+def read_value(text: str, start: int) -> tuple[Any, int]:
     """Read the JSON value at a position, strictly or else leniently; return it and its end, or raise ValueError."""
     try:
         return _DECODER.raw_decode(text, start)

