@@ -93,8 +93,8 @@ _MESSAGES = {
     "environment variable, and that it may use this model.",
     Failure.RATE_LIMITED: "The {what} endpoint{place} has too many requests{code}: {text}. Wait, or allow fewer at a "
     "time (max_concurrency).",
-    Failure.REFUSED: "The {what} endpoint{place} refused the request{code}: {text}. Check the model name, "
-    "{variable} and the length of the input.",
+    Failure.REFUSED: "The {what} endpoint{place} refused the request{code}: {text}. Check {setting}the "
+    "model name, {variable} and the length of the input.",
     Failure.OTHER: "The model{place} failed with {text}.{advice}",
 }
 _ERRORS = {
@@ -114,6 +114,9 @@ _REDIRECT = (
     "key. If that endpoint is meant, set its address (base_url, {variable})."
 )
 _BOUND = re.compile(r"max_(?:completion_|output_|new_)?tokens|num_predict")
+_SETTING = re.compile(
+    rf"\b(?:temperature|top_[kp]|\w+_(?:penalty|effort|format|bias)|(?:top_)?logprobs|{_BOUND.pattern})\b"
+)
 # as llama.cpp, OpenAI, vLLM, Anthropic, Google, xAI, Mistral, Cohere, Hugging Face and DashScope say it
 _TOO_LONG = re.compile(
     r"context[ _](?:length|size|window|limit)|prompt is too long|input is too long|too many tokens"
@@ -263,7 +266,9 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         return _context_error(error, model, text)
     else:
         message = _MESSAGES[Failure.REFUSED]
+    setting = _SETTING.search(f"{_body(error).get('param')} {_message(error)}")
     fields = {
+        "setting": f"{setting[0]} (leave it out where the model is made, or change it), " if setting else "",
         "place": _at_host(error, model),
         "code": f" (HTTP {status})" if status else "",
         "text": text,

@@ -25,7 +25,7 @@ from langchain_core.exceptions import ContextOverflowError, ModelTimeoutError
 from langchain_core.outputs import Generation, LLMResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from support.openai_server import Entry, OpenAIServer, cut, error, hang, refusal, reset
+from support.openai_server import Entry, OpenAIServer, Reply, cut, error, hang, refusal, reset
 
 from rag_kit.errors import ModelError, ModelUnauthorizedError, ModelUnreachableError, RagKitError
 from rag_kit.indexing import DocumentIndex, ingest
@@ -271,6 +271,31 @@ def test_the_endpoint_is_known_from_the_model() -> None:
         message = str(map_model_error(failure, model=Model()))
         assert " at http://127.0.0.1:8124 " in message and "check RAG_KIT_BASE_URL" in message
     assert "RAG_KIT_BASE_URL" not in str(map_model_error(IndexError("out"), model=object()))
+
+
+@pytest.mark.parametrize(
+    ("said", "param", "name"),
+    [
+        ("Unsupported value: 'temperature' does not support 0 with this model", "temperature", "temperature"),
+        (
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead",
+            "max_tokens",
+            "max_tokens",
+        ),
+        ("This value is not allowed", "top_p", "top_p"),
+        ("logprobs are not supported", None, "logprobs"),
+    ],
+)
+async def test_a_setting_that_a_model_refuses_is_named(said: str, param: str | None, name: str) -> None:
+    """The advice names the setting, and where to change it, by the endpoint's field for it or by its words."""
+    body = {"error": {"message": said, "type": "invalid_request_error", "param": param}}
+    with OpenAIServer([Reply(status=400, body=body)]) as server:
+        model = chat_model("openai:m", base_url=server.url, api_key="none", temperature=0)
+        advice = rf"Check {name} \(leave it out where the model is made"
+        with pytest.raises(ModelError, match=advice):
+            text_call(model, PROMPT, {"q": "Hi"})
+        with pytest.raises(ModelError, match=advice):
+            await atext_call(model, PROMPT, {"q": "Hi"})
 
 
 KEY = "zq81kxplain7731"  # of no known shape
