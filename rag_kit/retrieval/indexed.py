@@ -169,16 +169,18 @@ def rows_retriever(
     """Make a retriever over the rows of an index; see ``rag_kit.retrieval.index_retriever``."""
     if pipeline not in PIPELINES:
         raise InvalidInputError(f"pipeline={pipeline!r} is unknown; allowed: {', '.join(PIPELINES)}.")
+    single: dict[str, Any] = {"name": "bm25" if pipeline == "hybrid" else pipeline, "k": k, "filter": filter}
+    single |= {name: ensemble[name] for name in ("id_key", "metadata", "name", "tags") if name in ensemble}
     if pipeline == "bm25":
-        return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25")
+        return KeywordIndexRetriever(index=index, **single)
     if pipeline == "trigram" or pipeline == "sparse":
         index.leg_view(pipeline)  # raises now if the index has no such leg
-        return LegIndexRetriever(index=index, leg=pipeline, k=k, filter=filter, name=pipeline)
+        return LegIndexRetriever(index=index, leg=pipeline, **single)
     degradation = _check_vectors(index, pipeline, ensemble.get("on_error") == "skip")
     if degradation is not None:
-        return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25", note=degradation)
+        return KeywordIndexRetriever(index=index, note=degradation, **single)
     if pipeline == "dense":
-        return DenseIndexRetriever(index=index, k=k, filter=filter, name="dense")
+        return DenseIndexRetriever(index=index, **single)
     settings: dict[str, Any] = {
         "retrievers": [
             KeywordIndexRetriever(index=index, k=k, name="bm25"),

@@ -214,7 +214,8 @@ def index_retriever(
         reranker: What `RerankRetriever` takes, such as ``"cross-encoder"``; its scores are blended half and half with
             those of the search over the first 20, and a question of more than 64 tokens is not reranked.
         **ensemble: Further arguments of `EnsembleRetriever`: ``timeout``, ``on_error``... With ``weights``, ``fusion``
-            or ``rrf_k`` the two halves are fused as these say, without feedback.
+            or ``rrf_k`` the two halves are fused as these say, without feedback. A single search takes of these
+            ``id_key``, ``metadata``, ``name`` and ``tags``; it has no use for the others.
 
     Raises:
         InvalidInputError: The pipeline is unknown, or needs vectors, a leg or a model that are not there.

@@ -91,13 +91,15 @@ def test_without_vectors_hybrid_is_keyword_and_says_so(keyword_only: DocumentInd
 
 
 def test_wrong_arguments_are_refused(index: DocumentIndex) -> None:
-    """An unknown pipeline, a wrong k, and vectors without their model are refused in words."""
+    """An unknown pipeline, a wrong k, and vectors without their model are refused in words; others are taken."""
     with pytest.raises(InvalidInputError, match="hybrid, bm25, dense"):
         index_retriever(index, "fancy")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError):
         index_retriever(index, k=0)
     for pipeline in ("bm25", "dense", "hybrid"):
-        assert index_retriever(index, pipeline, c=60)  # type: ignore[arg-type]
+        settings = {"id_key": "id", "metadata": {"a": 1}, "name": "mine", "tags": ["b"]}
+        made = index_retriever(index, pipeline, c=60, **settings)  # type: ignore[arg-type]
+        assert made.model_dump(include=set(settings)) == settings
         with pytest.raises(InvalidInputError, match=r"'timeot' is no argument \(did you mean 'timeout'\?\)"):
             index_retriever(index, pipeline, timeot=3)  # type: ignore[arg-type]
     index.flush()
