@@ -13,9 +13,8 @@ from rag_kit.text.language import fold
 WEIGHT = 0.8  # of a corrected word beside one that was found as typed; measured, see docs/benchmarks.md
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LATIN = re.compile("[a-zß-öø-ɏ]{4,40}")  # terms to be corrected: shorter ones have too many neighbours
-# letters, each with those that are typed so where marks are left out
 _MARKS = "aàáâãäåą cçćč dđ eèéêëęě gğ iìíîï lł nñń oòóôõöøő rř sśşš uùúûüůű yý zźżž"
-_MARKED = {letters[0]: letters[1:] for letters in _MARKS.split()}
+_MARKED = {letters[0]: letters[1:] for letters in _MARKS.split()}  # what is typed so without marks
 _MAX_CORRECTED = 32  # words of a query
 _MAX_NEAR = 4  # terms near a word that are looked at
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # of letters, also "don't"
@@ -52,24 +51,23 @@ def correct_spelling(
     analyzer: _Analyze,
     frequency: Callable[[str], int],
     find_known: FindKnown,
-    hidden: int,
+    hidden: int,  # most documents of a term of which the caller may see none
 ) -> Mapping[str, float]:
     """Replace each misspelt term of a query by the nearest known one, with less weight and a note in whole words.
 
     An analyzer without ``typos`` has its terms searched as typed. Words of four Latin letters or more are corrected, by
     the most frequent one with a mark that was left out, else a single edit away: of each 100 mistypings about 80 are
-    one edit (Damerau, "A technique for computer detection and correction of spelling errors", 1964). It is the typed
-    word that is edited, for a wrong letter may keep the analyzer from taking off the ending; documents may have it with
-    another ending. Identifiers, numbers and other scripts are searched as typed. `find_known` gives only what the
-    caller may see; up to `hidden` documents with a term may be others, none if that is 0.
+    one edit (Damerau, "A technique for computer detection and correction of spelling errors", 1964). The typed word is
+    edited, as a wrong letter may keep the analyzer from taking off the ending; documents may have it with another one.
+    Identifiers, numbers, other scripts are searched as typed. `find_known` gives only what the caller may see.
     """
     if not getattr(analyzer, "typos", False):
         return weights
     rare = [term for term in weights if _LATIN.fullmatch(term) and frequency(term) <= hidden]
-    unknown = [term for term in rare if not (frequency(term) and any(find_known([term])))]
+    unknown = [term for term in rare[:_MAX_CORRECTED] if not frequency(term) or not any(find_known([term]))]
     nearest: dict[str, str] = {}
     typed_words = dict(_words(query, analyzer)) if unknown else {}
-    for term in unknown[:_MAX_CORRECTED]:
+    for term in unknown:
         typed = typed_words.get(term, term)
         if found := _nearest(typed, analyzer, find_known):
             nearest[term], word = found
