@@ -18,7 +18,7 @@ from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, formula_of
 from rag_kit.indexing.bm25.postings import PostingRun, Postings, Variant, Weights, bm25_weights, count_terms
-from rag_kit.indexing.bm25.spelling import MAX_SLIPS, MAX_TEXTS, correct_spelling
+from rag_kit.indexing.bm25.spelling import MAX_TEXTS, correct_spelling
 from rag_kit.indexing.bm25.view import BM25View, Hits, Passes, check_k, check_query, check_weights, passes_of
 from rag_kit.text import default_analyzer
 
@@ -154,10 +154,9 @@ class BM25Index(InvertedIndex):
     def spell(
         self, query: str, terms: Mapping[str, float], view: BM25View, passes: Passes | None
     ) -> Mapping[str, float]:
-        """Replace terms that no passing document has by the nearest, with a note, if the analyzer allows it."""
+        """Replace terms that no document of the view has by the nearest, with a note, if the analyzer allows it."""
         find_known = partial(view.find_known, texts=MAX_TEXTS, passes=passes)
-        hidden = 0 if passes is None else MAX_SLIPS
-        return correct_spelling(query, terms, self.analyzer, view.frequency, find_known, hidden)
+        return correct_spelling(query, terms, self.analyzer, view.frequency, find_known)
 
     def query_terms(self, query: str) -> Sequence[str]:
         """Return the terms of a query by the analyzer's ``query_terms``, or by the analyzer itself if it has none.

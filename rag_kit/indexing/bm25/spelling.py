@@ -19,7 +19,6 @@ _MAX_CORRECTED = 32  # words of a query
 _MAX_NEAR = 4  # terms near a word that are looked at
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # of letters, also "don't"
 MAX_TEXTS = 20  # documents that are looked through for a word as it is written there
-MAX_SLIPS = 3  # documents with the same slip, chunks of a text; a term that is in more is no slip
 _MAX_TEXT = 100_000  # characters of each of them
 
 _Analyze = Callable[[str], list[str]]
@@ -49,9 +48,8 @@ def correct_spelling(
     query: str,
     weights: Mapping[str, float],
     analyzer: _Analyze,
-    frequency: Callable[[str], int],
+    is_known: Callable[[str], object],
     find_known: FindKnown,
-    hidden: int,  # most documents of a term of which the caller may see none
 ) -> Mapping[str, float]:
     """Replace each misspelt term of a query by the nearest known one, with less weight and a note in whole words.
 
@@ -63,11 +61,10 @@ def correct_spelling(
     """
     if not getattr(analyzer, "typos", False):
         return weights
-    rare = [term for term in weights if _LATIN.fullmatch(term) and frequency(term) <= hidden]
-    unknown = [term for term in rare[:_MAX_CORRECTED] if not frequency(term) or not any(find_known([term]))]
+    unknown = [term for term in weights if _LATIN.fullmatch(term) and not is_known(term)]
     nearest: dict[str, str] = {}
     typed_words = dict(_words(query, analyzer)) if unknown else {}
-    for term in unknown:
+    for term in unknown[:_MAX_CORRECTED]:
         typed = typed_words.get(term, term)
         if found := _nearest(typed, analyzer, find_known):
             nearest[term], word = found

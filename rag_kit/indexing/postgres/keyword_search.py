@@ -20,7 +20,7 @@ from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
-from rag_kit.indexing.bm25.spelling import MAX_SLIPS, MAX_TEXTS, correct_spelling
+from rag_kit.indexing.bm25.spelling import MAX_TEXTS, correct_spelling
 from rag_kit.indexing.bm25.term_graph import MAX_DF, TermGraph
 from rag_kit.indexing.bm25.view import Terms, check_k
 from rag_kit.indexing.document_index.rows import read_documents
@@ -197,7 +197,7 @@ class PostgresKeywordView(KeywordView):
         return passage_filter(filter, state.derived)
 
     def _spell(self, query: str, weights: Mapping[str, float], where: Filter | None) -> Mapping[str, float]:
-        """Return the weights with terms that no passing document has replaced by those of passing ones."""
+        """Return the weights with misspelt terms (in no document) replaced by terms of documents that pass a filter."""
         with self._store.reading() as connection:
             tables = TermTables(connection, self._leg)
 
@@ -211,9 +211,9 @@ class PostgresKeywordView(KeywordView):
                         found = read_documents(connection, keys)
                         yield term, [found[key].page_content for key in keys]
 
-            counts = Counter({term: len(read.numbers) for term, read in tables.postings(weights).items()})
-            hidden = MAX_SLIPS if where else 0
-            return correct_spelling(query, weights, self.analyzer, counts.__getitem__, find_known, hidden)
+            return correct_spelling(
+                query, weights, self.analyzer, tables.postings(weights).__contains__, find_known
+            )
 
     def _best(self, terms: Terms, k: int, where: Filter | None, ids_only: bool) -> Scored:
         """Return the k best documents for terms, ties by id; with ``ids_only`` their ids."""

@@ -119,8 +119,3 @@ def test_a_misspelt_word_is_searched_as_in_a_folder(server: str) -> None:
                 index.search_keyword("mergre") == index.search_keyword("warrenty", filter={"year": 2}) == []
             )
         assert notes.texts == ["searched 'warranty' for 'warrenty'"]
-        index.upsert([Document("My warrenty", id="c", metadata={"year": 2})])
-        with use_notes() as notes:
-            assert [hit.id for hit, _ in index.search_keyword("warrenty", filter={"year": 1})] == ["a"]
-            assert [hit.id for hit, _ in index.search_keyword("warrenty")] == ["c"]
-        assert notes.texts == ["searched 'warranty' for 'warrenty'"]
