@@ -34,7 +34,11 @@ _BESIDE_CELLS = re.compile(r"docProps/|xl/(?!workbook|sharedStrings|styles|_rels
 _CELLS = ("cols", "sheetData", "mergeCells")
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML does not hold, such as a carriage return
 _SHIFTS = {"superscript": 1, "subscript": -1}
-_MAX_MERGE = 10_000  # cells of a merged range whose text is repeated
+# ranges of which openpyxl makes all cells, also those that are not in the file
+_RANGE = re.compile(
+    rb"(<(?:\w+:)?(?:mergeCell|hyperlink)\s[^<>]*?\bref=[\"'][$A-Za-z]+[$\d]+):[$A-Za-z]+[$\d]+"
+)
+_MAX_MERGE = 10_000  # cells of such a range, and of one whose text is repeated
 
 
 class _Repeat(str):
@@ -105,6 +109,10 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
     BUILTIN_FORMATS.update(CHINESE_FORMATS)  # files name them by number only, and openpyxl does not know them
     load_values = partial(openpyxl.load_workbook, data_only=True, rich_text=True)
     formulas = None
+    for name in parts:
+        data = changes.get(name) or package.read(name)
+        if (shrunk := _RANGE.sub(_first_of_many, data)) != data:
+            changes = changes | {name: shrunk}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about fonts and extensions that carry no text
         book = package.open(load_values, changes)
@@ -113,6 +121,14 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
     for sheet in book.chartsheets:
         write_note(f"sheet {sheet.title}{LEFT_OUT}it is a chart, whose figures are in the cells of others")
     return [(sheet, formulas[sheet.title] if formulas else None) for sheet in book.worksheets]
+
+
+def _first_of_many(match: re.Match[bytes]) -> bytes:
+    """Return a range in the XML of a sheet; of one over very many cells, the first cell."""
+    from openpyxl.utils import range_boundaries
+
+    column, row, last_column, last_row = range_boundaries(match[0].decode().rpartition("ref=")[2][1:])
+    return match[0] if (last_column - column + 1) * (last_row - row + 1) <= _MAX_MERGE else match[1]
 
 
 def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: bool) -> dict[str, bytes]:
@@ -181,7 +197,7 @@ def _read_cells(sheet: Any, formulas: Any, *, all_text: bool = False) -> Rows:
         write_note(f"sheet {sheet.title}: {problem}")
     for area in sheet.merged_cells.ranges:
         merged = rows.get(area.min_row, {}).get(area.min_col)
-        if merged and area.size["rows"] * area.size["columns"] <= _MAX_MERGE:
+        if merged:
             for row in range(area.min_row, area.max_row + 1):
                 for column in range(area.min_col, area.max_col + 1):
                     rows.setdefault(row, {}).setdefault(column, _Repeat(merged))

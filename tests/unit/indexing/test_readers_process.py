@@ -313,3 +313,14 @@ def test_what_is_repeated_is_read_once(tmp_path: Path, kind: str) -> None:
     path.write_bytes(repeated(kind, 2000))
     found = read(path, limits=ReadLimits(max_characters=1_000_000, max_seconds=60))
     assert len(found) == 1 and "It is long." in found[0].page_content
+
+
+@pytest.mark.parametrize("mark", ["mergeCell", "hyperlink"])
+@pytest.mark.parametrize("area", ["A1:XFD1048576", "$A$3:$A$1048576"])
+def test_what_a_range_claims_costs_nothing(tmp_path: Path, reader: Reader, mark: str, area: str) -> None:
+    """A merged range or a link over a whole sheet or column costs what its cells in the file cost."""
+    ranges = f'</sheetData><{mark}s><{mark} ref="{area}"/></{mark}s>'.encode()
+    sheet = make.xlsx({"S": [["Name", "Price"], ["Apple", 3], ["Pear", 4]]})
+    data = make.edited(sheet, lambda name, part: part.replace(b"</sheetData>", ranges))
+    (found,) = reader.read(make.put(tmp_path, "a.xlsx", data), limits=ReadLimits(max_seconds=10))
+    assert found.page_content == "# S\n\n" + make.table(("Name", "Price"), ("Apple", "3"), ("Pear", "4"))
