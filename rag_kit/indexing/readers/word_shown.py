@@ -183,12 +183,15 @@ def _apply_styles(root: Any, styles: Styles) -> None:
         nearest = (next((node for node in nodes if node is not None), None) for nodes in found)
         return [node for node in nearest if node is not None]
 
+    @cache  # a paragraph may have very many runs, among which its properties are looked for
+    def style_of(paragraph: Any) -> str | None:
+        return None if paragraph is None else value_of(paragraph.find(f"{W}pPr/{W}pStyle"))
+
     for run in root.iter(f"{W}r"):
-        paragraph = next(run.iterancestors(f"{W}p"), None)
-        paragraph_style = None if paragraph is None else paragraph.find(f"{W}pPr/{W}pStyle")
+        paragraph_style = style_of(next(run.iterancestors(f"{W}p"), None))
         properties = run.find(f"{W}rPr")
         run_style = None if properties is None else properties.find(f"{W}rStyle")
-        for node in styled_properties(value_of(run_style), value_of(paragraph_style)):
+        for node in styled_properties(value_of(run_style), paragraph_style):
             if properties is None:
                 properties = run.makeelement(f"{W}rPr")
                 run.insert(0, properties)

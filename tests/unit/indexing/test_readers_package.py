@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import re
+import time
 import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
@@ -24,6 +25,9 @@ from support import documents as make
 from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import ReadError
 from rag_kit.indexing.readers.api import Reader
+from rag_kit.indexing.readers.package import parse_xml
+from rag_kit.indexing.readers.word_lists import Styles
+from rag_kit.indexing.readers.word_shown import prepare
 
 MACRO = b"ms-powerpoint.presentation.macroEnabled"
 Edit: TypeAlias = Callable[[str, bytes], bytes | None]
@@ -259,3 +263,12 @@ def test_a_broken_chapter_and_line_are_left_out(tmp_path, reader):
     assert "Cold." in text and any(note.startswith("chapter 1 left out") for note in notes)
     text, notes = read(reader, tmp_path, "a.jsonl", b'{"a": "one"}\n{"a": \n{"a": "three"}\n')
     assert "one" in text and "three" in text and notes[0].startswith("line 2 left out: not valid JSON")
+
+
+def test_a_paragraph_of_very_many_runs_takes_no_longer_than_many_paragraphs():
+    """Properties of the paragraph are looked for once, not for each run among all."""
+    run = f"<w:p xmlns:w='{make.W}'>{'<w:r><w:t>word </w:t></w:r>' * 30_000}</w:p>"
+    root = parse_xml(run.encode(), "document", recover=False)
+    begun = time.process_time()
+    prepare(root, Styles(None))
+    assert time.process_time() - begun < 4
