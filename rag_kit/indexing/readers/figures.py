@@ -34,6 +34,7 @@ _FORMATS = ("PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP")
 _CAPTION = re.compile(
     r"(?:fig(?:ure|\.)?|abb(?:ildung|\.)?|chart|photo|plate|图|圖|照片|插图)\s*[\d\u4e00-\u9fffA-Z]", re.I
 )
+NOT_INSIDE = "not in the file"  # but elsewhere, or missing
 _NEAR = 4  # sizes of type between a picture and its caption
 _WHOLE_PAGE = 0.85  # of a page: a picture that covers it is the scan, or the background
 _MIN_SIDE_ON_PAGE = 30  # points

@@ -16,7 +16,7 @@ from rag_kit.documents import clean_text
 from rag_kit.indexing.readers.limits import ReadLimits
 
 Scalar = str | int | float | bool
-_STREAM = re.compile(r"(?:\bfile )?['\"]?<_io\.\w+ object at 0x[0-9a-fA-F]+>['\"]?")
+_STREAM = re.compile(r"(?:\b(?:image )?file )?['\"]?<_io\.\w+ object at 0x[0-9a-fA-F]+>['\"]?")
 LEFT_OUT = " left out: "  # in a note, between where something is left out and why
 SAVE_AGAIN = "Open it in the program that made it and save it again"
 
@@ -68,7 +68,7 @@ def reason_of(error: Exception) -> str:
         return "nested too deeply"
     inner = error if str(error) else error.__cause__ or error  # one without a text may have a cause with one
     text = error.reason if isinstance(error, Unreadable) else f"{type(inner).__name__}: {inner}"
-    return " ".join(clean_text(text.removeprefix("it is ")).split())[:300]
+    return " ".join(clean_text(_STREAM.sub("it", text.removeprefix("it is "))).split())[:300]
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.charts import DGM, chart_texts, diagram_text
-from rag_kit.indexing.readers.figures import Figures
+from rag_kit.indexing.readers.figures import NOT_INSIDE, Figures
 from rag_kit.indexing.readers.numbers import OMML, equation_text, join_runs, list_number, whole_number
 from rag_kit.indexing.readers.package import MC, A, Package, R, parse_xml
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out, read_table
@@ -67,11 +67,12 @@ def _slide_figures(slide: Any, package: Package, figures: Figures, fields: dict[
     """Yield the pictures on a slide with their descriptions, without the decoration of its layout."""
     for number, node in enumerate(slide.element.iter(f"{A}blip"), 1):
         relation = slide.part.rels.get(node.get(f"{R}embed") or "")
-        if relation is None or relation.is_external:
-            continue
         shape = next(node.iterancestors("{*}pic"), None)
         properties = None if shape is None else shape.find(".//{*}cNvPr")
         if properties is not None and properties.get("hidden") in ("1", "true"):
+            continue
+        if relation is None or relation.is_external:
+            figures.pass_over(NOT_INSIDE)
             continue
         name = str(relation.target_part.partname).lstrip("/")
         caption = "" if properties is None else properties.get("descr") or ""

@@ -10,7 +10,7 @@ from typing import Any
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.charts import DGM, C, chart_texts, diagram_text
 from rag_kit.indexing.readers.encodings import decode
-from rag_kit.indexing.readers.figures import Figures
+from rag_kit.indexing.readers.figures import NOT_INSIDE, Figures
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.package import MC, A, Package, R, parse_xml, xml_bytes
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Unreadable, leave_out
@@ -74,6 +74,9 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     yield Part(text, {"title": title})
     figures = Figures(context)
     for number, (target, caption) in enumerate(pictures, 1):
+        if not target:
+            figures.pass_over(NOT_INSIDE)
+            continue
         load = partial(package.read, target)
         yield from figures.parts(f"picture {number} ({target})", load, caption, title=title)
     figures.finish()
@@ -97,13 +100,12 @@ def _to_html(package: Package, changes: dict[str, bytes], styles: Styles) -> str
 
 
 def _pictures(document: Any, package: Package, main: str) -> Iterator[tuple[str, str]]:
-    """Yield for each picture the name of its file in the package, and its caption or description."""
+    """Yield for each picture the name of its file in the package, else "", and its caption or description."""
     targets = package.targets(main)
     for node in document.iter(f"{A}blip", f"{VML}imagedata"):
         target = targets.get(node.get(f"{R}embed") or node.get(f"{R}id") or "")
-        if next(node.iterancestors(f"{MC}Fallback"), None) is not None or not target:
-            continue  # written a second time for older programs, or on another machine
-        yield target, _caption(node)
+        if next(node.iterancestors(f"{MC}Fallback"), None) is None:  # not a second time for older programs
+            yield target or "", _caption(node)
 
 
 def _caption(picture: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -15,6 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from pptx import Presentation
 from support import documents as make
 
 from rag_kit.cli.main import main
@@ -323,6 +325,37 @@ def test_pictures_of_several_sizes_are_read_and_those_elsewhere_counted(tmp_path
         parts = list(convert(path, "html", Context(ReadLimits(), pictures=True, folder=str(tmp_path))))
     assert [part.text for part in parts if part.picture] == ["words"]
     assert notes.texts == ["2 pictures left out: on other machines"]
+
+
+def write_pptx(path: Path) -> None:
+    """A slide with a picture."""
+    deck = Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[5])
+    slide.shapes.title.text = "Another manual."
+    slide.shapes.add_picture(io.BytesIO(drawing()), 0, 0)
+    deck.save(str(path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "write", "count"), [("docx", write_docx, "2 pictures"), ("pptx", write_pptx, "1 picture")]
+)
+@pytest.mark.parametrize("lost", ["part", "relationship"])
+def test_pictures_that_are_not_in_the_file_are_counted(tmp_path, kind, write, count, lost):
+    """The part that they lie in is missing, or they name none; the text is read."""
+    write(tmp_path / "whole")
+    relation = rb'<Relationship [^>]*media/\w*1\.png"/>'
+
+    def lose(name: str, part: bytes) -> bytes | None:
+        if lost == "part":
+            return None if name.endswith("1.png") else part
+        return re.sub(relation, b"", part) if name.endswith(".xml.rels") else part
+
+    path = make.put(tmp_path, "a", make.edited((tmp_path / "whole").read_bytes(), lose))
+    with use_notes() as notes:
+        text, *others = convert(path, kind, Context(ReadLimits(), pictures=True))
+    assert "Another manual." in text.text and not others
+    assert notes.texts[-1] == f"{count} left out: not in the file"
+    assert "0x" not in notes.texts[0]  # as in "<_io.BytesIO object at 0x7f>"
 
 
 @pytest.mark.parametrize("recognised", [False, True])
