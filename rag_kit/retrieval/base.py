@@ -306,11 +306,11 @@ class RagKitRetriever(BaseRetriever):
             problem = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
         filter = arguments.get("filter")
-        k = self.k if arguments.get("k") is None else check_count("k", arguments["k"])
+        k = self.k if arguments.get("k") is None else arguments["k"]
         return Call(
             self,
             query,
-            k=ALL if k is None else k,
+            k=ALL if k is None else check_count("k", k),  # the field too, which may have been set since
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,

@@ -79,12 +79,16 @@ def test_configurable_fields() -> None:
 
 @pytest.mark.parametrize("k", [0, -1, True, 1.5, "3", None])
 def test_wrong_k(k: Any) -> None:
-    """k must be a whole number of at least 1, at construction and in the call."""
+    """k must be a whole number of at least 1: at construction, in the call, and where the field is set later."""
     with pytest.raises(InvalidInputError, match="k="):
         Ranked(k=k)
     if k is not None:
         with pytest.raises(InvalidInputError, match="k="):
             Ranked().invoke("q", None, k=k)
+        retriever = Ranked()
+        retriever.k = k
+        with pytest.raises(InvalidInputError, match="k="):
+            retriever.invoke("q")
 
 
 def test_wrong_arguments() -> None:
