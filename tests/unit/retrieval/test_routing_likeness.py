@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
+from rag_kit.retrieval import RoutingRetriever
 from rag_kit.retrieval.routing.source import Source
 from rag_kit.retrieval.routing.ways import KeywordWay
 
@@ -47,6 +48,17 @@ def test_chinese_parts_of_words() -> None:
     """A longer Chinese word meets its parts."""
     physics, maths = scores([["圆周运动和力"], ["方程和函数"]], "匀速圆周运动的加速度")
     assert physics > maths == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [("Which loud fans have bearings?", "loud, fan, bear"), ("匀速圆周运动的方程", "方程")],
+)
+def test_the_reason_names_the_shared_words(question: str, reason: str) -> None:
+    """Their stems stand in the order of the question."""
+    texts = ["repair of fans", "loud bearings", "方程和函数"]
+    retriever = RoutingRetriever(sources=[Source("a", RunnableLambda(str), "", texts)], how="keywords")
+    assert [choice.reason for choice in retriever.route(question).choices] == [f"shared words: {reason}"]
 
 
 @given(st.text(max_size=40), st.lists(st.lists(st.text(max_size=20), max_size=3), max_size=4))
