@@ -29,7 +29,7 @@ from rag_kit.errors import (
     ModelOutputError,
 )
 from rag_kit.evaluation import EvaluationSet, agenerate, generate
-from rag_kit.evaluation.generating import (
+from rag_kit.evaluation.generating_pieces import (
     REASONS,
     agrees,
     is_duplicate,

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.evaluation import generate
-from rag_kit.evaluation.generating import Piece, example_of
+from rag_kit.evaluation.generating_pieces import Piece, example_of
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.generating import generate_single_hop
 from rag_kit.models.extractive.model import ExtractiveChatModel

@@ -17,7 +17,7 @@ from support.rewriters import Scripted
 from rag_kit.cli.main import main
 from rag_kit.documents import explain
 from rag_kit.errors import ConfigurationError, InvalidInputError
-from rag_kit.evaluation.generating import documents_of
+from rag_kit.evaluation.generating_pieces import documents_of
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.representing.kinds import REPRESENTATION, kinds_of
 from rag_kit.indexing.representing.representer import Representer
