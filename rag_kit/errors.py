@@ -74,7 +74,7 @@ class TrackingError(RagKitError):
     """A tracker of experiments (LangSmith, MLflow, Phoenix) refused results, or did not answer.
 
     Attributes:
-        tracked: What had been written until then (`rag_kit.evaluation.tracking.Tracked`); ``None`` before the first.
+        tracked: What had been written until then (`rag_kit.evaluation.tracked.Tracked`); ``None`` before the first.
     """
 
     def __init__(self, message: str, tracked: object = None) -> None:
