@@ -14,9 +14,11 @@ import numpy as np
 
 from rag_kit.documents.display import Table, one_line
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import comparison_tables as tables
+from rag_kit.evaluation import comparison_pairs as pairing
+from rag_kit.evaluation import comparison_scores as scoring
 from rag_kit.evaluation._files import import_extra
-from rag_kit.evaluation.comparison_tables import SLICES, Complementarity, MatchedRuns, Pair, Score, Slice
+from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
+from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Slice
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.runs.rows import labelled_line
 from rag_kit.evaluation.statistics import bootstrap_intervals, check_level
@@ -69,12 +71,14 @@ class Comparison(SpokenResult):
         """Metric -> which questions each alone gets, the union, the best set to combine."""
         latencies = [row.p50_seconds for row in self.table[: len(self.pipelines)]]  # the same for all metrics
         limits = self.thresholds.items()
-        return {name: tables.complementarity(self._matched, name, limit, latencies) for name, limit in limits}
+        return {
+            name: pairing.complementarity(self._matched, name, limit, latencies) for name, limit in limits
+        }
 
     @cached_property
     def slices(self) -> list[Slice]:
         """Scores on parts of the questions."""
-        return tables.slice_scores(self._matched, self.sliced_by, level=self.level)
+        return scoring.slice_scores(self._matched, self.sliced_by, level=self.level)
 
     def score(self, pipeline: str, metric: str) -> Score:
         """Return a row of the table."""
@@ -258,22 +262,22 @@ def compare(
         (0.10625, 0.03125, 0.05, 0.1625, 'a')
     """
     check_level(level)
-    matched = tables.match_runs([results, *others] if others else results, metrics)
+    matched = scoring.match_runs([results, *others] if others else results, metrics)
     names = list(matched.runs)
     if baseline is not None and baseline not in names:
         raise InvalidInputError(f"the baseline {baseline!r:.80} is no pipeline; there are {', '.join(names)}")
-    limits = tables.check_thresholds(thresholds, matched.values)
-    sliced_by = tables.check_slices(matched.examples.values(), slices)
+    limits = pairing.check_thresholds(thresholds, matched.values)
+    sliced_by = scoring.check_slices(matched.examples.values(), slices)
     if baseline is None:
         couples = list(combinations(range(len(names)), 2))
     else:
         couples = [(i, names.index(baseline)) for i, name in enumerate(names) if name != baseline]
     # scores and differences in one call: columns of one length share their resamples
-    columns = np.concatenate([*matched.values.values(), tables.differences(matched, couples)], axis=1)
-    intervals = bootstrap_intervals([tables.present_values(column) for column in columns.T], level=level)
-    table = tables.scores(matched, intervals, prices, level=level)
+    columns = np.concatenate([*matched.values.values(), pairing.differences(matched, couples)], axis=1)
+    intervals = bootstrap_intervals([scoring.present_values(column) for column in columns.T], level=level)
+    table = scoring.scores(matched, intervals, prices, level=level)
     pair_intervals = intervals[len(table) :]
-    pairs, tests = tables.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
+    pairs, tests = pairing.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
     language = main_language(example.question for example in matched.examples.values())
     all_thresholds = {metric: limits.get(metric, 0.5) for metric in matched.values}
     return Comparison(matched, baseline, level, sliced_by, all_thresholds, table, pairs, tests, language)

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from rag_kit.documents.display import Table, one_line
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.comparison_tables import check_thresholds
+from rag_kit.evaluation.comparison_pairs import check_thresholds
 from rag_kit.evaluation.outcomes import ANSWER, NO_ANSWER, count_outcomes, first_metric, outcome_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row

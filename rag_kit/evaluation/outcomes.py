@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.evaluation._files import import_extra
-from rag_kit.evaluation.comparison_tables import name_runs
+from rag_kit.evaluation.comparison_scores import name_runs
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
 

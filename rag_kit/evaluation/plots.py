@@ -14,7 +14,7 @@ from rag_kit.documents.display import columns, cut, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_file
 from rag_kit.evaluation.comparison import Comparison
-from rag_kit.evaluation.comparison_tables import Score
+from rag_kit.evaluation.comparison_scores import Score
 from rag_kit.evaluation.wording import say
 from rag_kit.indexing.files import as_path
 

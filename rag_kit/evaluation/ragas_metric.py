@@ -23,7 +23,8 @@ from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputErro
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.judge import adapter, ragas_table
-from rag_kit.evaluation.judge.judge import Judge, PerLoop
+from rag_kit.evaluation.judge.cache import PerLoop
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, rubric, scores_of
 from rag_kit.evaluation.metric import Metric, Source
 from rag_kit.evaluation.outputs import Output

@@ -1,24 +1,15 @@
-"""The judge: one chat model and one embedding model, asked within limits, counted, and never twice for the same.
-
-Its cache holds replies and vectors as JSON, kept between runs, each asked for once at a time.
-"""
+"""The judge: one chat model and one embedding model, asked within limits, counted, and never twice for the same."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-import logging
 import math
-import os
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -29,12 +20,13 @@ from rag_kit.concurrency import Budget, use_budget
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import time_limit
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
+from rag_kit.evaluation.judge.cache import JudgeCache, PerLoop, cache_key, identity_of
 from rag_kit.models import astructured_call, atext_call, chat_model, embedding_model
 from rag_kit.models.calls import seconds_before_retry
 from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.failures import map_model_error
-from rag_kit.models.json_cache import JsonCache, model_identity, plain_endpoint
+from rag_kit.models.json_cache import plain_endpoint
 from rag_kit.models.model_call import check_limits, is_extractive
 from rag_kit.models.runnables import base_url, model_name
 from rag_kit.models.schema import target_of
@@ -48,6 +40,7 @@ Language = Literal["en", "zh"]
 Fault = Callable[[Any], str | None]  # says what is wrong with a reply; None: nothing
 Values = Mapping[str, Any]  # of the variables of a prompt
 PREFIX = "judge_"
+_BATCH = 64  # texts embedded at a time
 _VERBATIM = ChatPromptTemplate.from_messages([("user", "{text}")])  # sends its one value unchanged
 NO_MODEL = (
     "a judge needs a language model, and the embedded 'extractive' is none: give Judge('openai:...') or a LangChain "
@@ -333,106 +326,7 @@ def _read_reply(record: Any, schema: Any) -> Any:
         return None
 
 
-_log = logging.getLogger(__name__)
-# Raise it when an entry of the same key would be read in another way.
-_VERSION = 1
-_MAX_ENTRIES = 100_000
-_BATCH = 64
-
-T = TypeVar("T")
-
-
-def cache_key(kind: str, *parts: Any) -> str:
-    """Return the key of a ``"reply"`` or a ``"vector"``: a hash, so that the file holds no question."""
-    return _hash([kind, _VERSION, *parts])
-
-
-def identity_of(model: Any) -> str | None:
-    """Hash class, name, endpoint and settings of a model; ``None`` for an object that is no model."""
-    identity = model_identity(model)
-    if identity is None:
-        return None
-    parts: list[Any] = [identity]
-    if isinstance(identity, Mapping) and identity.get("name") is None:
-        # its fields instead, but no int, with which a scripted model may count its calls
-        fields = {name: getattr(model, name, None) for name in getattr(type(model), "model_fields", {})}
-        parts.append({name: value for name, value in fields.items() if isinstance(value, str | float)})
-    return _hash(parts)
-
-
-class PerLoop(Generic[T]):
-    """One object for each event loop, made at its first use: a judge may outlive a loop."""
-
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._by_loop: dict[asyncio.AbstractEventLoop, T] = {}
-
-    def for_running_loop(self) -> T:
-        """Return the object of the running loop."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if loop not in self._by_loop:
-                # drop those of closed loops: a semaphore refers to its loop, so weak references would keep both
-                for closed in [other for other in self._by_loop if other.is_closed()]:
-                    del self._by_loop[closed]
-                self._by_loop[loop] = self._make()
-            return self._by_loop[loop]
-
-
-class JudgeCache:
-    """The kit's JSON cache, off the event loop; without a file it keeps nothing.
-
-    A cache that cannot be read or written is said once in the log and costs requests, never a run.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        self.file = None if path is None else JsonCache(path, max_entries=_MAX_ENTRIES)
-        self._in_progress: PerLoop[dict[str, asyncio.Event]] = PerLoop(dict)
-        self._failed = False
-
-    async def get(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Return the stored values of those keys that have one; none if the file cannot be read."""
-        if self.file is None:
-            return {}
-        return await self._call_file("get", list(keys)) or {}
-
-    async def put(self, values: Mapping[str, Any]) -> None:
-        """Store values, which are plain JSON, by their keys."""
-        if self.file is not None and values:
-            await self._call_file("put", dict(values))
-
-    @asynccontextmanager
-    async def exclusive(self, key: str) -> AsyncIterator[None]:
-        """Let only one task of an event loop at a time run the block for a key."""
-        in_progress = self._in_progress.for_running_loop()
-        while (other := in_progress.get(key)) is not None:
-            await other.wait()
-        finished = in_progress[key] = asyncio.Event()
-        try:
-            yield
-        finally:
-            del in_progress[key]
-            finished.set()
-
-    async def _call_file(self, name: str, argument: Any) -> Any:
-        """Call the cache file on a thread; a failing cache is logged once, and gives ``None``."""
-        try:
-            return await run_in_thread(getattr(self.file, name), argument)
-        except ConfigurationError as error:
-            if not self._failed:
-                self._failed = True
-                _log.warning("The judge goes on without its cache: %s", error)
-            return None
-
-
 def _is_vector(value: Any) -> bool:
     """Tell whether a value is a vector with a cosine: a list of numbers whose sum of squares is neither 0 nor inf."""
     are_numbers = isinstance(value, list) and all(type(number) in (int, float) for number in value)
     return are_numbers and 0 < sum(number * number for number in value) < math.inf
-
-
-def _hash(parts: list[Any]) -> str:
-    # what JSON does not know counts by its type, so that no secret and no address does
-    text = json.dumps(parts, sort_keys=True, default=lambda other: type(other).__qualname__)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -13,7 +13,7 @@ from rag_kit.documents import clean_text, redact
 from rag_kit.documents.identity import to_plain
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.comparison import Comparison
-from rag_kit.evaluation.comparison_tables import costs
+from rag_kit.evaluation.comparison_scores import costs
 from rag_kit.evaluation.diagnosis import Diagnosis, case_of
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outcomes import LIMIT, count_outcomes, first_metric

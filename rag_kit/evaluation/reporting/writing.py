@@ -18,7 +18,7 @@ from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation import plots
 from rag_kit.evaluation._files import check_target, write_file
 from rag_kit.evaluation.comparison import Comparison, compare
-from rag_kit.evaluation.comparison_tables import name_runs
+from rag_kit.evaluation.comparison_scores import name_runs
 from rag_kit.evaluation.diagnosis import Diagnosis, diagnose_all
 from rag_kit.evaluation.reporting.payload import cleaned, report_payload
 from rag_kit.evaluation.runs.results import Results

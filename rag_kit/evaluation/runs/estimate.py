@@ -12,7 +12,8 @@ from rag_kit.concurrency import use_budget
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.display import Table
 from rag_kit.errors import BudgetExceededError
-from rag_kit.evaluation.judge.judge import Judge, JudgeCache
+from rag_kit.evaluation.judge.cache import JudgeCache
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.runs.metering import cost
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, digest
