@@ -100,6 +100,9 @@ def _candidate_values(body: str, target: Target) -> Iterator[Any]:
             yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
         elif len(numbers := _RANKED_LINE.findall(body)) > 1:
             yield {name: list(map(int, numbers))}
+    if body[:1] in ("{", "["):  # most replies are JSON and nothing else
+        with suppress(ValueError, RecursionError):
+            yield json.loads(body)
     yield from json_values(body)
     if tagged := _read_tags(body, target):
         yield tagged

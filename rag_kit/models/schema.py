@@ -142,7 +142,8 @@ class Target:
         wrapped = [
             item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in self._wrappers
         ]
-        likeliest_first = (*wrapped, value) if self._is_tool_call(value) else (value, *wrapped)
+        is_call = "name" in value and self._is_tool_call(value)
+        likeliest_first = (*wrapped, value) if is_call else (value, *wrapped)
         objects = list(map(self._with_known_names, likeliest_first))
         if only_name is not None and len(value) == 1:  # the only field under another name
             key, item = next(iter(value.items()))
