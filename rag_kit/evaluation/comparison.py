@@ -14,13 +14,13 @@ import numpy as np
 
 from rag_kit.documents.display import Table, one_line
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import comparison_pairs as pairing
+from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation import comparison_scores as scoring
 from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
 from rag_kit.evaluation.comparison_scores import SLICES, MatchedRuns, Score, Slice
+from rag_kit.evaluation.runs.labels import labelled_line
 from rag_kit.evaluation.runs.results import Results, interval_text
-from rag_kit.evaluation.runs.rows import labelled_line
 from rag_kit.evaluation.statistics import bootstrap_intervals, check_level
 from rag_kit.evaluation.wording import SpokenResult, main_language, texts
 
@@ -71,9 +71,7 @@ class Comparison(SpokenResult):
         """Metric -> which questions each alone gets, the union, the best set to combine."""
         latencies = [row.p50_seconds for row in self.table[: len(self.pipelines)]]  # the same for all metrics
         limits = self.thresholds.items()
-        return {
-            name: pairing.complementarity(self._matched, name, limit, latencies) for name, limit in limits
-        }
+        return {name: paired.complementarity(self._matched, name, limit, latencies) for name, limit in limits}
 
     @cached_property
     def slices(self) -> list[Slice]:
@@ -91,16 +89,12 @@ class Comparison(SpokenResult):
 
     def to_pandas(self, table: str = "table") -> pd.DataFrame:
         """Return ``table``, ``pairs``, ``slices``, or ``complementarity`` (by metric and pipeline) as a frame."""
-        rows_by_table = {
-            name: rows for name, rows in self.to_json().items() if name in ("table", "pairs", "slices")
-        }
+        tables = {name: rows for name, rows in self.to_json().items() if name in ("table", "pairs", "slices")}
         complements = self.complementarity.values()
-        rows_by_table["complementarity"] = [line for metric in complements for line in metric.records()]
-        if table not in rows_by_table:
-            raise InvalidInputError(
-                f"there is no table {table!r:.80}; allowed are {', '.join(rows_by_table)}"
-            )
-        frame: pd.DataFrame = import_extra("pandas", "Comparison.to_pandas").DataFrame(rows_by_table[table])
+        tables["complementarity"] = [line for metric in complements for line in metric.records()]
+        if table not in tables:
+            raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(tables)}")
+        frame: pd.DataFrame = import_extra("pandas", "Comparison.to_pandas").DataFrame(tables[table])
         return frame
 
     def to_json(self) -> dict[str, Any]:
@@ -266,18 +260,18 @@ def compare(
     names = list(matched.runs)
     if baseline is not None and baseline not in names:
         raise InvalidInputError(f"the baseline {baseline!r:.80} is no pipeline; there are {', '.join(names)}")
-    limits = pairing.check_thresholds(thresholds, matched.values)
+    limits = paired.check_thresholds(thresholds, matched.values)
     sliced_by = scoring.check_slices(matched.examples.values(), slices)
     if baseline is None:
         couples = list(combinations(range(len(names)), 2))
     else:
         couples = [(i, names.index(baseline)) for i, name in enumerate(names) if name != baseline]
     # scores and differences in one call: columns of one length share their resamples
-    columns = np.concatenate([*matched.values.values(), pairing.differences(matched, couples)], axis=1)
+    columns = np.concatenate([*matched.values.values(), paired.differences(matched, couples)], axis=1)
     intervals = bootstrap_intervals([scoring.present_values(column) for column in columns.T], level=level)
     table = scoring.scores(matched, intervals, prices, level=level)
     pair_intervals = intervals[len(table) :]
-    pairs, tests = pairing.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
+    pairs, tests = paired.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
     language = main_language(example.question for example in matched.examples.values())
     all_thresholds = {metric: limits.get(metric, 0.5) for metric in matched.values}
     return Comparison(matched, baseline, level, sliced_by, all_thresholds, table, pairs, tests, language)

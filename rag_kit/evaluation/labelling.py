@@ -12,8 +12,8 @@ from typing import Any
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import first_few
+from rag_kit.evaluation.runs.labels import draw_order
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import draw_order
 from rag_kit.evaluation.wording import say, texts
 from rag_kit.text import detect_language, fold
 

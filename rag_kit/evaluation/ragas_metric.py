@@ -22,10 +22,11 @@ from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.judge import adapter, ragas_table
+from rag_kit.evaluation.judge import adapter
 from rag_kit.evaluation.judge.cache import PerLoop
 from rag_kit.evaluation.judge.judge import Judge
-from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, rubric, scores_of
+from rag_kit.evaluation.judge.ragas_columns import arguments_of, needs_of, read_column, rubric, scores_of
+from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, no_value, reply_fault
 from rag_kit.evaluation.metric import Metric, Source
 from rag_kit.evaluation.outputs import Output
 
@@ -84,8 +85,7 @@ class RagasMetric(Metric):
         # AnswerCorrectness compares vectors only if the second of its weights is above 0
         self.needs_embeddings = row.embeddings and (attributes.get("weights") or (0, 1))[-1] > 0
         columns = {*row.needs, *(["reference"] if attributes.get("with_reference") else [])}
-        needs = ragas_table.needs_of(columns, best_of=row.best_of)  # example_needs and the like
-        vars(self).update(needs)
+        vars(self).update(needs_of(columns, best_of=row.best_of))  # example_needs and the like
         scores = scores_of(attributes.get("rubrics") or {})
         self.low, self.high = min(scores, default=row.low), max(scores, default=row.high)
         self.higher_is_better, self.skips_declined = row.higher_is_better, row.skips_declined
@@ -147,7 +147,7 @@ class RagasMetric(Metric):
             result = await run_in_thread(lambda: run_coroutine(metric.ascore(**values)))
             return _make_cell(result, row.remark(values))
         scores = scores_of(values.get("rubrics") or getattr(metric, "rubrics", None) or {})
-        calls = adapter.Calls(judge, lambda data, reply: ragas_table.reply_fault(data, reply, scores))
+        calls = adapter.Calls(judge, lambda data, reply: reply_fault(data, reply, scores))
         metric_copy, details = await self._copy_for(metric, calls, judge.language_for(example.question))
         await calls.embed([values[column] for column in row.ahead])  # ``calls`` keeps the vectors for Ragas
         result, failure = None, None
@@ -155,7 +155,7 @@ class RagasMetric(Metric):
             result = await metric_copy.ascore(**values)
         except Exception as error:  # noqa: BLE001 - Ragas fails on empty lists, which no_value explains; else raised
             failure = error
-        why_undefined = ragas_table.no_value(calls.replies)
+        why_undefined = no_value(calls.replies)
         if why_undefined is None and (cause := calls.failure or failure) is not None:
             raise cause
         if calls.replies:
@@ -182,10 +182,10 @@ class RagasMetric(Metric):
     def _read_arguments(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
         """Return the arguments of ``ascore`` by name; optional ones without a value are left out."""
         arguments = {}
-        for name, (column, is_required) in ragas_table.arguments_of(metric).items():
+        for name, (column, is_required) in arguments_of(metric).items():
             if name == "reference" and getattr(metric, "with_reference", None) is False:
                 continue
-            value = ragas_table.read_column(self._row.reads.get(name) or column, example, output)
+            value = read_column(self._row.reads.get(name) or column, example, output)
             if value is not None or is_required:
                 arguments[name] = value
         return arguments
@@ -239,9 +239,7 @@ def _find_table_row(metric: Any) -> RagasRow:
     for base in metric_class.__mro__:
         if base.__name__ in CLASSES:
             return replace(CLASSES[base.__name__], ragas_class=class_name)
-    needs = tuple(
-        column for column, is_required in ragas_table.arguments_of(metric_class).values() if is_required
-    )
+    needs = tuple(column for column, is_required in arguments_of(metric_class).values() if is_required)
     models = inspect.signature(metric_class).parameters if metric is metric_class else vars(metric)
     low, high = getattr(metric, "allowed_values", None) or (0.0, 1.0)
     return RagasRow(class_name, "end_to_end", needs, "llm" in models, "embeddings" in models, low, high)

@@ -20,7 +20,8 @@ from rag_kit.evaluation._files import check_target, write_file
 from rag_kit.evaluation.comparison import Comparison, compare
 from rag_kit.evaluation.comparison_scores import name_runs
 from rag_kit.evaluation.diagnosis import Diagnosis, diagnose_all
-from rag_kit.evaluation.reporting.payload import cleaned, report_payload
+from rag_kit.evaluation.reporting.payload import report_payload
+from rag_kit.evaluation.reporting.questions import cleaned
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.wording import check_language, main_language, say, texts
 from rag_kit.indexing.files import as_path

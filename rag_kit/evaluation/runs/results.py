@@ -17,7 +17,8 @@ from rag_kit.documents.display import Table, cut, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.cells import Cell, Labelled, Scale, Summary
-from rag_kit.evaluation.runs.rows import PIPELINE, Labels, Row, RunFolder, read_manifest, read_rows
+from rag_kit.evaluation.runs.labels import Labels
+from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
 from rag_kit.evaluation.wording import SpokenResult, main_language
 from rag_kit.indexing.files import as_path
 

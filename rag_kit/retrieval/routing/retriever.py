@@ -137,9 +137,9 @@ class RoutingRetriever(AskingRetriever):
             every_source = _choose_all(sources, "the router failed")
             return replace(route, outcome="degraded", choices=every_source, notes=(note,))
         route = replace(route, scores=scores, notes=notes)
-        return (
-            replace(route, outcome="chosen", choices=chosen) if chosen else self._route_unfit(route, sources)
-        )
+        if chosen:
+            return replace(route, outcome="chosen", choices=chosen)
+        return self._route_unfit(route, sources)
 
     def _route_unfit(self, route: Route, sources: Sequence[Source]) -> Route:
         """Return the route of a question that no source fits: to the fallback, to all or nowhere, with a note."""

@@ -256,7 +256,7 @@ def test_a_lock_is_waited_for(tmp_path: Path, monkeypatch):
     label(tmp_path / "run", {"q1": 1})
     timer.join()
     assert Results.load(tmp_path / "run").labels.verdicts == {"faithfulness": {"q1": 1.0}}
-    monkeypatch.setattr("rag_kit.evaluation.runs.rows._WAIT", 0.05)
+    monkeypatch.setattr("rag_kit.evaluation.runs.labels._WAIT", 0.05)
     with AppendLog(tmp_path / "run" / "labels.jsonl"), pytest.raises(LockedError):
         label(tmp_path / "run", {"q2": 1})
 

@@ -19,9 +19,10 @@ from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.runs.evaluating import evaluate
+from rag_kit.evaluation.runs.labels import Labels
 from rag_kit.evaluation.runs.metering import cost, read_prices
 from rag_kit.evaluation.runs.results import QualityError, Results
-from rag_kit.evaluation.runs.rows import Labels, Row
+from rag_kit.evaluation.runs.rows import Row
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import bootstrap_interval
 
