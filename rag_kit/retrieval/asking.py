@@ -26,21 +26,21 @@ class LanguagePrompts:
         if language not in ("auto", *LANGUAGES):
             raise InvalidInputError(f"language={language!r} was given; allowed: 'auto', 'en', 'zh'.")
         if prompt is None:
-            prompt = {tongue: load_prompt(name, language=tongue) for tongue in LANGUAGES}
+            prompt = {code: load_prompt(name, language=code) for code in LANGUAGES}
         self.language = language
         self._prompts = dict(prompt) if isinstance(prompt, Mapping) else dict.fromkeys(LANGUAGES, prompt)
-        for tongue, template in (self._prompts or {"": None}).items():  # an empty mapping is refused as well
+        for code, template in (self._prompts or {"": None}).items():  # an empty mapping is refused as well
             variables = template.input_variables if isinstance(template, BasePromptTemplate) else None
-            if tongue not in LANGUAGES or variables is None or not {*needs} <= {*variables}:
+            if code not in LANGUAGES or variables is None or not {*needs} <= {*variables}:
                 raise InvalidInputError(
-                    f"prompt holds {type(template).__name__} for {tongue!r}, which takes {variables}; it must be a "
+                    f"prompt holds {type(template).__name__} for {code!r}, which takes {variables}; it must be a "
                     f"LangChain prompt that takes {', '.join(needs)}, or one for each of: {', '.join(LANGUAGES)}."
                 )
 
     def choose(self, question: str) -> Any:
         """Return the prompt in the language of a question, else the first one there is."""
-        tongue = detect_language(question) if self.language == "auto" else self.language
-        return self._prompts.get(tongue) or next(iter(self._prompts.values()))
+        code = detect_language(question) if self.language == "auto" else self.language
+        return self._prompts.get(code) or next(iter(self._prompts.values()))
 
 
 # A number alone ("3", "-1"), or the only one among words ("[3]", "passage 3"); after words a sign makes no number.

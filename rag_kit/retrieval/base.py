@@ -261,13 +261,13 @@ class RagKitRetriever(BaseRetriever):
         retriever_depth.set(depth + 1)
         try:
             with call.bounds():
-                found = await self._search(call.query, call) if call.query.strip() else []
+                documents = await self._search(call.query, call) if call.query.strip() else []
         finally:
             retriever_depth.set(depth)
-        if len(found) > call.k:
-            found = found[: call.k]
+        if len(documents) > call.k:
+            documents = documents[: call.k]
         # a retriever inside others keeps records as they are, since those add to the provenance
-        return found if depth else compact_provenance(list(found))
+        return documents if depth else compact_provenance(list(documents))
 
     async def _search_each(
         self, queries: Any, config: Any, arguments: Mapping[str, Any], return_exceptions: bool
@@ -321,8 +321,9 @@ class RagKitRetriever(BaseRetriever):
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The configurable fields of all runnables inside: inner retrievers, models, and those of a reranker."""
-        values = list[Any](self.inner_retrievers())
-        for field in (getattr(self, name) for name in type(self).model_fields):
+        values: list[Any] = [*self.inner_retrievers()]
+        for name in type(self).model_fields:
+            field = getattr(self, name)
             values += field[:_MAX_LISTED] if isinstance(field, list) else [field]
         specs: list[ConfigurableFieldSpec] = []
         for value in values:

@@ -102,12 +102,10 @@ class Call:
     def __post_init__(self) -> None:
         self.question = self.question or self.query
 
-    # Number of documents, and config
-
     def fetch(self, minimum: int | None = None) -> int | None:
-        """Return the ``k`` for an inner retriever: that of the call, but at least ``minimum``.
+        """Return how many documents to ask an inner retriever for: ``k`` of the call, but at least ``minimum``.
 
-        ``None`` leaves it to the inner retriever: the call wants all documents, and no minimum was given.
+        ``None``, if the call wants all documents and gives no minimum, leaves the number to the inner retriever.
         """
         if self.k == ALL:
             return minimum or None
@@ -121,8 +119,6 @@ class Call:
         if self.run_manager is None:  # outside of any run of a retriever
             return merge_configs(self.config, {"tags": [NOSTREAM]})
         return patch_config(self.config, callbacks=callbacks_below(self.run_manager, tag))
-
-    # Limits
 
     @cached_property
     def limits(self) -> Limits:
@@ -139,7 +135,7 @@ class Call:
         return Budget(max_calls=limits.max_calls, max_tokens=limits.max_tokens, deadline=limits.deadline)
 
     def bounds(self) -> AbstractContextManager[Any]:
-        """Return a context in which the caps and the deadline of the call hold, and its model calls are counted."""
+        """Return a context in which the call's caps and deadline hold and its model calls are counted, if need be."""
         limits = self.limits
         is_limited = (limits.max_calls, limits.max_tokens, limits.deadline) != (None, None, None)
         return use_budget(self.budget) if is_limited or self.owner.asks_models else nullcontext()
@@ -151,8 +147,6 @@ class Call:
             return nullcontext()
         search_seconds = deadline * (1 - self.owner.model_share)
         return use_budget(Budget(deadline=max(0.0, (self.budget.remaining_seconds() or 0) - search_seconds)))
-
-    # Notes
 
     def note(self, text: str, *, unsearched: bool = False) -> None:
         """Add a note to every result and to the notes of the run."""
@@ -183,8 +177,6 @@ class Call:
         """Copy a document, with one more stage of this retriever and query in its provenance."""
         names = {"retriever": self.owner.get_name(), "query": self.query}
         return with_provenance(doc, score=score, rank=rank, stage=stage, **names, **more)
-
-    # Work that takes time
 
     async def do(
         self, name: str, sync: Callable[[], T], native: Callable[[], Awaitable[T]] | None = None
@@ -254,8 +246,6 @@ class Call:
         self._note_outcome(Outcome(name, value), unsearched=unsearched)
         return value
 
-    # Retrievers
-
     async def search(
         self,
         retriever: Runnable[str, list[Document]],
@@ -303,10 +293,10 @@ class Call:
         jobs = []
         for number, search in enumerate(searches, start=first):
             config = self.child(f"{tag}_{search.branch or number}")
-            name = search.name or f"{search.retriever.get_name()}, query {number}"  # type: ignore[union-attr]
+            label = search.name or f"{search.retriever.get_name()}, query {number}"  # type: ignore[union-attr]
             if "source" in search.route and not search.name:
-                name = f"source {search.route['source']!r}"
-            jobs.append(_search_job(name, search.retriever, search.query, config, settings))
+                label = f"source {search.route['source']!r}"
+            jobs.append(_search_job(label, search.retriever, search.query, config, settings))
         groups = group_queries([(search.retriever, search.query) for search in searches])
         with share_vectors() if groups else nullcontext():
             await self.prepare(groups)
@@ -325,7 +315,7 @@ class Call:
         for search, outcome in zip(searches, outcomes, strict=True):
             self._note_outcome(outcome, unsearched=True)
             if outcome.ok:
-                # the provenance names the retriever alone; a job's label also tells its searches apart
+                # the provenance names the retriever alone; the label of a job also numbers its searches
                 name = search.name or search.retriever.get_name()  # type: ignore[union-attr]
                 answered.append(replace(search, name=name, documents=outcome.value or []))
         return answered
@@ -336,7 +326,8 @@ class Call:
         A failure is not raised: each search then meets it by itself. After a time-out the searches inside the same
         ``share_vectors`` block do not wait for the vectors again.
         """
-        jobs = [Job("preparing the queries", *both_forms(one.prepare, queries)) for one, queries in groups]
+        name = "preparing the queries"
+        jobs = [Job(name, *both_forms(retriever.prepare, queries)) for retriever, queries in groups]
         outcomes = await self.side_by_side(jobs) if jobs else []
         for outcome, (_, queries) in zip(outcomes, groups, strict=True):
             give_up_vectors(queries, outcome.error)
@@ -347,8 +338,6 @@ class Call:
             self.note_failure(outcome.name, outcome.error, unsearched=unsearched)
         elif (part := f"{self.owner.get_name()} > {outcome.name}") in outages.failing:
             outages.worked(part)
-
-    # Models
 
     async def ask(
         self,
@@ -362,9 +351,9 @@ class Call:
     ) -> list[Outcome[Any]]:
         """Ask a model once for each set of values, side by side; answers in the cache are used.
 
-        Of more sets than ``max_calls`` allows, the first ones are asked. Values that the prompt does not know are left
-        out; without one that it needs, ``InvalidInputError`` is raised. The answer must fit what the prompt says, else
-        ``form`` (``str``: plain text); with ``form_holds`` always ``form``.
+        If ``max_calls`` allows fewer calls than there are sets, the first sets are asked. Values that are no variables
+        of the prompt are left out; one that is lacking raises ``InvalidInputError``. The answer must fit the prompt's
+        own schema, else ``form`` (``str``: plain text); with ``form_holds`` it must fit ``form`` in any case.
         """
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
         used_values = [{key: row[key] for key in row if key in prompt.input_variables} for row in values]
@@ -373,7 +362,7 @@ class Call:
         max_calls = self.budget.max_calls
         calls_left = len(missing) if max_calls is None else max(0, max_calls - self.budget.calls)
         asked, refused = missing[:calls_left], missing[calls_left:]
-        jobs = [self._model_job(names[at], model, prompt, used_values[at], schema) for at in asked]
+        jobs = [self._model_job(names[n], model, prompt, used_values[n], schema) for n in asked]
         with self.before_search(), watch_stand_ins() as stand_ins:
             answers = await self.side_by_side(jobs, timed=False) if jobs else []
         self.by_rule = bool(stand_ins) or is_extractive(model)
@@ -400,18 +389,18 @@ class Call:
     def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
         """Return the values of a model's answers; failed ones are noted, or raised (``on_error="raise"``).
 
-        Failures are noted as ``unsearched``, for they would have led to searches; `ModelCall` notes so where the
-        embedded model stands in. If the embedded model itself was asked, it has written its own note.
+        A failure counts as ``unsearched``, since the answer would have led to searches. Not so one of the embedded
+        model, which has written a note of its own.
         """
-        failed = [outcome for outcome in outcomes if not outcome.ok]
-        if failed and self.limits.on_error == "raise":
-            raise cast("BaseException", failed[0].error)
-        unsearched = bool(failed) and not is_extractive(model)
-        if self.by_rule and not is_extractive(model):
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        if errors and self.limits.on_error == "raise":
+            raise errors[0]
+        asked_embedded_model = is_extractive(model)
+        if self.by_rule and not asked_embedded_model:
             stands_in = "'extractive', which is no language model, stood in for the model"
             self.note(f"degraded: {outcomes[0].name}: {stands_in}")
         for outcome in outcomes:
-            self._note_outcome(outcome, unsearched=unsearched)
+            self._note_outcome(outcome, unsearched=not asked_embedded_model)
         return [outcome.value for outcome in outcomes if outcome.ok]
 
     async def keep_replies(self) -> None:
@@ -423,7 +412,7 @@ class Call:
     async def _from_cache(
         self, model: Any, prompt: Any, values: Sequence[Mapping[str, Any]], schema: Any, names: Sequence[str]
     ) -> tuple[list[Outcome[Any] | None], list[str | None]]:
-        """Return for each set of values its answer in the cache and its key; ``None`` for each that is lacking."""
+        """Return the cached answer for each set of values, and the key of each; ``None`` where there is none."""
         if (cache := self.limits.cache) is None:
             return [None] * len(values), [None] * len(values)
         config = self.child("model")

@@ -6,12 +6,10 @@ Paper: Bruch, Gai, Ingber: An Analysis of Fusion Functions for Hybrid Retrieval,
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
-
-K = TypeVar("K", bound=Hashable)
 
 
 class Standardised(NamedTuple):
@@ -46,36 +44,36 @@ def standardise(scores: Sequence[float | None], depth: int | None = None) -> Sta
         present = [1 - position / len(scores) for position in range(len(scores))]
     if not present:
         return Standardised([], 0.0)
-    zeros = max(0, (depth or 0) - len(present))  # none if the list is as long as ``depth``
-    values, of_zero = _z_scores(present, zeros)
-    return Standardised(values, of_zero if zeros else min(-1.0, min(values)), note)
+    zero_count = max(0, (depth or 0) - len(present))  # none if the list is as long as ``depth``
+    values, value_of_zero = _z_scores(present, zero_count)
+    return Standardised(values, value_of_zero if zero_count else min(-1.0, min(values)), note)
 
 
-def _z_scores(scores: list[float], zeros: int) -> tuple[list[float], float]:
-    """Return scores, and 0, in standard deviations from the mean of them and further ``zeros``; 0 if all are equal."""
+def _z_scores(scores: list[float], zero_count: int) -> tuple[list[float], float]:
+    """Return the z-score of each score, and of 0, in the list of the scores and so many zeros; 0.0 if all are equal."""
     largest = max(map(abs, scores)) or 1.0
     scaled = [score / largest for score in scores]  # so that no square overflows
-    count = len(scores) + zeros
+    count = len(scores) + zero_count
     mean = math.fsum(scaled) / count
     distances = [score - mean for score in scaled]
-    deviation = math.hypot(*distances, mean * math.sqrt(zeros)) / math.sqrt(count)
+    # each zero is as far from the mean as the mean is from 0
+    deviation = math.hypot(*distances, mean * math.sqrt(zero_count)) / math.sqrt(count)
     if not deviation > 1e-12:  # equal but for rounding
         return [0.0] * len(scores), 0.0
     return [distance / deviation for distance in distances], -mean / deviation
 
 
-def weighted_mean(lists: Sequence[tuple[Mapping[K, float], float, float]]) -> dict[K, float]:
-    """Return the weighted mean of standardised lists for every key in any of them.
+def weighted_mean(lists: Sequence[Standardised], weights: Sequence[float]) -> dict[str, float]:
+    """Return the weighted mean of the values of each key; a list that lacks the key counts with its ``absent``.
 
-    Each list is a tuple: the values of its keys, the value of an absent key, and the list's weight. Empty lists are
-    left out. Each mean starts at the value of a key that all lists lack; a list that holds the key adds the difference.
+    The lists hold their values by key; empty ones are left out.
     """
-    used = [(values, absent, weight) for values, absent, weight in lists if weight > 0 and values]
-    total_weight = sum(weight for *_, weight in used)
-    mean_of_absent = sum(weight / total_weight * absent for _, absent, weight in used)
-    means: dict[K, float] = {}
-    for values, absent, weight in used:
+    used = [(each, weight) for each, weight in zip(lists, weights, strict=True) if weight > 0 and each.values]
+    total_weight = sum(weight for _, weight in used)
+    mean_of_absent = sum(weight / total_weight * each.absent for each, weight in used)
+    means: dict[str, float] = {}
+    for (values, absent, _), weight in used:
         share = weight / total_weight
-        for key, value in values.items():
+        for key, value in values.items():  # a mean starts at that of a key which all lists lack
             means[key] = means.get(key, mean_of_absent) + share * (value - absent)
     return means

@@ -99,25 +99,27 @@ class DecompositionRetriever(RewritingRetriever):
         """
         steps: list[_Step] = []
         results: list[Search] = []
-        search_count = 0
+        next_number = 1  # of the searches
         for number in range(1, self.n + 1):
             next_search = await self._next_search(steps, call)
             if next_search is None:
                 break
             originals = self._original_search(call, [next_search]) if number == 1 else []
             searches = [*originals, next_search]
-            answered = await self._make_searches(searches, call, search_count)
+            answered = await self._make_searches(searches, call, next_number)
             results += answered
-            search_count += len(searches)
+            next_number += len(searches)
             answer = None
-            if number < self.n:  # no sub-question follows the last one that could use its answer
+            if number < self.n:  # the answer to the last sub-question would be of no use
                 documents = [doc for search in answered if search.role == ROLE for doc in search.documents]
                 answer = await self._answer_sub_question(next_search.query, documents, call, number)
             steps.append({"query": next_search.query, "answer": answer})
             call.extra["steps"] = steps
         if steps or call.settled:
             await call.keep_replies()
-        return results if steps else await self._make_searches(self._original_search(call, []), call)
+        if steps:
+            return results
+        return await self._make_searches(self._original_search(call, []), call)
 
     async def _next_search(self, steps: Sequence[_Step], call: Call) -> Search | None:
         """Ask the model for the next sub-question, given the answers so far; ``None`` if it has nothing more to ask."""

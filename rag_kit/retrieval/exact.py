@@ -132,9 +132,10 @@ def _key(document: Document) -> str:
 def nearest_rows(
     matrix: NDArray[np.float32], query: Any, k: int, mask: NDArray[np.bool_] | None = None
 ) -> list[tuple[int, float]]:
-    """Return rows and cosines of the k unit vectors (in ``mask``) nearest to a query's, nearest first.
+    """Return ``(row, cosine)`` of the ``k`` unit vectors nearest to a query's vector, nearest first.
 
-    Cosines are rounded to steps of `TIE`; equal ones come in the order of the rows.
+    ``mask`` is true for the rows to search; ``None`` for all. Cosines are rounded to multiples of `TIE`, so that nearly
+    equal ones become equal; these come in the order of the rows.
     """
     import numpy as np
 
@@ -143,6 +144,6 @@ def nearest_rows(
     rows = np.arange(len(matrix)) if mask is None else np.flatnonzero(mask)
     cosines = (matrix @ unit(np.asarray(query, np.float32)))[rows]
     best_rows, best_cosines = best_with_ties(rows, cosines, k)
-    steps = np.rint(best_cosines.astype(np.float64) / TIE)  # nearly equal cosines become equal
+    steps = np.rint(best_cosines.astype(np.float64) / TIE)
     order = np.lexsort((best_rows, -steps))[:k]  # by falling cosine, then by row
     return [(int(best_rows[n]), round(float(steps[n]) * TIE, 6)) for n in order]

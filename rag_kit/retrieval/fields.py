@@ -40,10 +40,9 @@ def check_count(name: str, value: Any) -> int:
 
 def check_number(name: str, value: Any, *, above: float | None = None, maximum: float | None = None) -> float:
     """Return a number of at least 0, or above ``above``, and at most ``maximum``; refuse anything else."""
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    fits = fits and (value >= 0 if above is None else value > above)
-    fits = fits and (maximum is None or value <= maximum)
-    if not fits:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    is_large_enough = is_number and (value >= 0 if above is None else value > above)
+    if not is_large_enough or (maximum is not None and value > maximum):
         allowed = "from 0" if above is None else f"above {above:g}"
         allowed += "" if maximum is None else f" to {maximum:g}"
         raise InvalidInputError(f"{name}={value!r} was given; it must be a number {allowed}.")
@@ -139,10 +138,10 @@ def _with_search_kwargs(cls: type[Any], arguments: dict[str, Any]) -> dict[str, 
             + (f" In rag_kit that is a retriever of its own: {instead}." if instead else "")
         )
     search_kwargs = arguments.pop("search_kwargs", None) or {}
-    if not isinstance(search_kwargs, Mapping) or not search_kwargs.keys() <= {"k", "filter"}:
-        is_mapping = isinstance(search_kwargs, Mapping)
-        held = sorted(map(str, search_kwargs)) if is_mapping else type(search_kwargs).__name__
-        raise InvalidInputError(f"search_kwargs holds {held}; allowed: a dict with 'k' and 'filter'.")
+    is_mapping = isinstance(search_kwargs, Mapping)
+    if not is_mapping or not search_kwargs.keys() <= {"k", "filter"}:
+        content = sorted(map(str, search_kwargs)) if is_mapping else type(search_kwargs).__name__
+        raise InvalidInputError(f"search_kwargs holds {content}; allowed: a dict with 'k' and 'filter'.")
     for name, value in search_kwargs.items():
         default = cls.model_fields[name].default
         if arguments.get(name, default) != default:

@@ -122,11 +122,12 @@ def sort_by_score(scores: dict[K, float]) -> list[tuple[K, float]]:
     """Sort items by falling score; items whose scores differ by rounding alone keep the order of the mapping."""
     pairs = sorted(scores.items(), key=itemgetter(1), reverse=True)
     previous = math.inf
-    for _, score in pairs:  # quicker than `any` over pairs: this is most of a fusion's time
+    # a loop is quicker than `any` over pairs of neighbours, and this is most of a fusion's time
+    for _, score in pairs:
         if 0 < previous - score < _TIE:
             break
         previous = score
-    else:  # no such pair: `sorted` has kept the order of equal scores
+    else:  # no two scores differ by rounding alone, and `sorted` has kept the order of equal ones
         return pairs
     positions = {key: position for position, key in enumerate(scores)}
     groups: list[list[tuple[K, float]]] = []  # in each, a score ties with the one before it
@@ -208,45 +209,43 @@ def fuse(
     *,
     rrf_k: float = 60,
     depth: int | None = None,
-    known: Sequence[Standardised] = (),
+    first_z_scores: Sequence[Standardised] = (),
 ) -> Fused:
     """Fuse the lists of several searches into one ranking; ``keys`` has a list of keys for each search's documents.
 
     ``"rrf"`` uses ranks alone. ``"convex"`` is the weighted mean of z-scores; a list of keyword search (its provenance
     states the highest score possible) is filled up with zeros to ``depth``, the number of documents asked for.
-    ``known`` are the z-scores of the first searches, where they were fused before.
+    ``first_z_scores`` are those of the first searches, if these were fused before.
     """
     weights = [search.weight for search in searches]
     if fusion == "rrf":
         return Fused(reciprocal_rank_fusion(keys, weights=weights, k=rrf_k))
     from rag_kit.retrieval.convex import standardise, weighted_mean
 
-    z_scores = [*known]
-    for search, list_keys in zip(searches[len(known) :], keys[len(known) :], strict=True):
+    z_scores = [*first_z_scores]
+    for search, list_keys in list(zip(searches, keys, strict=True))[len(first_z_scores) :]:
         positions = first_positions(list_keys)
         scores = _scores_of(search.documents, positions.values())
         stages = peek_provenance(search.documents[0]).get("stages", []) if search.documents else []
-        states_maximum = bool(stages and stages[-1].get("max_score"))  # then documents not found score 0
-        standardised = standardise(scores, depth if states_maximum else None)
-        values = dict(zip(positions, standardised.values, strict=True))
-        z_scores.append(standardised._replace(values=values))
-    means = weighted_mean([(z.values, z.absent, weight) for z, weight in zip(z_scores, weights, strict=True)])
+        is_keyword_search = bool(stages and stages[-1].get("max_score"))  # all other documents score 0
+        standardised = standardise(scores, depth if is_keyword_search else None)
+        by_key = dict(zip(positions, standardised.values, strict=True))
+        z_scores.append(standardised._replace(values=by_key))
+    means = weighted_mean(z_scores, weights)
     notes = [f"{search.name}: {z.note}" for search, z in zip(searches, z_scores, strict=True) if z.note]
     return Fused(sort_by_score(means), z_scores, [weight / sum(weights) for weight in weights], notes)
 
 
 def _scores_of(documents: Sequence[Document], positions: Iterable[int]) -> Sequence[float | None]:
-    """Return the scores in the provenance of the documents at some positions; ids that were ranked come once each."""
-    if isinstance(documents, RankedIds):
+    """Return the scores in the provenance of the documents at the first position of each key."""
+    if isinstance(documents, RankedIds):  # each key once, so that these are all positions
         return documents.scores
-    return [_score_of(documents[position]) for position in positions]
-
-
-def _score_of(doc: Document) -> float | None:
-    """Return the score in a document's provenance; quicker than ``peek_score``, for a fusion reads hundreds a query."""
-    record = doc.metadata.get(PROVENANCE_KEY)
-    score = record.get("score") if type(record) is dict else None
-    return score if type(score) is float else peek_score(doc)
+    scores: list[float | None] = []
+    for position in positions:
+        record = documents[position].metadata.get(PROVENANCE_KEY)
+        score = record.get("score") if type(record) is dict else None  # quicker than `peek_score`
+        scores.append(score if type(score) is float else peek_score(documents[position]))
+    return scores
 
 
 def merge(
@@ -289,11 +288,11 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
     """Return the keys of each search's documents, and notes on ids that mean several texts.
 
     Stores number their documents independently: one id from two retrievers, or twice in one list, may mean two texts.
-    Each text then gets a key of its own, blanks around it aside. Several searches of one retriever are not compared,
-    since it may shorten its documents to fit the query.
+    Each text (without blanks around it) then gets a key of its own, made of the id and the text's number. The lists of
+    several searches of one retriever are not compared, since it may shorten its documents to fit the query.
     """
     keys = document_keys([search.documents for search in searches], id_key)
-    texts_of = {} if id_key is not None else _texts_of_ambiguous(keys, searches)
+    texts_of = {} if id_key is not None else _ambiguous_keys(keys, searches)
     if not texts_of:
         return keys, []
     for list_keys, search in zip(keys, searches, strict=True):
@@ -307,9 +306,9 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
     return keys, [f"{ids} different texts in different stores: they are kept apart"]
 
 
-def _texts_of_ambiguous(keys: Sequence[Sequence[str]], searches: Sequence[Search]) -> dict[str, list[str]]:
+def _ambiguous_keys(keys: Sequence[Sequence[str]], searches: Sequence[Search]) -> dict[str, list[str]]:
     """Return the keys that mean several texts in one list, or in lists of several retrievers, with these texts."""
-    # key -> its texts -> the retriever (by `id`) that found each first
+    # key -> its texts -> the retriever (by `id`) that found each text first
     finders: dict[str, dict[str, int]] = {}
     ambiguous: set[str] = set()
     for list_keys, search in zip(keys, searches, strict=True):
@@ -318,9 +317,9 @@ def _texts_of_ambiguous(keys: Sequence[Sequence[str]], searches: Sequence[Search
             if ORIGINAL_ID_KEY in doc.metadata:  # a shortened copy: another text, but the same document
                 continue
             text = doc.page_content.strip()
-            retrievers = finders.setdefault(key, {})
-            retrievers.setdefault(text, id(search.retriever))
-            if texts_here.setdefault(key, text) != text or len(set(retrievers.values())) > 1:
+            finder_of = finders.setdefault(key, {})
+            finder_of.setdefault(text, id(search.retriever))
+            if texts_here.setdefault(key, text) != text or len(set(finder_of.values())) > 1:
                 ambiguous.add(key)
     return {key: list(finders[key]) for key in ambiguous}
 
@@ -394,10 +393,10 @@ def join_documents(
             details = {} if fused is None else fused.details(number, key)
             stages += _stages(record, search, position + 1, search.branch or number + 1, details)
             inner_notes += record.get("notes", ())
-        found = next((copy for copy in copies if copy.id), copies[0])  # one with an id, if there is one
-        document = found if stored is None else stored[key]
-        of_copies: dict[str, Any] = {"sources": stages, "notes": [*common_notes, *inner_notes]}
-        results.append(with_provenance(document, score=score, rank=rank, **fields, **of_copies))
+        best_copy = next((copy for copy in copies if copy.id), copies[0])  # one with an id, if there is one
+        document = best_copy if stored is None else stored[key]
+        from_copies: dict[str, Any] = {"sources": stages, "notes": [*common_notes, *inner_notes]}
+        results.append(with_provenance(document, score=score, rank=rank, **fields, **from_copies))
     counts = Counter(doc.page_content for doc in results)
     for number, doc in enumerate(results):
         # the ids may be meant: which field tells documents apart is the user's to say
@@ -411,12 +410,12 @@ def _stages(
 ) -> list[Mapping[str, Any]]:
     """Return the provenance stages of one copy of a document, the last with rank, weight and role of the search.
 
-    ``record`` is the copy's provenance. It is empty for a retriever of others; a stage "retrieve" stands in.
+    ``record`` is the copy's provenance. A foreign retriever writes none; then a stage "retrieve" is made.
     """
-    plain = {"retriever": search.name, "query": search.query, "rank": rank, "score": record.get("score")}
-    stages = [*(record.get("stages") or [{"stage": "retrieve", **plain}])]
+    fields = {"retriever": search.name, "query": search.query, "rank": rank, "score": record.get("score")}
+    stages = [*(record.get("stages") or [{"stage": "retrieve", **fields}])]
     if search.route:
-        stages.append({**plain, **search.route})
+        stages.append({**fields, **search.route})
     stages[-1] = {**stages[-1], "rank": rank, "weight": search.weight, "branch": branch, **details}
     if search.role is not None:
         stages[-1].update(query=search.query, role=search.role)

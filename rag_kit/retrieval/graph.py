@@ -74,21 +74,21 @@ class GraphRetriever(RefiningRetriever):
         """Return the passages that the walk visits most; documents that are not in the index come last."""
         where = combine_filters(call.filter, own_filter(self.retriever, call.config, strict=True))
         first_results: dict[str, Document] = {}
-        others = []  # of two texts with one id, from different stores, the second is not the one in the index
+        same_id = []  # another text under an id that came before: it is of another store, and not in the index
         for doc in documents:
             if first_results.setdefault(document_key(doc), doc) is not doc:
-                others.append(doc)
+                same_id.append(doc)
         # the weights fall with the rank: 1, 0.61, 0.37...
         seeds = {key: math.exp(-position / _RANK_SCALE) for position, key in enumerate(first_results)}
         visited, not_in_index = await call.do("graph", partial(self._walk, seeds, call.k, where))
-        unconnected = [doc for key, doc in first_results.items() if key in not_in_index] + others
+        unconnected = [doc for key, doc in first_results.items() if key in not_in_index] + same_id
         if count := len(unconnected):
             call.note(f"degraded: {count} of the first results are not in the index; they stand last")
         ranks_before = {key: rank for rank, key in enumerate(first_results, start=1)}
         results = []
         for rank, (doc, probability, terms) in enumerate(visited, start=1):
             key = document_key(doc)
-            first_result = first_results.get(key)  # the same, with the provenance of the first search
+            first_result = first_results.get(key)  # the same passage, with its provenance
             score_before = None if first_result is None else peek_score(first_result)
             before = {"score_before": score_before, "rank_before": ranks_before.get(key)}
             results.append(

@@ -85,7 +85,7 @@ class HybridRetriever(EnsembleRetriever):
 
     @property
     def _reads_later(self) -> bool:
-        """Tell whether both can return ids alone (a wrapper may ask one that cannot), and search one stored index."""
+        """Tell whether texts can be read after the fusion: both retrievers return ids alone, of one stored index."""
         keyword: Any = self.retrievers[0]
         give_ids = all(IDS_ONLY in getattr(type(one), "call_arguments", ()) for one in self.retrievers)
         return give_ids and keyword.index is self._dense.index and self.id_key is None
@@ -106,31 +106,24 @@ class HybridRetriever(EnsembleRetriever):
     def _fuse_with_feedback(self, call: Call, answered: Sequence[Search]) -> list[Document]:
         """Fuse the two searches; search again near the vectors of the best documents, and fuse all three."""
         first_keys, _ = self._identify(answered)
-        first_fused = fuse(answered, first_keys, self.fusion, rrf_k=self.rrf_k, depth=self._depth(call))
+        depth = self._depth(call)
+        first_fused = fuse(answered, first_keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
         best_keys = [key for key, _ in first_fused.ranking[:_FEEDBACK_DOCUMENTS]]
         searches = self._with_feedback(call, answered, first_keys, best_keys)
         keys, notes = self._identify(searches)
-        # the feedback may find another text under the id of one of the first results: then the keys are others
-        known = first_fused.z_scores if keys[: len(first_keys)] == first_keys else ()
-        depth = self._depth(call)
-        fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth, known=known)
+        # if the feedback found another text under the id of a first result, the keys of the first lists are others
+        z_scores = first_fused.z_scores if keys[: len(first_keys)] == first_keys else ()
+        fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth, first_z_scores=z_scores)
         ranking = fused.ranking[: call.k]
-        # the search with feedback has a role; that it is empty is nothing to the user
-        empty = [note_empty(search) for search in searches if not search.documents and not search.role]
+        # no note if the search with feedback, which alone has a role, is empty
+        notes += [note_empty(search) for search in searches if not search.documents and not search.role]
+        notes += fused.notes
         stored = self._dense.stored([key for key, _ in ranking], call.filter) if self._reads_later else None
-        return join_documents(
-            searches,
-            [first_positions(list_keys) for list_keys in keys],
-            ranking,
-            call,
-            f"fusion:{self.fusion}",
-            [*notes, *empty, *fused.notes],
-            fused=fused,
-            stored=stored,
-        )
+        positions, stage = [first_positions(list_keys) for list_keys in keys], f"fusion:{self.fusion}"
+        return join_documents(searches, positions, ranking, call, stage, notes, fused=fused, stored=stored)
 
     def _identify(self, searches: Sequence[Search]) -> tuple[list[list[str]], list[str]]:
-        """Return the keys of each search's documents, and notes; in one index the ids tell documents apart."""
+        """Return the keys of each search's documents, and notes on ids with several texts (none within one index)."""
         if self._reads_later:
             return [_ids_of(search.documents) for search in searches], []
         return identify(searches, self.id_key)
@@ -145,11 +138,10 @@ class HybridRetriever(EnsembleRetriever):
         vector = self._dense.kept_vector(call.query)
         if vector is None or len(answered) < 2:
             return answered
-        best = [
-            next(one.documents[ids.index(key)] for one, ids in zip(answered, keys, strict=True) if key in ids)
-            for key in best_keys
-        ]
-        best_vectors = self._dense.vectors_of(best)
+        document_of: dict[str, Document] = {}
+        for search, ids in zip(reversed(answered), reversed(keys), strict=True):  # the first search wins
+            document_of.update({key: search.documents[ids.index(key)] for key in best_keys if key in ids})
+        best_vectors = self._dense.vectors_of([document_of[key] for key in best_keys])
         # the index may have been given vectors of another length (`reembed`) since it was searched
         best_vectors = [best for best in best_vectors if len(best) == len(vector)]
         if not best_vectors:

@@ -36,15 +36,14 @@ class _ImaginingRetriever(RewritingRetriever):
     @model_validator(mode="before")
     @classmethod
     def _set_mode(cls, values: Any) -> Any:
-        """Wrap a vector store into a retriever; over one, and for "dense" over its retrievers, set the mode."""
+        """Wrap a vector store into a retriever, and set the mode over one; for "dense" over its retrievers as well."""
         retriever = values.get("retriever") if isinstance(values, dict) else None
-        is_store = isinstance(retriever, VectorStore)
-        if is_store:
-            values = {**values, "retriever": VectorRetriever(vectorstore=retriever)}
-        by_vector = cls.vector_mode == "dense" and isinstance(
-            retriever, VectorRetriever | VectorStoreRetriever
-        )
-        return {"mode": cls.vector_mode, **values} if is_store or by_vector else values
+        if isinstance(retriever, VectorStore):
+            wrapped = VectorRetriever(vectorstore=retriever)
+            return {"mode": cls.vector_mode, **values, "retriever": wrapped}
+        if cls.vector_mode == "dense" and isinstance(retriever, VectorRetriever | VectorStoreRetriever):
+            return {"mode": "dense", **values}
+        return values
 
 
 class HyDERetriever(_ImaginingRetriever):
@@ -107,7 +106,7 @@ class HyDERetriever(_ImaginingRetriever):
         texts = [question, *passages] if self.include_original else passages
         embedding, instead = self._embed(texts, call), "there is no vector of the passages"
         vectors = await call.attempt("embedding", embedding, instead, unsearched=True)
-        if vectors is None:  # it failed, which `attempt` noted
+        if vectors is None:  # the embedding failed, and `attempt` has noted it
             return []
         import numpy as np
 

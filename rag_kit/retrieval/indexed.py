@@ -147,14 +147,14 @@ class DenseIndexRetriever(ByVectorRetriever):
 
 
 async def embed_first(retriever: Any, query: str) -> None:
-    """Embed a query for the vector retrievers inside, which keep the vector, before several searches need it."""
+    """Embed a query once for the dense retrievers inside, which keep its vector, before several searches need it."""
     retrievers = retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]
-    for leaf in retrievers:
-        if isinstance(leaf, DenseIndexRetriever) and leaf.index.embeddings is not None and leaf.reads(query):
-            model = leaf.index.embeddings
-            with suppress(ModelError):  # the searches embed for themselves then, and report the failure
+    for one in retrievers:
+        if isinstance(one, DenseIndexRetriever) and one.index.embeddings is not None and one.reads(query):
+            model = one.index.embeddings
+            with suppress(ModelError):  # then each search embeds the query itself, and reports the failure
                 vector = await embed_logic(model, "query", query)
-                leaf.query_vectors.keep(model, query, vector)
+                one.query_vectors.keep(model, query, vector)
 
 
 def rows_retriever(
@@ -181,16 +181,11 @@ def rows_retriever(
         return KeywordIndexRetriever(index=index, note=degradation, **single)
     if pipeline == "dense":
         return DenseIndexRetriever(index=index, **single)
-    settings: dict[str, Any] = {
-        "retrievers": [
-            KeywordIndexRetriever(index=index, k=k, name="bm25"),
-            DenseIndexRetriever(index=index, k=k, name="dense"),
-        ],
-        "k": k,
-        "filter": filter,
-        "fetch_k": fetch_k if fetch_k is not None else max(100, 10 * k),
-        **ensemble,
-    }
+    keyword = KeywordIndexRetriever(index=index, k=k, name="bm25")
+    dense = DenseIndexRetriever(index=index, k=k, name="dense")
+    fetch_k = fetch_k if fetch_k is not None else max(100, 10 * k)
+    settings: dict[str, Any] = {"k": k, "filter": filter, "fetch_k": fetch_k, **ensemble}
+    settings["retrievers"] = [keyword, dense]
     if not {"fusion", "rrf_k", "weights"} & ensemble.keys():
         return HybridRetriever(**settings)
     return EnsembleRetriever(**{"fusion": "rrf" if "rrf_k" in ensemble else "convex", **settings})

@@ -42,18 +42,18 @@ AnyRetriever = Runnable[str, list[Document]]
 def call_retriever(retriever: AnyRetriever, query: str, **settings: Any) -> list[Document]:
     """Call a runnable from a string to documents, with the whole ``config``.
 
-    The documents come as it gave them (not copied): at most ``k``, those that pass the ``filter``. Further arguments
-    reach the kit's own retrievers. What returns something else than documents raises ``InvalidInputError``.
+    Returns its documents, not copied: at most ``k``, which all pass the ``filter``. Further arguments reach the kit's
+    own retrievers alone. ``InvalidInputError`` is raised if the runnable returns anything but documents.
     """
-    return run(_find(retriever, query, **settings))
+    return run(_search(retriever, query, **settings))
 
 
 async def acall_retriever(retriever: AnyRetriever, query: str, **settings: Any) -> list[Document]:
     """Call a retriever as ``call_retriever`` does, without blocking: on a thread if it has no coroutine of its own."""
-    return await arun(_find(retriever, query, **settings))
+    return await arun(_search(retriever, query, **settings))
 
 
-async def _find(
+async def _search(
     retriever: AnyRetriever,
     query: str,
     *,
@@ -62,25 +62,27 @@ async def _find(
     filter: Filter | None = None,
     **arguments: Any,
 ) -> list[Document]:
-    """Call a retriever; where a filter is applied to its results, fetch ever more until enough of them pass it."""
+    """Call a retriever as planned; if the filter is applied to its results, fetch more until enough of them pass."""
     plan = _plan(retriever, config, k, filter, arguments)
     runnable = shield(retriever if plan.runnable is None else plan.runnable)
     documents: list[Document] = []
-    # a part may fail unseen; the kit's retrievers note that themselves, and those of vector stores have no parts
+    # Chains and functions may handle a failure inside without a word: it is watched for and noted. The kit's retrievers
+    # note failures themselves, and a vector store's retriever holds no runnable that could fail.
     may_hide_failures = not is_kit_retriever(retriever) and not isinstance(retriever, VectorStoreRetriever)
     for call_arguments in plan.attempts():
-        with note_handled(config, runnable) if may_hide_failures else ended_runs(config) as inner_config:
+        guarded_run = note_handled(config, runnable) if may_hide_failures else ended_runs(config)
+        with guarded_run as inner_config:
             blocking = partial(runnable.invoke, query, inner_config, **call_arguments)
             native = partial(_await_search, retriever, runnable, query, inner_config, **call_arguments)
-            found = await call_step("search", blocking, native)
-        documents = _check_documents(retriever, found)
+            result = await call_step("search", blocking, native)
+        documents = _check_documents(retriever, result)
         if plan.is_enough(documents, call_arguments):
             break
     return plan.filtered(documents, retriever.get_name(), call_arguments.get("k", 0))
 
 
 def _await_search(retriever: AnyRetriever, runnable: Any, *arguments: Any, **settings: Any) -> Awaitable[Any]:
-    """Call a retriever, which is in ``runnable``, by its own coroutine, else on a thread."""
+    """Call ``runnable``, a retriever's shielded copy, by its coroutine if the retriever has one, else on a thread."""
     if is_kit_retriever(retriever):
         return runnable.ainvoke(*arguments, **settings)  # type: ignore[no-any-return]
     if _has_own_coroutine(retriever):
@@ -92,10 +94,10 @@ def _await_search(retriever: AnyRetriever, runnable: Any, *arguments: Any, **set
 class _Plan:
     """A way to call a retriever."""
 
-    arguments: Mapping[str, Any]  # that it takes, such as `k` and `filter`
-    k: int | None  # most documents to keep of what it returns; None for all
-    post_filter: Filter | None = None  # that it does not take, applied to what it returns
-    runnable: Any = None  # to call in its place, if there are fallbacks in it
+    arguments: Mapping[str, Any]  # passed to it, such as `k` and `filter`
+    k: int | None  # most documents to keep of its results; None for all
+    post_filter: Filter | None = None  # one that it does not take, applied to its results
+    runnable: Any = None  # called in its place, if there are fallbacks in it
 
     def attempts(self) -> Iterator[dict[str, Any]]:
         """Yield the arguments of each call to try: one, or with a ``post_filter`` several that fetch ever more."""
@@ -113,7 +115,7 @@ class _Plan:
         return len(documents) < call_arguments.get("k", 0) or len(self._passing(documents)) >= self.k
 
     def filtered(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
-        """Return at most ``k`` documents that pass; if that is too few, and there may be more to fetch, note it."""
+        """Return at most ``k`` documents that pass; note if they are too few, though there may be more to fetch."""
         passing = self._passing(documents)
         too_few_pass = len(passing) < min(self.k or 1, len(documents))
         may_be_more = len(documents) >= fetched  # 0: the retriever takes no number
@@ -152,13 +154,13 @@ def _plan(
     where: Filter | None,
     kit_arguments: Mapping[str, Any],
 ) -> _Plan:
-    """Decide how to call a runnable: which of ``k`` and the filter ``where`` it is given.
+    """Decide how to call a runnable: which of ``k`` and the filter ``where`` are passed to it.
 
-    The plan applies those that it does not take to its results. ``kit_arguments`` are for the kit's own retrievers.
+    Those that it does not take are applied to its results. ``kit_arguments`` are for the kit's own retrievers.
     """
     where = where or None
-    wanted = {"k": k, "filter": where}
-    arguments = {name: value for name, value in wanted.items() if value is not None}
+    limits = {"k": k, "filter": where}
+    arguments = {name: value for name, value in limits.items() if value is not None}
     if is_kit_retriever(retriever):
         return _Plan({**arguments, **kit_arguments}, k)
     if isinstance(retriever, DynamicRunnable):
@@ -166,10 +168,10 @@ def _plan(
         return _plan(chosen, chosen_config, k, where, kit_arguments)
     if isinstance(retriever, RunnableBindingBase):
         return _bound_plan(retriever, config, k, where, kit_arguments)
-    if isinstance(retriever, RunnableWithFallbacks):
+    if isinstance(retriever, RunnableWithFallbacks):  # each member makes a plan of its own when it is called
         main, *others = (_Member(member, {**arguments, **kit_arguments}) for member in retriever.runnables)
-        changes: dict[str, Any] = {"runnable": main, "fallbacks": others}
-        return _Plan({}, k, runnable=retriever.model_copy(update=changes))
+        planned_copy = retriever.model_copy(update={"runnable": main, "fallbacks": others})
+        return _Plan({}, k, runnable=planned_copy)
     if isinstance(retriever, RunnableSequence):
         # Later steps may reorder, so the first one gets the filter but no `k`; fallbacks in it must agree on arguments.
         first = retriever.first
@@ -184,7 +186,7 @@ def _plan(
             arguments.pop("filter", None)
             return _Plan(arguments, k, where)
         return _Plan({**arguments, "filter": store_filter}, k)
-    if isinstance(retriever, BaseRetriever):
+    if isinstance(retriever, BaseRetriever):  # it gets those that its method names
         parameters = inspect.signature(retriever._get_relevant_documents).parameters
         return _Plan({name: arguments[name] for name in arguments if name in parameters}, k, where)
     return _Plan({}, k, where)
@@ -199,27 +201,27 @@ def _bound_plan(
 ) -> _Plan:
     """Decide how to call a retriever inside ``bind``: a bound ``k`` holds, a bound filter is ANDed with ``where``.
 
-    LangChain replaces a bound argument by the call's of the same name, so the call leaves out those that are bound.
+    LangChain lets an argument of the call replace the bound one of its name, so one that is bound is not passed.
     """
     bound = binding.kwargs
-    inner_k = k if bound.get("k") is None else None
-    plan = _plan(binding.bound, merge_configs(binding.config, config), inner_k, where, kit_arguments)
+    unbound_k = k if bound.get("k") is None else None
+    plan = _plan(binding.bound, merge_configs(binding.config, config), unbound_k, where, kit_arguments)
     arguments = {name: value for name, value in plan.arguments.items() if bound.get(name) is None}
     post_filter = plan.post_filter
-    bound_filter, new_filter = bound.get("filter"), plan.arguments.get("filter")
+    bound_filter, planned_filter = bound.get("filter"), plan.arguments.get("filter")
     if bound_filter is not None:
-        if new_filter is None:
-            arguments["filter"] = bound_filter  # for a binding around this one, whose filter would replace it
-        elif isinstance(bound_filter, Mapping) and isinstance(new_filter, Mapping):
-            arguments["filter"] = combine_filters(bound_filter, new_filter)
+        if planned_filter is None:
+            arguments["filter"] = bound_filter  # else one that is bound around this would replace it
+        elif isinstance(bound_filter, Mapping) and isinstance(planned_filter, Mapping):
+            arguments["filter"] = combine_filters(bound_filter, planned_filter)
         else:  # a store's own objects cannot be combined: ours is applied afterwards
             post_filter = where
-    rebound = None if plan.runnable is None else binding.model_copy(update={"bound": plan.runnable})
-    return _Plan(arguments, k, post_filter, rebound)
+    planned_copy = None if plan.runnable is None else binding.model_copy(update={"bound": plan.runnable})
+    return _Plan(arguments, k, post_filter, planned_copy)
 
 
 def _has_own_coroutine(retriever: Runnable[Any, Any]) -> bool:
-    """Tell whether a retriever is asynchronous by itself; else LangChain runs it on asyncio's small pool of threads."""
+    """Tell whether a retriever has a coroutine of its own; LangChain's default takes a thread of asyncio's few."""
     if isinstance(retriever, RunnableBindingBase):
         return _has_own_coroutine(retriever.bound)
     if isinstance(retriever, DynamicRunnable):

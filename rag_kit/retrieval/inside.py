@@ -1,7 +1,7 @@
 """Facts about the retrievers inside others: the filters they hold, and the fields their documents have.
 
-The kit's retrievers say it, LangChain's wrappers are looked through, and of anything else nothing is claimed: no
-foreign object is inspected, and no row of a foreign store is read.
+The kit's retrievers state them, and LangChain's wrappers are opened. About anything else nothing is claimed: no foreign
+object is inspected, and no row of a foreign store is read.
 """
 
 from __future__ import annotations
@@ -68,53 +68,56 @@ def own_filter(
 ) -> Filter | None:
     """Return the filter that all documents of a retriever pass: its own, ANDed with those of its inner retrievers.
 
-    Documents that are fetched by id or position, and not by the retriever, must pass it too. Filters of several inner
-    retrievers are ORed. Fallbacks do not count beside what is asked first, nor does what may hide rows unseen (a
-    function, a foreign retriever) beside other retrievers.
+    It is for documents that are fetched by id or position, past the retriever: they must pass it too. The filters of
+    several inner retrievers are ORed. Fallbacks do not count beside the retriever that is asked first; nor do functions
+    and foreign retrievers, which may hide rows by a filter that nobody can read, beside retrievers of a known type.
 
     Args:
         strict: Raise ``FilterError`` for a filter that cannot be read; else it counts as none.
-        every: AND the filters of several, unless all are asked and their results joined.
-        foreign: Where results are joined, what may hide rows unseen counts as a retriever without a filter.
+        every: AND the filters of several inner retrievers, unless all are asked and their results joined.
+        foreign: If results are joined, a function or foreign retriever counts, as one without a filter.
     """
-    _, where = _held_filter(retriever, config, strict, every, foreign)
+    _, where = _known_filter(retriever, config, strict, every, foreign)
     return where
 
 
-def _held_filter(
+def _known_filter(
     retriever: Any, config: RunnableConfig | None, strict: bool, every: bool, foreign: bool
 ) -> tuple[bool, Filter | None]:
-    """Return whether it is known what a retriever hides, and the filter that ``own_filter`` returns."""
-    outer, inner_config = filter_around(retriever, config, strict=strict)
+    """Return whether it is known which rows a retriever hides, and the filter that ``own_filter`` returns."""
+    outer_filter, inner_config = filter_around(retriever, config, strict=strict)
     retrievers = inside(retriever, inner_config)
-    held = [_held_filter(inner, inner_config, strict, every, foreign) for inner in retrievers]
-    known = [where for is_known, where in held if is_known]
+    found = [_known_filter(inner, inner_config, strict, every, foreign) for inner in retrievers]
+    known_filters = [where for is_known, where in found if is_known]
     if isinstance(retriever, RunnableWithFallbacks):
-        known = known[:1]  # that of what is asked first
-    joins = asks_all(retriever)
-    counted = [where for _, where in held] if joins and foreign else known
-    inner_filter = _join(counted, every=every and not joins)
-    is_known_type = is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever)
-    is_known = bool(known or outer or (is_known_type and not retrievers))
-    return is_known, _join([outer, inner_filter], every=True)
+        known_filters = known_filters[:1]  # the others belong to fallbacks
+    joins_results = asks_all(retriever)
+    counted = [where for _, where in found] if joins_results and foreign else known_filters
+    inner_filter = _combine(counted, every=every and not joins_results)
+    has_known_type = is_kit_retriever(retriever) or isinstance(retriever, VectorStoreRetriever)
+    is_known = bool(known_filters or outer_filter or (has_known_type and not retrievers))
+    return is_known, _combine([outer_filter, inner_filter], every=True)
 
 
 def filter_around(
     retriever: Any, config: RunnableConfig | None = None, *, strict: bool = True
 ) -> tuple[Filter | None, RunnableConfig | None]:
-    """Return the filter of a retriever itself, whatever those inside it hold, and the config that reaches them."""
-    outer: Any = None
+    """Return a retriever's own filter, without those of retrievers inside it, and the config that reaches these.
+
+    ``strict`` refuses a filter that is no mapping, such as a store's own object; otherwise it counts as none.
+    """
+    where: Any = None
     if isinstance(retriever, RunnableBindingBase):
-        outer = retriever.kwargs.get("filter")
+        where = retriever.kwargs.get("filter")
         config = merge_configs(retriever.config, config)
     elif isinstance(retriever, VectorStoreRetriever):
-        outer = retriever.search_kwargs.get("filter")
+        where = retriever.search_kwargs.get("filter")
         if hiding := [name for name, value in retriever.search_kwargs.items() if _hides_rows(name, value)]:
-            outer = f"search_kwargs with {', '.join(sorted(hiding))}"
+            where = f"search_kwargs with {', '.join(sorted(hiding))}"  # no filter: it is refused below
     elif is_kit_retriever(retriever):
-        outer = retriever.filter
+        where = retriever.filter
     try:
-        validate_filter(outer)
+        validate_filter(where)
     except FilterError as error:
         if strict:
             raise FilterError(
@@ -122,23 +125,23 @@ def filter_around(
                 "cannot be checked against it. Give the filter as a mapping such as {'tenant': 'a'}; "
                 "a SelfQueryRetriever can do with a schema= in place of the rows."
             ) from None
-        outer = None
-    return outer, config
+        where = None
+    return where, config
 
 
 def _hides_rows(name: str, value: Any) -> bool:
-    """Tell whether an entry of ``search_kwargs``, or one inside it, may hide rows in words that only a store knows."""
+    """Tell whether an entry of ``search_kwargs`` may hide rows in a store's own words: ``where_document={...}``."""
     if name == "filter" or value is None:  # "filter" itself is read, by `filter_around`
         return False
-    inner = value.items() if isinstance(value, Mapping) else ()
-    return bool(_HIDING_NAME.search(name)) or any(
-        key == "filter" or _hides_rows(str(key), item) for key, item in inner
-    )
+    if _HIDING_NAME.search(name):
+        return True
+    entries = value.items() if isinstance(value, Mapping) else ()
+    return any(key == "filter" or _hides_rows(str(key), item) for key, item in entries)
 
 
-def _join(filters: Sequence[Filter | None], *, every: bool) -> Filter | None:
-    """AND filters if ``every`` one holds, else OR them; None if that lets everything pass."""
-    if not every and not all(filters):
+def _combine(filters: Sequence[Filter | None], *, every: bool) -> Filter | None:
+    """AND the filters if a document must pass ``every`` one, else OR them; None if all documents pass."""
+    if not every and not all(filters):  # one of them lets all documents pass
         return None
     distinct = [where for position, where in enumerate(filters) if where and where not in filters[:position]]
     return combine_filters(*distinct) if every or len(distinct) < 2 else {"$or": distinct}
@@ -147,9 +150,9 @@ def _join(filters: Sequence[Filter | None], *, every: bool) -> Filter | None:
 def fields_inside(
     retrievers: Sequence[Any], needed: set[str], config: RunnableConfig | None = None
 ) -> set[str] | None:
-    """Return names of metadata fields of the retrievers' documents, among them all ``needed`` ones that exist.
+    """Return the metadata fields of the retrievers' documents, read until all ``needed`` ones were seen.
 
-    Returns None if a retriever does not know the fields of its documents.
+    Returns None if a retriever does not know the fields of its documents, or there is no retriever.
     """
     if not retrievers:
         return None
@@ -177,9 +180,9 @@ def check_fields(retriever: Any, needed: set[str], config: RunnableConfig | None
         known = fields_inside([retriever], needed, config)
     except Exception:  # noqa: BLE001 - the search meets it too, and may do without the retriever that fails
         return set()
-    if known is None:
+    if known is None:  # nor will they be known at the next call
         return needed
-    if not known or needed <= known:
+    if not known or needed <= known:  # there are no documents yet, or all fields are known
         return needed & known
     missing, hiding_filter = needed - known, own_filter(retriever, config)
     may_list = hiding_filter is None or not missing.isdisjoint(fields_of_filter(hiding_filter))

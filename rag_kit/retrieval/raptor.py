@@ -30,7 +30,7 @@ class _Loaded(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return the note for all results if summaries are missing or out of date, else ""."""
+        """Return the note for all results that summaries are missing or out of date; "" if there are none such."""
         if not self.tree.nodes:
             return "degraded: passages alone, for the index has no summaries; build_raptor makes them"
         old = "degraded: some summaries are out of date and left out; build_raptor renews them"
@@ -69,9 +69,9 @@ class RaptorRetriever(ByVectorRetriever):
             if loaded is None or loaded.generation != generation:
                 loaded = self._loaded = self._load(connection, generation)
         summaries = loaded.complete
-        if passes is not None:
-            leaves = loaded.tree.leaves.items()  # the passages
-            passing = {key for key, leaf in leaves if passes(leaf.row) and leaf.current}
+        if passes is not None:  # fewer summaries are complete
+            passages = loaded.tree.leaves.items()
+            passing = {key for key, passage in passages if passes(passage.row) and passage.current}
             summaries = _complete_summaries(loaded.tree, passing)
         hits = self._hits(unit(np.asarray(vector, np.float32)), loaded, summaries, call)
         documents = add_first_stage(hits, RAPTOR, self.get_name(), query)
@@ -102,7 +102,7 @@ class RaptorRetriever(ByVectorRetriever):
 
 
 def _complete_summaries(tree: RaptorTree, passages: set[str]) -> set[str]:
-    """Return the ids of the summaries below which, through other summaries too, lie none but the given passages."""
+    """Return the ids of the summaries that are made of these passages alone, directly or through other summaries."""
     complete = set(passages)
     for key, node in tree.nodes.items():  # a summary comes after those that it is made of
         if complete.issuperset(node.metadata["members"]):

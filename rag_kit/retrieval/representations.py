@@ -135,8 +135,8 @@ class MultiRepresentationRetriever(FamilyWriter):
                 fetch_k=depth if kind == TEXT else 2 * depth,
             )
             retrievers.append(retriever)
-            family = kind.partition(":")[0]  # "children:200" -> "children"
-            default = 1.0 if family in _OWN_WORDS_KINDS else _DERIVED_WEIGHT
+            kind_name = kind.partition(":")[0]  # "children:200" -> "children"
+            default = 1.0 if kind_name in _OWN_WORDS_KINDS else _DERIVED_WEIGHT
             weights.append(own_weights.get(kind, default))
         return EnsembleRetriever(
             retrievers=retrievers,
@@ -179,7 +179,6 @@ class _KindRetriever(RagKitRetriever):
     kind: str
 
     def inner_retrievers(self) -> Sequence[Any]:
-        """Return the retriever over the whole index."""
         return [self.inner]
 
     async def _search(self, query: str, call: Call) -> list[Document]:

@@ -152,32 +152,35 @@ class RewritingRetriever(AskingRetriever):
         replies = call.note_replies(outcomes, self.llm)
         return [] if call.by_rule and not self.has_rule else replies
 
-    async def _make_searches(self, searches: Sequence[Search], call: Call, earlier: int = 0) -> list[Search]:
-        """Make the searches of weight above 0, return the answered ones; ``earlier`` counts those made before."""
-        weights = self._weights(earlier + len(searches))[earlier:]
-        weighted = []
-        for search, weight in zip(searches, weights, strict=True):
-            if weight:
-                retriever = search.retriever or self.retriever
-                weighted.append(replace(search, weight=weight, retriever=retriever))
+    async def _make_searches(self, searches: Sequence[Search], call: Call, first: int = 1) -> list[Search]:
+        """Make the searches whose weight is above 0; return the answered ones, with weight and documents.
+
+        ``first`` is the number of the first one among all searches of the call; the weights go by these numbers.
+        """
+        all_weights = self._weights(first - 1 + len(searches))
+        to_make = []
+        for search, weight in zip(searches, all_weights[first - 1 :], strict=True):
+            if weight > 0:
+                to_make.append(replace(search, weight=weight, retriever=search.retriever or self.retriever))
         question = None if self.keeps_conditions else call.question
-        return await call.search_all(weighted, call.fetch(self.fetch_k), first=earlier + 1, question=question)
+        return await call.search_all(to_make, call.fetch(self.fetch_k), first=first, question=question)
 
     def _weights(self, count: int) -> list[float]:
-        """Return the weights of ``count`` searches; the last one given is repeated for all further searches."""
+        """Return the weights of ``count`` searches; the last one is repeated: ``weights=[2, 1]`` -> ``[2, 1, 1]``."""
         own_weights = list(self.weights or [1.0])
         weights = (own_weights + [own_weights[-1]] * count)[:count]
         # All weights are 0 if the question, of weight 0, is the only search: it is made nevertheless.
         return weights if any(weights) else [1.0] * count
 
     def _original_search(self, call: Call, rewritten: Sequence[Search]) -> list[Search]:
-        """Return the search for the question itself, if it is to be included or nothing was rewritten; else none."""
+        """Return a list of the search for the question itself; empty if that is not wanted beside rewritten ones."""
         if not rewritten and not call.settled:
             call.note(f"degraded: {self.task}: searched with the question alone")
         # a rewritten search with a retriever of its own is made with the question's words or vector too
         holds_question = any(search.retriever is not None for search in rewritten)
-        is_wanted = self.include_original and not holds_question
-        return [Search(call.query, "original")] if is_wanted or not rewritten else []
+        if rewritten and (holds_question or not self.include_original):
+            return []
+        return [Search(call.query, "original")]
 
     def _usable_texts(
         self, texts: Sequence[str], call: Call, *, max_texts: int, max_chars: int, latin: bool = False

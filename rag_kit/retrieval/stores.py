@@ -55,13 +55,13 @@ def _and(static: Any, added: Any) -> Any | None:
         return added
     if added is None:
         return static
-    if callable(added) and callable(static):  # of the store in memory
+    if callable(added) and callable(static):  # InMemoryVectorStore
         return lambda document: added(document) and bool(static(document))
-    if isinstance(added, Mapping) and isinstance(static, Mapping):  # of Chroma
+    if isinstance(added, Mapping) and isinstance(static, Mapping):  # Chroma
         return {"$and": [static, added]}
     if callable(added) or isinstance(added, Mapping) or not isinstance(static, type(added)):
-        return None
-    return type(added)(must=[static, added])  # of Qdrant
+        return None  # they are of different kinds
+    return type(added)(must=[static, added])  # Qdrant
 
 
 def deeper(k: int) -> list[int]:
@@ -81,7 +81,7 @@ def is_native(store: VectorStore, method: str) -> bool:
 
 
 def to_directive(where: Filter | None) -> FilterDirective | None:
-    """Translate a filter into LangChain's form; ``FilterError`` if it has no operator, or nothing could pass."""
+    """Translate a filter into LangChain's form, ``None`` if all documents pass; ``FilterError`` if it has no form."""
     directive = translate(where, _to_comparison, _join)
     if directive is False:
         raise FilterError(
@@ -115,7 +115,7 @@ def _join(word: str, parts: list[FilterDirective]) -> FilterDirective:
 
 
 def _translate_by_langchain(store: VectorStore, where: Filter, translator: Visitor | None) -> Any | None:
-    """Translate a filter by LangChain's (or another) translator; ``None`` if there is none, or it cannot express it."""
+    """Translate a filter by LangChain's translator for a store, or another; ``None`` if there is none, or it cannot."""
     try:
         directive = translate(where, _to_portable_comparison, _join)
         translator = translator or _langchain_translator(store)
@@ -124,14 +124,14 @@ def _translate_by_langchain(store: VectorStore, where: Filter, translator: Visit
         _, kwargs = translator.visit_structured_query(StructuredQuery(query="", filter=directive))
     except (FilterError, ValueError, NotImplementedError, TypeError, KeyError, AttributeError):
         return None  # the translator cannot express this filter
-    # a store that takes it under another name ("expr", "pre_filter") is not searched with ``filter=``
-    return kwargs.get("filter") if set(kwargs) == {"filter"} else None
+    # some stores take it under another name ("expr", "pre_filter"); the kit searches with ``filter=`` alone
+    return kwargs["filter"] if set(kwargs) == {"filter"} else None
 
 
 def _langchain_translator(store: VectorStore) -> Visitor | None:
     """Return LangChain's translator into a store's own language, if it has one."""
     package = type(store).__module__.split(".")[0]
-    # in PostgreSQL the stores fail in the search with what they cannot ask, or find nothing
+    # LangChain's stores in PostgreSQL raise in the search for some filters, or find nothing
     if not package.startswith("langchain_") or package in ("langchain_core", "langchain_postgres"):
         return None
     try:

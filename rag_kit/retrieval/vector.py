@@ -79,12 +79,12 @@ class VectorRetriever(RagKitRetriever):
         ``static`` is another filter, in the store's own language, which must hold too.
         """
         passing: _Scored = []
-        store_filter, passes = static, None
+        store_filter, passes = static, None  # checked by the store, and on its results
         depths = [call.k]  # how many documents to fetch, in one search after the other
         if call.filter is not None:
             translator = self.structured_query_translator
             store_filter = native_filter(self.vectorstore, call.filter, static=static, translator=translator)
-            if store_filter is None:  # the store cannot check it
+            if store_filter is None:  # the store cannot check the filter of the call
                 store_filter, passes, depths = static, compile_filter(call.filter), deeper(call.k)
         for depth in depths:
             arguments = {"k": depth} if store_filter is None else {"k": depth, "filter": store_filter}
@@ -106,7 +106,7 @@ class VectorRetriever(RagKitRetriever):
         return [(doc, None) for doc in getattr(self.vectorstore, unscored)(sought, **arguments)]
 
     async def _asearch_store(self, sought: str | list[float], arguments: dict[str, Any]) -> _Scored:
-        """Search the store on an event loop, with scores where it gives them; on a thread if it has no coroutine."""
+        """Search the store by its own coroutine that gives scores; without one, as ``_search_store`` on a thread."""
         store, blocking = self.vectorstore, partial(self._search_store, sought, arguments)
         for name in _FOR_TEXT if isinstance(sought, str) else _FOR_VECTOR:
             if is_native(store, f"a{name}"):
@@ -132,11 +132,11 @@ class VectorRetriever(RagKitRetriever):
 
 
 def _finds_alike_by_vector(store: VectorStore) -> bool:
-    """Tell whether the store is known to find the same by vector as by text; a subclass of it may not."""
+    """Tell whether a store is known to find the same by vector as by text; subclasses with another search are not."""
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
         return True
-    chroma = sys.modules.get("langchain_chroma")  # not imported: the store is none of its
+    chroma = sys.modules.get("langchain_chroma")  # if nobody imported it, the store is not Chroma
     return chroma is not None and search is chroma.Chroma.similarity_search_with_score
 
 

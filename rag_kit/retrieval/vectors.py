@@ -49,7 +49,7 @@ class ByVectorRetriever(RagKitRetriever):
         """Return the documents nearest to the vector of a query."""
 
     def reads(self, query: str) -> bool:
-        """Whether the embedding model reads the language of a query, as far as it says so."""
+        """Tell whether the embedding model reads the language of a query; if it names no language, it reads all."""
         return not getattr(self._model(), "english_only", False) or detect_language(query) == "en"
 
     async def prepare(self, queries: Sequence[str]) -> None:
@@ -122,7 +122,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def checked_vectors(
     answer: Any, count: int, model: Any, *, dimension: int | None = None
 ) -> NDArray[np.float64]:
-    """Check an embedding model's answer for ``count`` texts: an array of shape ``(count, dimensions)``.
+    """Return an embedding model's answer for ``count`` texts as an array of shape ``(count, dimensions)``.
 
     Raises ``ModelOutputError`` for anything but one vector of finite numbers for each text, all of one length, and
     ``InvalidInputError`` for vectors of another length than those searched (``dimension``).
@@ -132,12 +132,12 @@ def checked_vectors(
     vectors: NDArray[np.float64] | None = None
     try:
         array = np.asarray(answer)
-        # kinds of floats and whole numbers; NumPy would turn an array of strings into numbers without an error
-        if array.ndim == 2 and len(array) == count and array.shape[1] and array.dtype.kind in "fiu":
+        holds_numbers = array.dtype.kind in "fiu"  # floats or integers; `astype` would read texts, too
+        if array.ndim == 2 and len(array) == count and array.shape[1] and holds_numbers:
             vectors = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass  # `vectors` stays None, which is reported below
-    if vectors is None and isinstance(answer, Sized) and not len(answer) and not count:  # of no texts
+    if vectors is None and count == 0 and isinstance(answer, Sized) and not len(answer):
         vectors = np.zeros((0, 0))
     if vectors is None or not np.isfinite(vectors).all():
         raise ModelOutputError(

@@ -26,8 +26,8 @@ from rag_kit.text.evidence.sentences import MAX_SENTENCES, MIN_NEAR, PassageText
 from rag_kit.text.sentences import MARKER, Sentence, sentences
 
 KEPT_KEY = "kept"
-_RULE_SIGNS = frozenset("|-: ")  # of the line below a table's header
-_MAX_INTRODUCED = 20  # sentences after a line that ends in a colon
+_RULE_SIGNS = frozenset("|-: ")  # the line below a table's header consists of these
+_MAX_INTRODUCED = 20  # sentences that belong to a line which ends in a colon
 _SHOWN_SENTENCES = 100  # in one call of a model; a longer passage takes several
 
 
@@ -44,38 +44,41 @@ class CompressedPassage:
         return cls(document, sentences(document.page_content))
 
     def spans(self, positions: Sequence[int]) -> list[tuple[int, int]]:
-        """Return start and end of each run of neighbouring sentences among those with these positions."""
+        """Return start and end of each run of neighbouring sentences: of ``[0, 1, 4]`` those of 0 to 1, and of 4."""
         spans: list[tuple[int, int]] = []
-        for previous, position in zip([None, *positions], positions, strict=False):
+        last_position = None
+        for position in positions:
             sentence = self.sentences[position]
-            if previous == position - 1:
+            if last_position == position - 1:
                 spans[-1] = (spans[-1][0], sentence.end)
             else:
                 spans.append((sentence.start, sentence.end))
+            last_position = position
         return spans
 
-    def belonging(self, selection: Sequence[int]) -> set[int]:
-        """Return what some sentences need: the header of their table, what a line that ends in a colon introduces."""
-        selected, belonging = set(selection), set[int]()
+    def context_of(self, selection: Sequence[int]) -> set[int]:
+        """Return what selected sentences need: a row of a table its header, a line with a colon what it introduces."""
+        selected, context = set(selection), set[int]()
         table_start, header = 0, range(0)
-        for number, sentence in enumerate(self.sentences):
-            if not sentence.text.startswith("|"):
-                table_start, header = number + 1, range(0)
-            elif set(sentence.text) <= _RULE_SIGNS:
-                header = range(table_start, number + 1)
-            elif number in selected:
-                belonging.update(header)
-            if number in selected and sentence.text.rstrip("*_").endswith((":", "：")):
-                belonging.update(self._block_after(number))
-        return belonging
+        for position, sentence in enumerate(self.sentences):
+            if not sentence.text.startswith("|"):  # no row: a table may begin behind it
+                table_start, header = position + 1, range(0)
+            elif set(sentence.text) <= _RULE_SIGNS:  # "|---|---|"
+                header = range(table_start, position + 1)
+            elif position in selected:
+                context.update(header)
+            if position in selected and sentence.text.rstrip("*_").endswith((":", "：")):
+                context.update(self._block_after(position))
+        return context
 
-    def _block_after(self, number: int) -> Iterator[int]:
-        """Yield the numbers of the sentences that follow one, up to a blank line before what is no entry of a list."""
-        for following in range(number + 1, min(number + 1 + _MAX_INTRODUCED, len(self.sentences))):
-            before, sentence = self.sentences[following - 1 : following + 1]
+    def _block_after(self, position: int) -> Iterator[int]:
+        """Yield positions of the sentences behind one, up to a blank line; entries of a list go on behind that."""
+        for following in range(position + 1, min(position + 1 + _MAX_INTRODUCED, len(self.sentences))):
+            before, sentence = self.sentences[following - 1], self.sentences[following]
             gap = self.document.page_content[before.end : sentence.start]
             is_entry = MARKER.match(sentence.text) and sentence.text[0] not in "#>|`~"
-            if following > number + 1 and gap.count("\n") > 1 and not is_entry:
+            may_end = following > position + 1  # a blank line may come before the first sentence
+            if may_end and gap.count("\n") > 1 and not is_entry:
                 return
             yield following
 
@@ -128,12 +131,12 @@ class LexicalCompressor(Compressor):
         scores = [[0.0] * len(passage.sentences) for passage in passages]
         for batch in _batches(_cut_into_pieces(passages, MAX_SENTENCES)):
             texts = [_text_of(piece, passages[piece.passage_number].document) for piece in batch]
-            next_positions = [piece.start for piece in batch]  # of each piece: the sentence to look at next
+            next_positions = [piece.start for piece in batch]  # of each piece: where to look for a sentence
             for scored in collect(question, texts):
-                piece_number = scored.passage_index  # the texts are those of the pieces
+                piece_number = scored.passage_index  # `collect` was given pieces as its passages
                 passage_number = batch[piece_number].passage_number
                 sentences = passages[passage_number].sentences
-                position = _find(scored.text, sentences, next_positions[piece_number])
+                position = _position_of(scored.text, sentences, next_positions[piece_number])
                 if position is not None:
                     scores[passage_number][position] = scored.worth(self.min_score)
                     next_positions[piece_number] = position + 1
@@ -163,8 +166,8 @@ class EmbeddingCompressor(Compressor):
         texts = [sentence.text for passage in passages for sentence in passage.sentences]
         distinct = list(dict.fromkeys(texts))
         query_vector, vectors = await embed(self.embeddings, query, distinct, call, f"compress:{self.name}")
-        by_text = dict(zip(distinct, (vectors @ query_vector).tolist(), strict=True))
-        scores = [[by_text[sentence.text] for sentence in passage.sentences] for passage in passages]
+        cosine_of = dict(zip(distinct, (vectors @ query_vector).tolist(), strict=True))
+        scores = [[cosine_of[sentence.text] for sentence in passage.sentences] for passage in passages]
         return _select_best(scores, self.min_score, self.share)
 
 
@@ -236,7 +239,7 @@ def _cut_into_pieces(passages: Sequence[CompressedPassage], size: int) -> list[_
 
 
 def _batches(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """Group pieces so that no group has more sentences than can be scored together."""
+    """Group pieces so that no group has more than ``MAX_SENTENCES``, which are scored together."""
     batch: list[_Piece] = []
     room = MAX_SENTENCES
     for piece in pieces:
@@ -249,8 +252,8 @@ def _batches(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
         yield batch
 
 
-def _find(text: str, sentences: Sequence[Sentence], start: int) -> int | None:
-    """Return the position of the sentence with a text, from ``start`` on; it skips headings, which have no score."""
+def _position_of(text: str, sentences: Sequence[Sentence], start: int) -> int | None:
+    """Return the position of the first sentence with a text, from ``start`` on; ``None`` if there is none."""
     positions = range(start, len(sentences))
     return next((position for position in positions if sentences[position].text.strip() == text), None)
 
@@ -261,7 +264,7 @@ def _text_of(piece: _Piece, document: Document) -> PassageText:
 
 
 def _select_best(scores: Sequence[Sequence[float]], min_score: float, share: float) -> list[Selection]:
-    """Select from each passage the sentences that score ``min_score`` and ``share`` times the best score of all."""
+    """Select the sentences that score at least ``min_score``, and ``share`` times the best score in all passages."""
     best = max((score for row in scores for score in row), default=0.0)
     threshold = max(min_score, share * best)
     # A score of 0 is no evidence, whatever the thresholds.

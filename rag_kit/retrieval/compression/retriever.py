@@ -163,13 +163,13 @@ class CompressionRetriever(RefiningRetriever):
         return selections
 
     def _shorten(self, passage: CompressedPassage, selection: Selection, rank: int, call: Call) -> Document:
-        """Cut a passage to the selected sentences, what they need, and ``context`` more of each; ``None``: whole."""
+        """Cut a passage to the selected sentences, what these need, and ``context`` around each; ``None``: no cut."""
         doc, count = passage.document, len(passage.sentences)
         kept, spans = set(range(count)), [(0, len(doc.page_content))]
         if selection is not None:
-            offsets = range(-self.context, self.context + 1)  # some lead beyond the ends
-            kept &= {position + offset for position in selection for offset in offsets}
-            kept |= passage.belonging(selection)
+            offsets = range(-self.context, self.context + 1)
+            kept &= {position + offset for position in selection for offset in offsets}  # those that exist
+            kept |= passage.context_of(selection)
             spans = passage.spans(sorted(kept))
         fields = {"sentences": f"{len(kept)} of {count}", "spans": [list(span) for span in spans]}
         short = shorten_to_spans(doc, spans, self.separator)
@@ -190,7 +190,7 @@ class CompressionRetriever(RefiningRetriever):
     def _merge_group(self, group: Sequence[Document], rank: int, call: Call) -> Document:
         """Merge near-duplicates into a copy of the first at ``rank``, with the stages and ids of all."""
         doc, *repeats = group
-        if not repeats:
+        if not repeats:  # nothing to merge: the rank alone is new
             result = copy_document(doc)
             if record := get_provenance(doc):
                 result.metadata[PROVENANCE_KEY] = {**record, "rank": rank}
@@ -199,10 +199,10 @@ class CompressionRetriever(RefiningRetriever):
         for member in group:
             key = document_key(member)
             stages += [{**stage, "document": key} for stage in get_provenance(member).get("stages", [])]
-        merged = [
-            {"id": document_key(member), **{key: member.metadata.get(key) for key in _SOURCE_KEYS}}
-            for member in repeats
-        ]
+        merged = []
+        for repeat in repeats:
+            sources = {key: repeat.metadata.get(key) for key in _SOURCE_KEYS}
+            merged.append({"id": document_key(repeat), **sources})
         score = peek_score(doc)
         return call.with_stage(doc, "merge:near-duplicates", rank, score, sources=stages, merged=merged)
 
@@ -213,7 +213,7 @@ class _Fingerprint:
     def __init__(self, text: str) -> None:
         folded = fold(text)
         words = _WORD.findall(folded)
-        starts = range(max(1, len(words) - _SHINGLE_WORDS + 1))  # one, if there are fewer words
+        starts = range(max(1, len(words) - _SHINGLE_WORDS + 1))  # a shorter text is one shingle
         self.shingles = frozenset(tuple(words[start : start + _SHINGLE_WORDS]) for start in starts)
         self.decisive = Counter(_NUMBER.findall(folded)) + Counter(_NEGATION.findall(folded))
 
@@ -223,8 +223,9 @@ class _Fingerprint:
             return True
         if self.decisive != other.decisive:  # "it rose in 2023" and "it rose in 2024"
             return False
-        shared = len(self.shingles & other.shingles)  # their share of all shingles is the Jaccard index
-        return shared >= threshold * (len(self.shingles) + len(other.shingles) - shared)
+        shared = len(self.shingles & other.shingles)
+        total = len(self.shingles) + len(other.shingles) - shared
+        return shared >= threshold * total  # shared / total is the Jaccard index
 
 
 def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
@@ -232,7 +233,7 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     fingerprints = [_Fingerprint(text) for text in texts]
     originals: list[int] = []
     for position, fingerprint in enumerate(fingerprints):
-        distinct = dict.fromkeys(originals)
+        distinct = dict.fromkeys(originals)  # positions of the texts that repeat none before them
         repeated = (earlier for earlier in distinct if fingerprint.repeats(fingerprints[earlier], threshold))
         originals.append(next(repeated, position))
     return originals

@@ -142,13 +142,13 @@ class ExpansionRetriever(RewritingRetriever):
 
     async def _expanded_search(self, question: str, added: Sequence[Added], call: Call) -> list[Search]:
         """Make one search for question and added terms: weighted over a keyword index, else joined into one text."""
-        if not isinstance(self.retriever, KeywordRetriever):
+        inner = self.retriever
+        if not isinstance(inner, KeywordRetriever):
             call.extra["terms"] = [{"term": term, "weight": None, "source": source} for term, source in added]
             return [Search(" ".join([question, *(term for term, _ in added)]), "expansion")]
-        inner = self.retriever
         weighing = call.do("keyword index", partial(self._weigh_terms, inner, question, added))
         weights, details = await call.attempt("keyword index", weighing, "nothing is added") or ({}, [])
-        if not details:  # it failed, or all terms are in the question
+        if not details:  # the index failed, or all terms are in the question
             return []
         call.extra["terms"] = details
         searcher = WeightedTermsRetriever(
@@ -224,7 +224,8 @@ def _words(text: str) -> Iterator[tuple[int, int, bool]]:
     """Yield start and end of each word, and whether it is a function word: ``the``, ``的``."""
     for match in _HAN_OR_WORD.finditer(text):
         if not _IS_HAN.match(match[0]):
-            yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_FUNCTION_WORDS
+            word = match[0].lower().replace("’", "'")
+            yield match.start(), match.end(), word in ENGLISH_FUNCTION_WORDS
             continue
         start = match.start()
         for word in load_segmenter()(match[0]):

@@ -23,7 +23,7 @@ Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
 
 
 class Thesaurus:
-    """Terms and what to search for besides.
+    """Terms, and the related terms to search for besides.
 
     A term may have several words. English words match in any form ("heart attacks" is "heart attack"), but only
     as whole words; Chinese terms match wherever their characters stand, in either script. Of terms that overlap
@@ -43,8 +43,8 @@ class Thesaurus:
             stems = _stems(term)
             if not stems:
                 raise InvalidInputError(f"The term {term!r} has no word in it.")
-            related_terms = self._related.setdefault(stems, {})
-            related_terms.update((other, None) for other in related if _stems(other) != stems)
+            others = [other for other in related if _stems(other) != stems]  # not the term itself
+            self._related.setdefault(stems, {}).update(dict.fromkeys(others))
             self._longest[stems[0]] = max(len(stems), self._longest.get(stems[0], 0))
 
     @classmethod
@@ -57,20 +57,20 @@ class Thesaurus:
             raise InvalidInputError(f"{path}: {error}") from error
 
     def find(self, text: str) -> dict[str, list[str]]:
-        """Return the terms of the thesaurus in a text, as the text writes them -> their related terms."""
+        """Map each term of the thesaurus in a text, as it is written there, to its related terms."""
         folded = fold(text)
-        # If folding kept the length, positions agree, and terms can be given as the user wrote them.
-        surface = text if len(folded) == len(text) else folded
-        matches = list(_WORD_OR_CHARACTER.finditer(folded))
-        stems = [_stem(match[0]) for match in matches]
+        # if folding kept the length, positions in both agree, and terms can be returned as the user wrote them
+        written = text if len(folded) == len(text) else folded
+        words = list(_WORD_OR_CHARACTER.finditer(folded))
+        stems = [_stem(word[0]) for word in words]
         result: dict[str, list[str]] = {}
         start = 0
         while start < len(stems):
             size = min(self._longest.get(stems[start], 0), len(stems) - start)
             while size and not self._related.get(tuple(stems[start : start + size])):
-                size -= 1  # until the longest term that begins here, or none, is left
+                size -= 1  # down to the longest term that begins here, or to 0
             if size:
-                term = surface[matches[start].start() : matches[start + size - 1].end()]
+                term = written[words[start].start() : words[start + size - 1].end()]
                 result.setdefault(term, list(self._related[tuple(stems[start : start + size])]))
             start += size or 1
         return result
@@ -79,9 +79,9 @@ class Thesaurus:
 def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
     """Yield each term of a thesaurus with its related terms; in a group of synonyms these are all the others."""
     if isinstance(entries, Mapping):
-        for term, related in entries.items():
-            [term_text] = _terms([term])
-            yield term_text, _terms([related] if isinstance(related, str) else related)
+        for key, related in entries.items():
+            [term] = _terms([key])
+            yield term, _terms([related] if isinstance(related, str) else related)
         return
     for group in entries if isinstance(entries, (list, tuple)) else [entries]:
         terms = _terms(group)
@@ -91,8 +91,8 @@ def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
 
 def _terms(value: Any) -> list[str]:
     """Return the terms of a list or set, with single blanks; refuse anything but a list of texts that are not empty."""
-    listed = isinstance(value, (list, tuple, set)) and len(value) > 0
-    if not listed or not all(isinstance(term, str) and term.strip() for term in value):
+    is_filled_list = isinstance(value, (list, tuple, set)) and len(value) > 0
+    if not is_filled_list or not all(isinstance(term, str) and term.strip() for term in value):
         raise InvalidInputError(
             f"{value!r:.80} ({type(value).__name__}) was given in a thesaurus; give a dict from a term to a list of "
             "terms, or a list of lists of terms. A term is a text that is not empty, a list holds at least one."

@@ -44,7 +44,7 @@ class Match:
 
     document: Document
     rank: int  # from 1
-    score: float  # 1 / rank where it has none
+    score: float  # 1 / rank if the search gave none
     place: ChildPlace | None  # in its parent; None for a document that is no child
 
     def as_dict(self) -> dict[str, Any]:
@@ -64,26 +64,28 @@ class Passage:
 
 
 def place_matches(view: FamilyView, documents: Sequence[Document]) -> list[Match]:
-    """Make one match of each document found; children that were removed from the index meanwhile are left out."""
+    """Make one match for each document; children that were removed from the index meanwhile are left out."""
     ids = list(dict.fromkeys(doc.id for doc in documents if doc.id))
     places = view.places(ids)
     without_place = [key for key in ids if key not in places]
     stored_ids = view.rows(without_place) if without_place else set()
-    matches: dict[Any, Match] = {}  # by id; by rank for a document without an id, which repeats none
+    matches: dict[Any, Match] = {}  # by id; a document without an id is no repeat, and stands under its rank
     for rank, doc in enumerate(documents, start=1):
         place = places.get(doc.id) if doc.id else None
-        is_removed = place is None and PARENT_KEY in doc.metadata and doc.id not in stored_ids
-        if not is_removed:
-            own_score = peek_score(doc)
-            score = 1 / rank if own_score is None else own_score
-            matches.setdefault(doc.id or rank, Match(doc, rank, float(score), place))
+        is_child = PARENT_KEY in doc.metadata
+        if place is None and is_child and doc.id not in stored_ids:  # it was removed
+            continue
+        score = peek_score(doc)
+        match = Match(doc, rank, 1 / rank if score is None else float(score), place)
+        matches.setdefault(doc.id or rank, match)
     return list(matches.values())
 
 
 def span_of(parent: Document, start: int, end: int, heading: str | None = None) -> Document:
     """Make a document of a span of a parent, with the parent's metadata and the span's offsets in the source."""
-    shift = offset_in_source(parent.metadata, len(parent.page_content))
-    metadata = {**parent.metadata, "start": start + shift, "end": end + shift, PARENT_KEY: parent.id}
+    parent_start = offset_in_source(parent.metadata, len(parent.page_content))
+    offsets = {"start": parent_start + start, "end": parent_start + end}
+    metadata = {**parent.metadata, **offsets, PARENT_KEY: parent.id}
     if heading:
         metadata["heading"] = heading
     return Document(parent.page_content[start:end], id=f"{parent.id}#{start}-{end}", metadata=metadata)
@@ -223,7 +225,7 @@ class FamilyRetriever(FamilyWriter):
         """Return at most k passages, best first; passages that do not pass are left out."""
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        """Search children, four times as many each round, until they give ``k`` passages or no more are found."""
+        """Search children, more in each round, until they give ``k`` passages or there are no more children."""
         max_fetch = max(call.k, self.max_fetch_k)
         fetch = max(call.k, self.fetch_k or max(20, 5 * call.k))
         while True:

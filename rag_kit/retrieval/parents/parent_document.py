@@ -70,7 +70,7 @@ class ParentDocumentRetriever(FamilyRetriever):
 
     @cached_property
     def _cuts(self) -> tuple[Splitter | int, Splitter | int | None]:
-        """Return how documents are cut into children, and into parents; splitters given by name are made."""
+        """Return the splitters, or sizes in characters, by which documents are cut into children and into parents."""
         parent, child, embeddings = self.parent_splitter, self.child_splitter, self.index.embeddings
         if isinstance(parent, str):
             parent = named_splitter(parent, chunk_overlap=0, embeddings=embeddings)
@@ -87,10 +87,10 @@ class ParentDocumentRetriever(FamilyRetriever):
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[Passage]:
         """Return a passage for each of the best ``k`` parents, in the order of each one's best match."""
-        groups: dict[Any, list[Match]] = {}
+        groups: dict[Any, list[Match]] = {}  # matches that lead to the same passage
         for match in matches:
             place = match.place
-            # by parent, and by the span of it that is returned; a match outside of any parent is alone
+            # a passage is a parent or a span of it; a match that has no parent is a passage by itself
             key = (place.parent, place.span) if place else match.rank
             groups.setdefault(key, []).append(match)
         if passes is not None:

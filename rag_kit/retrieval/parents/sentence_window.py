@@ -55,15 +55,15 @@ class SentenceWindowRetriever(FamilyRetriever):
             else:
                 new = _Window([match], place.parent, *self._bounds(view, place, passes))
             overlapping = [window for window in windows if window.overlaps(new)]
-            if overlapping:
+            if overlapping:  # the best of them takes up the new one, and those that the new one joins to it
                 best, *others = overlapping
                 for window in [*others, new]:
                     best.absorb(window)
                 windows = [window for window in windows if window not in others]
-            elif len(windows) == k:
-                break
-            else:
+            elif len(windows) < k:
                 windows.append(new)
+            else:
+                break
         documents = view.parents([window.parent for window in windows if window.parent is not None])
         return [window.passage(view, documents) for window in windows]
 

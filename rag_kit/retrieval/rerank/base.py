@@ -84,14 +84,16 @@ def check_scores(scores: Any, count: int) -> list[float | None]:
 
 
 def _score(value: Any) -> float | None:
-    """Return a score as a finite number; ``None`` for anything else."""
+    """Return a score as a finite number (``[0.5] -> 0.5``); ``None`` for anything else, texts and booleans too."""
     if isinstance(value, (list, tuple)) and len(value) == 1:
         value = value[0]  # models with one output give a column
+    if isinstance(value, (bool, str)):
+        return None
     try:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return number if math.isfinite(number) and not isinstance(value, (bool, str)) else None
+    return number if math.isfinite(number) else None
 
 
 def by_scores(
@@ -106,7 +108,7 @@ def by_scores(
     if scores and not scored:
         raise ModelOutputError("The reranker gave no usable score.")
     order = [position for score, position in sorted(scored, key=lambda pair: -pair[0])]
-    for position in sorted(failed):  # from the first on, so that each ends at its own position
+    for position in sorted(failed):  # each goes in at its own position, and the next one behind it
         order.insert(position, position)
     if failed and not notes:
         notes = [f"degraded: {len(failed)} of {len(scores)} passages got no score and stay in their place"]
@@ -141,14 +143,14 @@ class DocumentCompressor(HasRunnables):
         return self._restore(result, documents, call, stage)
 
     def _restore(self, result: Any, documents: Sequence[Document], call: Call, stage: str) -> list[Document]:
-        """Copy each document of a compressor's result with id, score and provenance of the one that it comes from."""
+        """Copy each document of a compressor's result, with id, score and provenance of its original put back."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(
                 f"{self.name} gave {type(result).__name__}; it must give a list of documents."
             )
         positions = [_original_position(doc, documents) for doc in result]
         piece_counts = Counter(positions)
-        kept_count = len(piece_counts.keys() - {None})  # None: it comes from no document that was given
+        kept_count = len(piece_counts.keys() - {None})  # None: a document whose original is unknown
         if kept_count < len(documents):
             call.note(f"{self.name} kept {kept_count} of {len(documents)} passages")
         results = []
@@ -159,7 +161,7 @@ class DocumentCompressor(HasRunnables):
                 original, rank_before = documents[position], position + 1
                 score_before = peek_score(original)
             if score is None and stage == "compress":
-                score = score_before  # a shorter text was found with the score of the whole
+                score = score_before  # the shortened text keeps the score of the whole
             restored = _with_origin(doc, original, is_only_piece=piece_counts[position] == 1)
             before = {"score_before": score_before, "rank_before": rank_before}
             results.append(call.with_stage(restored, f"{stage}:{self.name}", rank, score, **before))
@@ -167,26 +169,29 @@ class DocumentCompressor(HasRunnables):
 
 
 def _with_position(doc: Document, position: int) -> Document:
-    """Copy a document with its position in place of its provenance: compressors that change ids keep metadata."""
+    """Copy a document with its position in place of its provenance; compressors keep metadata, but not always ids."""
     return copy_document(doc).model_copy(update={"metadata": {**doc.metadata, PROVENANCE_KEY: position}})
 
 
 def _original_position(doc: Document, documents: Sequence[Document]) -> int | None:
-    """Find the document that a returned one comes from: by `_with_position`, else by id and text, or one of them."""
+    """Return the position of the document that a returned one comes from; ``None`` if that is unknown.
+
+    The metadata hold it (`_with_position`); if not, the first document whose text or id, or best both, are the same.
+    """
     position = doc.metadata.get(PROVENANCE_KEY)
     if type(position) is int and 0 <= position < len(documents):
         return position
-    agreeing = [  # how many of text and id are those of the document: 0, 1 or 2
-        (doc.page_content == candidate.page_content) + bool(doc.id and doc.id == candidate.id)
-        for candidate in documents
-    ]
-    return agreeing.index(max(agreeing)) if any(agreeing) else None
+    agreements = []  # for each document: 0, 1 or 2 of text and id are the same
+    for candidate in documents:
+        has_same_id = bool(doc.id and doc.id == candidate.id)
+        agreements.append((doc.page_content == candidate.page_content) + has_same_id)
+    return agreements.index(max(agreements)) if any(agreements) else None
 
 
 def _with_origin(doc: Document, original: Document | None, *, is_only_piece: bool) -> Document:
-    """Copy a returned document with the provenance and id of the one it comes from, if that is known.
+    """Copy a returned document with the provenance of its original, and with the id if it is the only piece of it.
 
-    Several pieces of one document cannot share its id. A score in the metadata becomes a Python number.
+    A score in the metadata becomes a Python number.
     """
     metadata = {key: value for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
     if (score := _score(metadata.get(SCORE_KEY))) is not None:

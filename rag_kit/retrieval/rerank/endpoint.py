@@ -67,7 +67,7 @@ class EndpointReranker(Reranker):
             allowed = ", ".join(map(repr, _DIALECTS))
             raise InvalidInputError(f"dialect={dialect!r} was given; allowed: {allowed}.")
         passages_field, max_batch = _DIALECTS[dialect]
-        # nothing at all is shown as an address that is none, for `with_url` would leave it to the environment
+        # for an empty address `with_url` would use the environment's; as "''" or "None" it is refused
         address = with_url({"base_url": base_url or repr(base_url)})["base_url"]
         self.url = f"{address.rstrip('/')}/rerank"
         self.batch_size = check_count("batch_size", max_batch if batch_size is None else batch_size)
@@ -102,7 +102,7 @@ class EndpointReranker(Reranker):
 
 
 async def _scores(call: ModelCall, query_and_texts: list[Any]) -> list[float | None]:
-    """Ask for a score of each text for the query, which comes first; return ``None`` for a text that got none."""
+    """Ask for the score of each text for the query, the first of the list; return ``None`` for a text without one."""
     reply = await ask_within(call, query_and_texts)
     rows = reply.get("results") if isinstance(reply, dict) else reply
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -123,7 +123,7 @@ async def _scores(call: ModelCall, query_and_texts: list[Any]) -> list[float | N
 
 
 class _Endpoint(Runnable[list[str], Any]):
-    """One POST: sends the query and the passages, returns the parsed JSON of the reply."""
+    """A POST request as a runnable: takes the query and the passages, returns the parsed JSON of the reply."""
 
     def __init__(self, url: str, passages_field: str, body: dict[str, Any], key: str | None) -> None:
         self.base_url, self.passages_field, self.body = url, passages_field, body

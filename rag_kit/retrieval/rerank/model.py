@@ -86,11 +86,12 @@ class PointwiseReranker(ModelReranker):
                 f"their place ({failure})"
             )
         ranking = by_scores(scores, details=details, notes=notes)
-        if call.by_rule:  # the scores are shares of words: marking all as failed keeps thresholds off them
-            why = "graded by shared words ('extractive' is no language model), which no threshold is for"
-            everything, notes = frozenset(range(len(documents))), [f"degraded: rerank:{self.name}: {why}"]
-            ranking = replace(ranking, failed=everything, notes=[*ranking.notes, *notes])
-        return ranking
+        if not call.by_rule:
+            return ranking
+        # the scores are shares of words: that all passages count as failed keeps thresholds from them
+        why = "graded by shared words ('extractive' is no language model), which no threshold is for"
+        notes = [*ranking.notes, f"degraded: rerank:{self.name}: {why}"]
+        return replace(ranking, failed=frozenset(range(len(documents))), notes=notes)
 
 
 class ListwiseReranker(ModelReranker):

@@ -133,11 +133,11 @@ class RerankRetriever(RefiningRetriever):
         prompt: Any = None,
         **settings: Unpack[RerankSettings],
     ) -> Self:
-        """Make it with a model that orders the passages, 20 in one call, or (``"pointwise"``) scores each."""
+        """Make the retriever with a model that orders 20 passages in one call or, ``"pointwise"``, scores each."""
         if mode not in ("pointwise", "listwise"):
             raise InvalidInputError(f"mode={mode!r} was given; allowed: 'pointwise', 'listwise'.")
-        kind = PointwiseReranker if mode == "pointwise" else ListwiseReranker
-        return cls(retriever=retriever, reranker=kind(llm, prompt=prompt), **settings)
+        reranker_class = PointwiseReranker if mode == "pointwise" else ListwiseReranker
+        return cls(retriever=retriever, reranker=reranker_class(llm, prompt=prompt), **settings)
 
     @field_validator("score_gap")
     @classmethod
@@ -146,8 +146,9 @@ class RerankRetriever(RefiningRetriever):
 
     @model_validator(mode="after")
     def _check_scored(self) -> Self:
-        for reranker in self.reranker if self.blend is not None else ():
-            if not isinstance(reranker, Reranker) or not reranker.scored:
+        for reranker in self.reranker:
+            gives_scores = isinstance(reranker, Reranker) and reranker.scored
+            if self.blend is not None and not gives_scores:
                 raise InvalidInputError(
                     f"blend={self.blend:g} was given, but {reranker.name} gives no scores that could be blended; "
                     "allowed are a cross-encoder, an embedding model, a function, PointwiseReranker. Leave blend out."
@@ -166,7 +167,7 @@ class RerankRetriever(RefiningRetriever):
 
     async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """Rerank by each reranker in turn, cut by score, fit the budget, and order for the model."""
-        unjudged: set[int] | None = None
+        unjudged: set[int] | None = None  # positions of passages without a verdict; None: reranking failed
         for reranker in self.reranker:
             documents, unjudged = await self._rerank(reranker, documents, call)
             if not documents:
@@ -207,11 +208,12 @@ class RerankRetriever(RefiningRetriever):
             call.note(note)
         ranked = []
         unjudged = set()
-        new_order = [*ranking.order, *range(len(head), len(documents))]  # those behind the head stay
+        new_order = [*ranking.order, *range(len(head), len(documents))]  # documents behind the head stay
         for new_position, position in enumerate(new_order):
             doc = documents[position]
-            score, details = None, {"judged": False}  # of a document behind the head
-            if position < len(head):
+            if position >= len(head):
+                score, details = None, {"judged": False}
+            else:
                 score = ranking.scores[position]
                 details = ranking.details[position] if ranking.details else {}
             before = {"score_before": peek_score(doc), "rank_before": position + 1}
@@ -258,9 +260,10 @@ class RerankRetriever(RefiningRetriever):
             return documents
         scored = [(n, score) for n, doc in enumerate(documents) if (score := peek_score(doc)) is not None]
         count = self.score_gap.cut([score for _, score in scored], call.k)
-        if not 0 < count < len(scored):
+        if not 0 < count < len(scored):  # nothing is cut
             return documents
-        (last_position, last_score), (_, next_score) = scored[count - 1], scored[count]
+        last_position, last_score = scored[count - 1]
+        next_score = scored[count][1]
         kept = documents[: last_position + 1]
         if last_score > next_score:
             drop = f"a drop of the score from {last_score:.3g} to {next_score:.3g}"
@@ -302,7 +305,9 @@ def blended(documents: Sequence[Document], ranking: Ranking, share: float) -> Ra
     for position, score in enumerate(ranking.scores):
         detail = ranking.details[position] if ranking.details else {}
         details.append({**detail, "reranker_score": score})
-    notes = [*ranking.notes, *([f"blend: {before.note}"] if before.note else [])]
+    notes = list(ranking.notes)
+    if before.note:
+        notes.append(f"blend: {before.note}")
     return by_scores(scores, details=details, notes=notes)
 
 

@@ -141,28 +141,28 @@ class MMRReranker(EmbeddingReranker):
 def marginal_relevance(
     relevance: np.ndarray, vectors: np.ndarray, lambda_mult: float
 ) -> tuple[list[int], list[float]]:
-    """Order texts by marginal relevance; return their positions, best first, and each text's value when chosen."""
+    """Order texts by marginal relevance; return their positions, best first, and the value at which each was chosen."""
     import numpy as np
 
     count = len(relevance)
     marginal = [0.0] * count
-    is_left = np.ones(count, dtype=bool)
+    is_unchosen = np.ones(count, dtype=bool)
     highest_similarity = np.zeros(count)  # of each text to those chosen before
     order: list[int] = []
     for position in range(count):
-        value = lambda_mult * relevance - (1 - lambda_mult) * highest_similarity
+        values = lambda_mult * relevance - (1 - lambda_mult) * highest_similarity
         is_first = position == 0  # nothing is chosen yet: the most relevant wins, whatever lambda is
-        chosen = int(np.argmax(np.where(is_left, relevance if is_first else value, -np.inf)))
-        marginal[chosen] = float(value[chosen])
+        chosen = int(np.argmax(np.where(is_unchosen, relevance if is_first else values, -np.inf)))
+        marginal[chosen] = float(values[chosen])
         order.append(chosen)
-        is_left[chosen] = False
+        is_unchosen[chosen] = False
         similarity = vectors @ vectors[chosen]
         highest_similarity = similarity if is_first else np.maximum(highest_similarity, similarity)
     return order, marginal
 
 
 def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:
-    """Make a list of one reranker or several, of anything that ``RerankRetriever`` takes as ``reranker``."""
+    """Return the ``reranker`` argument of ``RerankRetriever``, one or several in any form, as a list of rerankers."""
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     if not items:
         raise InvalidInputError("reranker is an empty list; give at least one reranker.")

@@ -198,12 +198,12 @@ class MetadataReranker(Reranker):
 
 def _min_max_scaled(scores: Sequence[float | None]) -> tuple[list[float], str | None]:
     """Scale scores to 0 (lowest) to 1 (highest, or all equal); by rank, with a note, if a score is missing."""
-    present = [score for score in scores if score is not None and math.isfinite(score)]
+    usable = [score for score in scores if score is not None and math.isfinite(score)]
     note = None
-    if len(present) < len(scores):
+    if len(usable) < len(scores):
         note = "no scores, so the ranks were used"
-        present = [1 - position / len(scores) for position in range(len(scores))]
-    low, high = min(present), max(present)
-    if not high > low:
-        return [1.0] * len(present), note
-    return [(score - low) / (high - low) for score in present], note
+        usable = [1 - position / len(scores) for position in range(len(scores))]
+    low, high = min(usable), max(usable)
+    if high == low:
+        return [1.0] * len(usable), note
+    return [(score - low) / (high - low) for score in usable], note

@@ -58,13 +58,13 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._picked(await self.aroute(_question_of(values), config))
 
     def _usable(self, route: Route) -> Route:
-        """Return the route, or after a failed decision one to the fallback instead of to all prompts.
+        """Return a route that leads to one prompt at most: after a failed decision, to the fallback.
 
-        Raises ``ModelOutputError`` if there is no fallback.
+        The retriever's router then leads to all sources instead. Raises ``ModelOutputError`` without a fallback.
         """
         if route.outcome != "degraded":
             return route
-        failure = route.notes[0].partition("; all")[0]  # "degraded: ...; all sources are used"
+        failure = route.notes[0].partition("; all")[0]  # the note is "degraded: ...; all sources are used"
         fallback = tuple(choice for choice in route.choices if choice.name == self._router.fallback)
         if not fallback:
             raise ModelOutputError(
@@ -152,16 +152,15 @@ def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Sour
                 f"The prompt {name!r} is {type(prompt).__name__}; it must be a LangChain prompt or the name of a file."
             )
         if not about:
-            descriptions = {
-                language: _description(template) for language, template in templates[name].items()
-            }
+            descriptions = {code: _description(template) for code, template in templates[name].items()}
             about = [descriptions.get("", descriptions)]  # one text, or one for each language
         sources.append(Source(name, next(iter(templates[name].values())), *about))
     return templates, sources
 
 
 def _description(template: Any) -> str:
-    """Return a template's description, else its own text."""
-    description = getattr(template, "description", "") or (template.metadata or {}).get("description")
-    text = description or " ".join(part.pretty_repr() for part in getattr(template, "messages", [template]))
+    """Return a template's description; without one, the text of the template itself."""
+    text = getattr(template, "description", "") or (template.metadata or {}).get("description")
+    if not text:
+        text = " ".join(part.pretty_repr() for part in getattr(template, "messages", [template]))
     return str(text)[:_MAX_DESCRIPTION_CHARS]

@@ -41,7 +41,7 @@ class Source:
 
     def __post_init__(self) -> None:
         name = self.name if isinstance(self.name, str) else ""
-        if not name.isprintable() or not 1 <= len(name.strip()) == len(name) <= _MAX_NAME:
+        if not 1 <= len(name) <= _MAX_NAME or name != name.strip() or not name.isprintable():
             raise InvalidInputError(
                 f"The name {str(self.name)[:80]!r} is not allowed; it must be a text of 1 to {_MAX_NAME} characters "
                 "without control or invisible ones, and without blanks at its ends."
@@ -83,8 +83,8 @@ class Source:
 def read_sources(candidates: Any) -> tuple[Source, ...]:
     """Return sources from a list of ``Source``, or from a mapping of name to retriever, perhaps with a description."""
     if isinstance(candidates, Mapping):
-        parts = {name: value if isinstance(value, tuple) else (value,) for name, value in candidates.items()}
-        candidates = [Source(name, *values) for name, values in parts.items()]
+        fields = {name: value if isinstance(value, tuple) else (value,) for name, value in candidates.items()}
+        candidates = [Source(name, *values) for name, values in fields.items()]
     is_list = isinstance(candidates, Iterable) and not isinstance(candidates, Runnable)
     sources = list(candidates) if is_list else []
     if not sources or not all(isinstance(source, Source) for source in sources):
@@ -108,11 +108,11 @@ def allowed_among(sources: Sequence[Source], names: Any, argument: str) -> list[
         raise InvalidInputError(
             f"{argument}={names!r} was given; it must be a list of names, or None for all."
         )
-    names_wanted = list(names)
+    allowed = list(names)
     all_names = [source.name for source in sources]
-    if unknown := [name for name in names_wanted if name not in all_names]:
+    if unknown := [name for name in allowed if name not in all_names]:
         raise InvalidInputError(f"{argument} names {unknown}; there are: {', '.join(all_names)}.")
-    return [source for source in sources if source.name in names_wanted]
+    return [source for source in sources if source.name in allowed]
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Route:
-    """The decision where a question goes; false if nowhere.
+    """The decision to which sources a question goes; false if it goes to none.
 
-    ``how`` names what decided: ``"model"``, ``"similarity"``, ``"keywords"`` or ``"function"``. ``outcome`` is
+    ``how`` is the way of deciding: ``"model"``, ``"similarity"``, ``"keywords"`` or ``"function"``. ``outcome`` is
     ``"chosen"``; or, if nothing fits, ``"none"``, ``"fallback"`` or ``"all"``; or ``"degraded"``: the router failed,
-    and all sources are used. ``choices`` come best first, ``scores`` are those of all sources, where there are numbers.
+    and all sources are used. ``choices`` come best first, ``scores`` are those of all sources, if there are numbers.
     """
 
     question: str

@@ -69,10 +69,10 @@ class KeywordWay:
         return choose(scores, self._threshold, max_choices, partial(self._reason, call.query))
 
     def scores(self, question: str, names: Sequence[str]) -> dict[str, float]:
-        """Score the sources of these names from 0 (no word in common) to 1 (all in one text).
+        """Score the sources of these names from 0 (no word of the question in them) to 1 (all words in one text).
 
-        A score is the mean of the weighted share of the question's words that occur in any of the source's texts and
-        of the share that occurs in the best one. Other sources have no influence.
+        A score is the mean of two weighted shares of the question's words: of those in all texts of the source
+        together, and of those in the one text with most. Sources of other names have no influence.
         """
         terms = sorted(_terms(question))
         source_counts = Counter(term for name in names for term in self._all_terms[name])
@@ -84,8 +84,8 @@ class KeywordWay:
 
         scores = {}
         for name in names:
-            best = max(map(share, self._texts[name]), default=0.0)
-            scores[name] = (share(self._all_terms[name]) + best) / 2
+            best_share = max(map(share, self._texts[name]), default=0.0)
+            scores[name] = (share(self._all_terms[name]) + best_share) / 2
         return scores
 
     def _reason(self, question: str, name: str) -> str:
@@ -105,7 +105,7 @@ class SimilarityWay:
         self._embeddings = check_embeddings(embeddings)
         self._threshold = SIMILARITY_THRESHOLD if threshold is None else threshold
         self._texts = [text for source in sources for text in source.texts]
-        self._owners = [source.name for source in sources for _ in source.texts]
+        self._source_names = [source.name for source in sources for _ in source.texts]  # one for each text
         self._matrix: np.ndarray | None = None
         self._lock = threading.Lock()
 
@@ -134,8 +134,8 @@ class SimilarityWay:
         cosines = matrix @ unit(vector)
         scores, reasons = {}, {}
         for source in sources:
-            is_of_source = [owner == source.name for owner in self._owners]  # a mask over all texts
-            source_cosines = cosines[is_of_source]
+            mask = [name == source.name for name in self._source_names]  # of the texts of this source
+            source_cosines = cosines[mask]
             scores[source.name] = float(source_cosines.mean())
             nearest_text = " ".join(source.texts[int(np.argmax(source_cosines))].split())
             reasons[source.name] = f"similar to: {nearest_text[:_REASON_CHARS]}"
@@ -193,7 +193,8 @@ class FunctionWay:
                 answer = await call.call("function", func, call.query)
         if answer is None:
             return [], {}
-        names = [answer] if isinstance(answer, str) or not isinstance(answer, Iterable) else [*answer]
+        is_single = isinstance(answer, str) or not isinstance(answer, Iterable)
+        names = [answer] if is_single else [*answer]
         if not all(isinstance(name, str) for name in names):
             raise InvalidInputError(
                 f"The routing function gave {answer!r:.80}; it must give a name, a list of names, a mapping of name "
@@ -231,5 +232,6 @@ def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -
 def _terms(text: str) -> frozenset[str]:
     """Return the content words of a text, and the pairs of characters of Chinese words of three or more."""
     words = content_words(text)
-    long = [word for word in words if len(word) > 2 and not word.isascii()]
-    return frozenset([*words, *("".join(pair) for word in long for pair in pairwise(word))])
+    long_words = [word for word in words if len(word) > 2 and not word.isascii()]
+    pairs = ["".join(pair) for word in long_words for pair in pairwise(word)]
+    return frozenset([*words, *pairs])
