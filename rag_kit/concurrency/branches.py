@@ -18,8 +18,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import check_count, check_seconds
 from rag_kit.concurrency.notes import outages, write_note
-from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall, check_abandoned
-from rag_kit.concurrency.pool import is_full as pool_is_full
+from rag_kit.concurrency.pool import MAX_WIDTH, PooledCall, check_abandoned, pool_is_full
 from rag_kit.concurrency.steps import TimeLimit, acall_in_time, cancel_tasks, is_control_flow, time_limit
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
@@ -201,12 +200,12 @@ class _Branch(Generic[T]):
                 value = await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a task may cancel itself too
                 failure = error
-        if caller.cancelling() > cancellations_before:
-            raise asyncio.CancelledError  # also if the task swallowed it
+        if caller.cancelling() > cancellations_before:  # also if the task swallowed the CancelledError
+            raise asyncio.CancelledError
         return Outcome(self.name, value) if failure is None else self.fail(failure)
 
     def fail(self, error: BaseException) -> Outcome[Any]:
-        """Return the outcome of a failed task, or raise: a time-out or used-up budget as it is, else BranchError."""
+        """Return the outcome of a failed task (``on_error="skip"``), or raise: time-outs as such, else BranchError."""
         if is_control_flow(error):
             raise error
         if self.on_error == "skip":
@@ -263,9 +262,9 @@ def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome
     # in the order of their starts; all have the same time-out, so the first one is the first to be late
     running: dict[Future[Outcome[T]], _Running] = {}
     ended: SimpleQueue[Future[Outcome[T]]] = SimpleQueue()
-    outcomes: dict[int, Outcome[T]] = {}
+    outcomes: dict[int, Outcome[T]] = {}  # by the position of the branch
     try:
-        while pending or running:
+        while pending or running:  # each turn starts a branch, or waits for one
             # one branch runs always, also while other fan-outs fill the pool
             may_start = not running or (len(running) < width and not pool_is_full())
             if pending and may_start:
@@ -282,12 +281,12 @@ def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome
             oldest = next(iter(running.values()))
             try:
                 future = ended.get(timeout=oldest.seconds_left())
-            except Empty:  # none ended in time: the oldest is late
+            except Empty:  # no branch ended in time: the oldest is late
                 del running[oldest.call.future]
                 oldest.call.give_up()
                 outcomes[oldest.position] = branches[oldest.position].fail(oldest.limit.make_error())
             else:
-                if future in running:  # else it was given up before
+                if future in running:  # a late branch, given up before, may end too
                     outcomes[running.pop(future).position] = future.result()
     finally:  # on success nothing is left; on an error or Ctrl-C the rest is given up
         for branch_on_thread in running.values():

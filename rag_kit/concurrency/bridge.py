@@ -30,7 +30,6 @@ P = ParamSpec("P")
 _CANCEL_SECONDS = 30.0  # that a coroutine gets to end after Ctrl-C
 _LOOP_ERRORS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
 
-
 #: By client: the event loop that its connections belong to (None: unknown), and the generator that closes them.
 _owners: WeakKeyDictionary[Any, tuple[ref[asyncio.AbstractEventLoop] | None, AsyncGenerator[None]]]
 _owners = WeakKeyDictionary()
@@ -160,7 +159,7 @@ async def call_client(
     except Exception as error:
         if not of_another_loop(error):
             raise
-    # their loop is unknown from now on, so later calls go to the blocking function at once
+    # from now on the connections count as those of an unknown loop: later calls go to the blocking function at once
     for client in connections:
         if client in _owners:
             _, closer = _owners[client]
@@ -204,12 +203,12 @@ async def _claim_connections(loop: asyncio.AbstractEventLoop, connections: Seque
     for client in connections:
         try:
             owner, _ = _owners[client]
+        except TypeError:
+            continue  # a class without weak references: the owner cannot be recorded
         except KeyError:
             closer = _close_with_loop(ref(client))
             _owners[client] = ref(loop), closer
-            await anext(closer)  # starts it: from now on it ends with the loop
-        except TypeError:
-            continue  # its class has no weak references
+            await anext(closer)  # runs it up to its `yield`; the rest runs when the loop ends
         else:
             if owner is None or owner() is not loop:
                 return False
@@ -222,7 +221,7 @@ async def _close_with_loop(reference: ref[Any]) -> AsyncGenerator[None]:
         yield
     finally:
         client = reference()
-        # of httpx: a closed client cannot be used again, but a closed pool opens new connections
+        # only the pools of an httpx client are closed: they open new connections, but a closed client is of no more use
         for pool in [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]:
             if hasattr(pool, "aclose"):
                 _owners.pop(client, None)

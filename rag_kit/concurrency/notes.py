@@ -40,9 +40,10 @@ class Notes:
     def add(self, text: str, *, unsearched: bool = False) -> None:
         """Write a note down, unless it is there already."""
         with self._lock:
-            for notes in (self.texts, self.unsearched) if unsearched else (self.texts,):
-                if text not in notes:
-                    notes.append(text)
+            if text not in self.texts:
+                self.texts.append(text)
+            if unsearched and text not in self.unsearched:
+                self.unsearched.append(text)
 
 
 @contextmanager
@@ -68,7 +69,7 @@ def write_note(text: str, *, unsearched: bool = False) -> None:
 
 
 class Outages:
-    """Logs the outages of parts (a branch, a model), each with the first failure after a success."""
+    """Logs outages of parts, such as a branch or a model; one begins with the first failure after a success."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

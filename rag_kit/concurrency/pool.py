@@ -49,7 +49,7 @@ class PooledCall(Generic[T]):
 
     def __init__(self, func: Callable[[], T]) -> None:
         check_abandoned()
-        # with fewer running ones there is no need to count
+        # counting takes time, and is needed only if so many calls run at all
         if len(_running) >= MAX_ABANDONED and (hung := count_abandoned()) >= MAX_ABANDONED:
             raise BranchError(
                 f"{hung} branches that were abandoned at their time-out still hang, which is the most that "
@@ -73,16 +73,16 @@ class PooledCall(Generic[T]):
     def run(self, inbox: SimpleQueue[PooledCall[Any]]) -> None:
         """Call the function on this thread, which gets its calls from ``inbox``; set the future's result or error."""
         try:
-            settle = partial(self.future.set_result, self._context.run(self._func))
+            finish = partial(self.future.set_result, self._context.run(self._func))
         except StopIteration as raised:
             error = RuntimeError("StopIteration was raised, which cannot pass through await.")
             error.__cause__ = raised
-            settle = partial(self.future.set_exception, error)
+            finish = partial(self.future.set_exception, error)
         except BaseException as raised:  # noqa: BLE001 - handed to whoever waits
-            settle = partial(self.future.set_exception, raised)
-        _idle.append(inbox)  # first, so that the next call of whoever waits finds this thread idle
+            finish = partial(self.future.set_exception, raised)
+        _idle.append(inbox)  # before the caller goes on, so that its next call finds this thread idle
         _running.discard(self)
-        settle()
+        finish()
 
 
 def check_abandoned() -> None:
@@ -98,7 +98,7 @@ def count_abandoned() -> int:
     return sum(call.given_up.is_set() for call in list(_running))
 
 
-def is_full() -> bool:
+def pool_is_full() -> bool:
     """Tell whether `MAX_THREADS` threads have a call."""
     return len(_running) >= MAX_THREADS
 
@@ -151,7 +151,7 @@ def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: in
 
 
 def draw_ahead(items: Iterable[T]) -> Generator[T]:
-    """Yield items; the next one is drawn on a thread while the caller uses the one before; close it as `map_ahead`."""
+    """Yield items, each drawn on a thread while the caller uses the one before; to be closed as `map_ahead` is."""
     source = iter(items)
     # each call of `map_ahead` draws one item; after the last one it draws _END
     with closing(map_ahead(lambda _: next(source, _END), repeat(None))) as results:

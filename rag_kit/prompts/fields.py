@@ -107,8 +107,10 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
         docstring = str(node.pop("description", ""))
         if not is_ours:
             text = _FOR_PROGRAMMERS.split(docstring, maxsplit=1)[0].strip()
+        elif node is json_schema:
+            text = description or _DEFAULT_DESCRIPTIONS.get(language, "")
         else:
-            text = (description or _DEFAULT_DESCRIPTIONS.get(language, "")) if node is json_schema else ""
+            text = ""
         if text:
             node["description"] = text
         for field in node.get("properties", {}).values():
@@ -123,6 +125,6 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
         "__doc__": json_schema.get("description"),
         "model_json_schema": classmethod(model_json_schema),
     }
-    metaclass: Any = type(schema)  # as a class statement would call it, which could not name the class
+    metaclass: Any = type(schema)  # called, for a class statement cannot take the name from a variable
     subclass: type[BaseModel] = metaclass(schema.__name__, (schema,), body)
     return subclass

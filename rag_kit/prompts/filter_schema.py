@@ -88,7 +88,7 @@ class SelfQuery(Form):
             limit = int(limit)
         where = next((data[name] for name in _FILTER_KEYS if data.get(name)), None)
         if beside_filter := {name: data[name] for name in (*LOGIC, *NOT) if data.get(name)}:
-            where = {**beside_filter, "conditions": where}  # a group
+            where = {**beside_filter, "conditions": where}  # a join beside the filter makes it a group
         return {
             "query": query if isinstance(query, str) else "",
             "filter": where,
@@ -102,4 +102,5 @@ def join_of(word: Any) -> str | None:
     """Return the join that a word means: "and", "or" or "not" (``"None of" -> "not"``); None for another word."""
     if not isinstance(word, str):
         return None
-    return _JOIN_OF_WORD.get(re.sub(r"[\s_-]+", "_", word.strip().lower().lstrip("$")).removesuffix("_of"))
+    normal_form = re.sub(r"[\s_-]+", "_", word.strip().lower().lstrip("$")).removesuffix("_of")
+    return _JOIN_OF_WORD.get(normal_form)

@@ -138,17 +138,17 @@ def _decode(data: bytes, report: Report) -> str:
 
 def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]:
     """Split the body into sections at its role markers; report unknown roles, a wrong order and empty sections."""
-    heads = list(_ROLE.finditer(body))
-    before = body[: heads[0].start()] if heads else body
-    if before.strip() or not heads:
+    markers = list(_ROLE.finditer(body))
+    before = body[: markers[0].start()] if markers else body
+    if before.strip() or not markers:
         # at the line of the text that should not be there, if there is one
         line = first_line + before.count("\n", 0, before.index(before.strip()))
         report(line, 'the body must begin with a role: {{role "system"}} or {{role "user"}}')
     sections: list[PromptSection] = []
-    ends = [*(head.start() for head in heads[1:]), len(body)]
-    for head, end in zip(heads, ends, strict=False):
-        role, line = head[2], first_line + body.count("\n", 0, head.start())
-        text = VARIABLE.sub(r"{{\1}}", body[head.end() : end].strip())
+    ends = [*(marker.start() for marker in markers[1:]), len(body)]
+    for marker, end in zip(markers, ends, strict=False):
+        role, line = marker[2], first_line + body.count("\n", 0, marker.start())
+        text = VARIABLE.sub(r"{{\1}}", body[marker.end() : end].strip())  # {{ name }} becomes {{name}}
         if role not in ROLES:
             report(line, f"unknown role {role!r}; allowed: {', '.join(ROLES)}")
         if not text:
@@ -162,7 +162,10 @@ def _sections(body: str, first_line: int, report: Report) -> list[PromptSection]
 
 
 def _check_variables(text: str, start: int, front: FrontMatter | None, lines: Lines, report: Report) -> None:
-    """Report braces after ``start`` that hold no declared variable, and declared inputs that no braces hold."""
+    """Report braces after ``start`` that hold no declared variable, and declared inputs that no braces hold.
+
+    Without ``front`` matter it is not known what is declared, and the form of the braces alone is checked.
+    """
     used: set[str] = set()
     for braces in _BRACES.finditer(text, start):
         line = text.count("\n", 0, braces.start()) + 1
@@ -176,6 +179,6 @@ def _check_variables(text: str, start: int, front: FrontMatter | None, lines: Li
             allowed = f"declared under input: {', '.join(front.input) or 'none'}"
             report(line, f"unknown variable {braces[0]}{did_you_mean(name, front.input)}; {allowed}")
         used.add(name)
-    for name in [] if front is None else front.input.keys() - used:
+    for name in set() if front is None else front.input.keys() - used:
         line = lines.get(f"input.{name}", lines.get("input", 2))
         report(line, f"the input {name!r} is declared but the body has no {{{{{name}}}}}; use or remove it")

@@ -34,7 +34,7 @@ Lines = dict[str, int]  # the line of each key, as "input.question"
 
 
 def schema_problem(schema: Any) -> str | None:
-    """Say in one line what is wrong with an inline JSON schema; None when a model can be asked to fill it in."""
+    """Return in one line what is wrong with an inline JSON schema; None if a model can be asked to fill it in."""
     if not isinstance(schema, dict):
         return f"it is {type(schema).__name__}; write the name of a class, or a mapping with 'type: object'"
     if schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
@@ -55,7 +55,7 @@ def schema_problem(schema: Any) -> str | None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         return f"at {'.'.join(map(str, error.absolute_path))}: {error.message}"
-    if reference := re.search(r'"\$ref": "((?!#/)[^"]*)', text):
+    if reference := re.search(r'"\$ref": "((?!#/)[^"]*)', text):  # one that does not begin with "#/"
         return f"$ref must point into the same schema ('#/$defs/...'), not to {reference[1]!r}"
     return None
 
@@ -169,8 +169,8 @@ def _report_problem(error: Any, lines: Lines, first_line: int, report: Report) -
         message += f"; allowed keys: {', '.join(['schema'] if '.' in path else FrontMatter.model_fields)}"
     value = error["input"]
     text = str(value) if isinstance(value, str | int | float) else reprlib.repr(value)
-    given = "" if error["type"] == "missing" else f" is {text[:60]!r}"
-    report(lines.get(nearest_key, first_line), f"{path or 'the front matter'}{given}: {message}")
+    is_value = "" if error["type"] == "missing" else f" is {text[:60]!r}"
+    report(lines.get(nearest_key, first_line), f"{path or 'the front matter'}{is_value}: {message}")
 
 
 def _key_lines(node: Any, prefix: str, first_line: int) -> list[tuple[str, int]]:

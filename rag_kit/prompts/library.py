@@ -21,7 +21,6 @@ SUFFIX = ".prompt"
 FOLDER_VARIABLE = "RAG_KIT_PROMPTS"
 _WORDING_KEYS = ("title", "description", "examples")
 
-
 #: Parses once per content. The key is the content itself, so an edited file is never served stale.
 _parse_cached = lru_cache(maxsize=256)(parse_prompt)
 
@@ -174,11 +173,11 @@ def without_wording(schema: Any) -> Any:
     """Remove titles and descriptions, which differ by language, from a schema."""
 
     def drop_wording(node: dict[str, Any]) -> dict[str, Any]:
-        # an object under such a key is the schema of a field of that name
+        # an object under such a key is no wording, but the schema of a field that is called "title"
         kept = (key for key in node if key not in _WORDING_KEYS or isinstance(node[key], dict | bool))
         return {key: node[key] for key in kept}
 
-    return json.loads(json.dumps(schema), object_hook=drop_wording)  # called for each object
+    return json.loads(json.dumps(schema), object_hook=drop_wording)  # the hook gets each object
 
 
 def load_prompt(name: str, *, language: str = "en", folder: Path | str | None = None) -> PromptTemplate:
@@ -243,7 +242,7 @@ def _check_languages(library: PromptLibrary, name: str) -> list[Problem]:
 
 
 def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem]:
-    """List a missing line ``<task>NAME</task>``, by which the extractive model knows what is asked of it."""
+    """List the problem of a prompt without the line ``<task>NAME</task>``, by which the extractive model goes."""
     first = prompt.sections[0]
     task = f"<task>{prompt.name}</task>"
     needs_task = original is not None and "system" in (first.role, original.sections[0].role)

@@ -120,14 +120,14 @@ def first_passages(passages: str, max_chars: int) -> tuple[Markup, int]:
     A first passage that is too long by itself is cut; if not even a part of it fits, "" is returned.
     """
     closing = "</passage>"
-    kept = passages[: max(0, max_chars)]
-    end = kept.rfind(closing)
+    head = passages[: max(0, max_chars)]
+    end = head.rfind(closing)
     if end >= 0:
-        kept = kept[: end + len(closing)]
+        kept = head[: end + len(closing)]
     else:  # the first passage is cut, to make room for its closing tag
-        kept = kept[: -len(closing)]
-        has_text = ">" in kept[:-1]  # something follows the opening tag
-        kept = f"{kept}{closing}" if has_text else ""
+        part = head[: -len(closing)]
+        has_text = ">" in part[:-1]  # something follows the opening tag
+        kept = f"{part}{closing}" if has_text else ""
     return Markup(kept), passages.count(closing) - kept.count(closing)
 
 
@@ -154,9 +154,9 @@ def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: s
 def _cut_to_fit(text: str, space: int) -> str:
     """Cut a text so that, once escaped, it has at most `space` characters."""
     text = text[: max(0, space)]
-    # a shorter text may hold fewer tags, or half a tag, so what is over is measured anew after each cut
-    while text and (over := len(escape_tags(text)) - space) > 0:
-        text = text[: max(0, len(text) - over)].rstrip()
+    # a shorter text may hold fewer tags, or half a tag, so the excess is measured anew after each cut
+    while text and (excess := len(escape_tags(text)) - space) > 0:
+        text = text[: max(0, len(text) - excess)].rstrip()
     return escape_tags(text)
 
 
@@ -185,7 +185,7 @@ class Markup(str):
 
 @lru_cache(maxsize=64)
 def _patterns(names: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the pattern to escape and the one to unescape, for a set of tag names."""
+    """Return patterns of the characters that `escape_tags` and `unescape_tags` replace, for a set of tag names."""
     tag = rf"{_GAP}(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})(?![\w-])"
     # the "<" of "<task" or "</task", and the "&" of "&lt;task" or "&amp;lt;task": they become "&lt;" and "&amp;"
     escape = re.compile(rf"<(?={tag})|&(?=(?:amp;)*lt;{tag})", re.IGNORECASE)

@@ -216,11 +216,12 @@ class PromptTemplate(ChatPromptTemplate):
 
 def _string_template(text: str, tags: frozenset[str]) -> TaggedTemplate:
     """Make a string template of a section; braces around no variable are doubled."""
-    parts = VARIABLE.split(text)  # literal texts at even positions, names of variables at odd ones
-    parts[::2] = [_escape_braces(part) for part in parts[::2]]
-    names = sorted(set(parts[1::2]))
-    parts[1::2] = [f"{{{name}}}" for name in parts[1::2]]
-    return TaggedTemplate(template="".join(parts), input_variables=names, own_tags=tags)
+    parts = VARIABLE.split(text)
+    literals, names = parts[::2], parts[1::2]  # they come in turn
+    template = _escape_braces(literals[0])
+    for name, literal in zip(names, literals[1:], strict=True):
+        template += f"{{{name}}}{_escape_braces(literal)}"
+    return TaggedTemplate(template=template, input_variables=sorted(set(names)), own_tags=tags)
 
 
 def _escape_braces(text: str) -> str:
