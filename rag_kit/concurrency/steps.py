@@ -92,8 +92,8 @@ def both_forms(
 
 @types.coroutine
 def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> Generator[Any, Any, T]:
-    """Drive the logic as an event loop does a coroutine: await ``act(step)`` for each step, send its result back in."""
-    resume: Callable[[Any], Any] = logic.send  # or `logic.throw`, for an error
+    """Drive the logic as an event loop drives a coroutine: await ``act(step)`` for each step, send back its result."""
+    resume: Callable[[Any], Any] = logic.send  # or `logic.throw`, which raises a step's error there
     value: Any = None
     while True:
         try:
@@ -109,7 +109,7 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
                 )
             value = yield from act(step)  # type: ignore[misc] # a coroutine or a future
             resume = logic.send
-        except BaseException as error:  # noqa: BLE001 - the logic decides
+        except BaseException as error:  # noqa: BLE001 - raised inside the logic, which may handle it
             value, resume = error, logic.throw
 
 

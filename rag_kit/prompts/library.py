@@ -80,8 +80,8 @@ class PromptLibrary:
             raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
         if not isinstance(name, str) or not NAME.fullmatch(name):  # it becomes part of a path
             raise InvalidInputError(f"{name!r} is no prompt name. There are: {', '.join(self.names())}.")
-        own = _prompt_path(self.folder, name, language) if self.folder else None
-        path = own or _prompt_path(self.packaged, name, language)
+        own_path = _prompt_path(self.folder, name, language) if self.folder else None
+        path = own_path or _prompt_path(self.packaged, name, language)
         if path is None:
             if others := ", ".join(other for entry_name, other in self.entries() if entry_name == name):
                 problem = f"The prompt {name!r} does not exist in {language!r}; it exists in: {others}."
@@ -92,7 +92,7 @@ class PromptLibrary:
                 )
             raise InvalidInputError(problem)
         prompt = _read_file(path)
-        original = self.original(name, language) if own else None
+        original = self.original(name, language) if own_path else None
         if original and (problems := mismatches(prompt, original, f"the packaged prompt {name!r}")):
             raise PromptFileError(*problems)
         return prompt

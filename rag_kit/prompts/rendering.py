@@ -98,7 +98,8 @@ def _open_passage(number: int, item: Any) -> tuple[str, str]:
             f"Passage {number} is {type(item).__name__}; allowed: a LangChain Document or a text (str)."
         )
     fields = dict(metadata) if isinstance(metadata, Mapping) else {}
-    fields["source"], fields["version"] = fields.get("file") or fields.get("source"), version_text(fields)
+    fields["source"] = fields.get("file") or fields.get("source")
+    fields["version"] = version_text(fields)
     tag = f'<passage id="{number}"'
     for name in ("title", "source", "page", "heading", "version"):
         value = fields.get(name)

@@ -48,7 +48,7 @@ class TaggedTemplate(StringTemplate):
         return self.template.format_map(escaped)
 
     def _escape(self, name: str, value: Any) -> str:
-        """Write a value as text and escape this file's own tags in it; unless it is `Markup`, the reserved ones too."""
+        """Write a value as text, reserved tags and this file's own ones escaped; in `Markup` the reserved ones stay."""
         if isinstance(value, Markup):
             return escape_tags(value, self.own_tags) if self.own_tags else str(value)
         if isinstance(value, str):

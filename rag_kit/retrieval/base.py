@@ -288,11 +288,10 @@ class RagKitRetriever(BaseRetriever):
         with share_vectors():
             await call.prepare(group_queries([(self, query) for query in queries]))
             outcomes = await call.side_by_side(jobs, timed=False)
-        results = [outcome.value_or_error for outcome in outcomes]
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         if errors and not return_exceptions:
             raise errors[0]
-        return results
+        return [outcome.value_or_error for outcome in outcomes]
 
     def _make_call(
         self, query: Any, run_manager: Any, config: RunnableConfig | None, arguments: Mapping[str, Any]

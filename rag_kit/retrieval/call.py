@@ -114,7 +114,7 @@ class Call:
     def child(self, tag: str | None = None) -> RunnableConfig:
         """Return the config for a child run: that of the call, with callbacks that report under this run.
 
-        What models write for a retriever is streamed to no reader.
+        The tag ``nostream`` keeps what models write for a retriever out of the stream of the answer.
         """
         if self.run_manager is None:  # outside of any run of a retriever
             return merge_configs(self.config, {"tags": [NOSTREAM]})

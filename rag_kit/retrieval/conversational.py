@@ -102,11 +102,11 @@ class ConversationalRetriever(RewritingRetriever):
             answers = await self._ask([values], call)
             lines = [" ".join(text.split()) for text in texts_of(answers, "query")]
             texts = [line for line in lines if len(line) <= _MAX_QUESTION_CHARS]
-        # Any script will do: the complete question may be in another language than a bare name.
+        # Any language will do: a follow-up such as a bare name may be in another one than the complete question.
         usable = [text for text in texts if folded(text)]
         if answers and not usable:
             call.note(f"degraded: {self.task}: the model gave nothing usable")
-        if usable and folded(usable[0]) == folded(question):  # nothing was missing in it
+        if usable and folded(usable[0]) == folded(question):  # the model found nothing to complete
             call.settled = True
             return []
         role = "draft_answer" if self.mode == "answer" else "condensed"

@@ -198,8 +198,7 @@ class Fused:
         """Return provenance fields for a key in a list, numbered from 0: the list's weight and the key's z-score."""
         if not self.z_scores:
             return {}
-        normalised = self.z_scores[list_number].values[key]
-        return {"weight": self.weights[list_number], "normalised": normalised}
+        return {"weight": self.weights[list_number], "normalised": self.z_scores[list_number].values[key]}
 
 
 def fuse(
@@ -393,8 +392,8 @@ def join_documents(
             details = {} if fused is None else fused.details(number, key)
             stages += _stages(record, search, position + 1, search.branch or number + 1, details)
             inner_notes += record.get("notes", ())
-        best_copy = next((copy for copy in copies if copy.id), copies[0])  # one with an id, if there is one
-        document = best_copy if stored is None else stored[key]
+        first_copy = next((copy for copy in copies if copy.id), copies[0])  # with an id, if one has an id
+        document = first_copy if stored is None else stored[key]
         from_copies: dict[str, Any] = {"sources": stages, "notes": [*common_notes, *inner_notes]}
         results.append(with_provenance(document, score=score, rank=rank, **fields, **from_copies))
     counts = Counter(doc.page_content for doc in results)

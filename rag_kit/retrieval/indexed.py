@@ -50,6 +50,7 @@ class KeywordIndexRetriever(RagKitRetriever):
         return [add_note(document, self.note) for document in documents]
 
     def _find(self, query: str, call: Call) -> Sequence[Document]:
+        """Search the index, which may block; return the documents, or their ids and scores alone if these suffice."""
         if _ids_only(call):
             ids, maximum = self.index.keyword_view().search_ids(query, call.k, call.filter)
             return RankedIds(ids, first_stage("bm25", self.get_name(), query, max_score=maximum))
@@ -147,7 +148,7 @@ class DenseIndexRetriever(ByVectorRetriever):
 
 
 async def embed_first(retriever: Any, query: str) -> None:
-    """Embed a query once for the dense retrievers inside, which keep its vector, before several searches need it."""
+    """Embed a query once, before several searches need its vector; the dense retrievers inside keep it."""
     retrievers = retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]
     for one in retrievers:
         if isinstance(one, DenseIndexRetriever) and one.index.embeddings is not None and one.reads(query):

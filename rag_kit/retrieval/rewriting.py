@@ -150,7 +150,9 @@ class RewritingRetriever(AskingRetriever):
         names = [name if len(values) == 1 else f"{name} {number}" for number in range(1, len(values) + 1)]
         outcomes = await call.ask(self.llm, prompt, values, form or self.answer_form, names)
         replies = call.note_replies(outcomes, self.llm)
-        return [] if call.by_rule and not self.has_rule else replies
+        if call.by_rule and not self.has_rule:  # the embedded model answered, which has no rule for this task
+            return []
+        return replies
 
     async def _make_searches(self, searches: Sequence[Search], call: Call, first: int = 1) -> list[Search]:
         """Make the searches whose weight is above 0; return the answered ones, with weight and documents.

@@ -93,7 +93,7 @@ def to_directive(where: Filter | None) -> FilterDirective | None:
 def _to_comparison(key: str, operator: str, operand: Any, negated: bool) -> FilterDirective:
     """Translate a condition into LangChain's form; ``$exists`` is a comparison with ``None``."""
     if operator == "$exists":
-        must_exist = operand is not negated  # operand: True or False; a negation turns it round
+        must_exist = operand is not negated  # {"$exists": True}, or {"$exists": False} under a negation
         return Comparison(Comparator.NE if must_exist else Comparator.EQ, key, None)
     if operator not in _COMPARATORS:
         raise FilterError(f"{operator} on {key!r} has no comparator in LangChain's language of filters.")

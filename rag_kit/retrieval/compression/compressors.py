@@ -231,6 +231,7 @@ class _Piece(NamedTuple):
 
 
 def _cut_into_pieces(passages: Sequence[CompressedPassage], size: int) -> list[_Piece]:
+    """Cut passages into pieces of at most ``size`` sentences."""
     pieces = []
     for number, passage in enumerate(passages):
         for start in range(0, len(passage.sentences), size):

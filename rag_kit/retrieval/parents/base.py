@@ -211,13 +211,6 @@ class FamilyRetriever(FamilyWriter):
     max_fetch_k: Count = 1000
     stage: str = "parent"
 
-    def _families(self, documents: Sequence[Document]) -> list[Family]:
-        return [self._family(document) for document in documents]
-
-    @abstractmethod
-    def _family(self, document: Document) -> Family:
-        """Cut a document into a family."""
-
     @abstractmethod
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
@@ -239,7 +232,7 @@ class FamilyRetriever(FamilyWriter):
             fetch *= _FETCH_GROWTH
 
     def _results(self, call: Call, children: list[Document], is_cut: bool) -> list[Document]:
-        """Return the passages around the children found; note if they are too few because the search ``is_cut``."""
+        """Return the passages around the children; note if they are too few because ``max_fetch_k`` cut the search."""
         where = combine_filters(call.filter, own_filter(self._row_retriever, call.config))
         passes = compile_filter(where) if where else None
         with self.index.families() as view:

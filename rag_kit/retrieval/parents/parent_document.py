@@ -80,8 +80,8 @@ class ParentDocumentRetriever(FamilyRetriever):
             )
         return child or self.child_size, parent or self.parent_size
 
-    def _family(self, document: Document) -> Family:
-        return split_family(document, *self._cuts, overlap=self.child_overlap)
+    def _families(self, documents: Sequence[Document]) -> list[Family]:
+        return [split_family(document, *self._cuts, overlap=self.child_overlap) for document in documents]
 
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None

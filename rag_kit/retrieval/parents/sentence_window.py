@@ -37,8 +37,8 @@ class SentenceWindowRetriever(FamilyRetriever):
     max_sentence: int = Field(default=1000, ge=20, strict=True)
     stage: str = "sentence_window"
 
-    def _family(self, document: Document) -> Family:
-        return sentence_family(document, max_chars=self.max_sentence)
+    def _families(self, documents: Sequence[Document]) -> list[Family]:
+        return [sentence_family(document, max_chars=self.max_sentence) for document in documents]
 
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None

@@ -139,17 +139,18 @@ class ListwiseReranker(ModelReranker):
             answer = await call.attempt(label, reply, "the order of these stays")
             if answer is None:
                 continue
+            # positions in the window, from 0, and what is wrong with the other numbers
             ranked, problems = read_numbers(field_of(answer, "ranking"), len(in_window))
             if not ranked:
                 notes.append(f"degraded: {label}: the model gave no usable number, the order stays")
                 continue
             is_reordered = True
-            missing = [number for number in range(len(in_window)) if number not in ranked]
+            missing = [position for position in range(len(in_window)) if position not in ranked]
             if missing:
                 problems.append(f"{len(missing)} missing")
             if problems:
                 notes.append(f"{label}: of the model's numbers {', '.join(problems)}; no passage was lost")
-            order[start:end] = [in_window[number] for number in [*ranked, *missing]]
+            order[start:end] = [in_window[position] for position in [*ranked, *missing]]
         if bounds and not is_reordered:  # each window's failure is in the notes already
             notes.append(f"degraded: rerank:{self.name}: original order")
         return Ranking(order, [None] * len(documents), notes=notes)

@@ -75,8 +75,8 @@ class Recency(Signal):
         written = read_date(doc.metadata.get(self.field))
         if written is None:
             return None
-        days = max(timedelta(), (self.now or datetime.now(UTC)) - written) / timedelta(days=1)
-        return float(0.5 ** (days / self.half_life))
+        age = max(timedelta(), (self.now or datetime.now(UTC)) - written)
+        return float(0.5 ** (age / timedelta(days=1) / self.half_life))
 
 
 class Authority(Signal):

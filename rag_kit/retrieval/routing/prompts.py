@@ -58,10 +58,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._picked(await self.aroute(_question_of(values), config))
 
     def _usable(self, route: Route) -> Route:
-        """Return a route that leads to one prompt at most: after a failed decision, to the fallback.
-
-        The retriever's router then leads to all sources instead. Raises ``ModelOutputError`` without a fallback.
-        """
+        """Return the route or, if the decision failed, one to the fallback; raise the failure if there is none."""
         if route.outcome != "degraded":
             return route
         failure = route.notes[0].partition("; all")[0]  # the note is "degraded: ...; all sources are used"
@@ -141,8 +138,8 @@ def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Sour
     templates: dict[str, Mapping[str, Any]] = {}
     sources = []
     for name, value in prompts.items():
-        # a template or file name, alone or as (prompt, description) or (prompt, description, examples)
-        prompt, *about = value if isinstance(value, tuple) else (value,)
+        # value: a template or the name of a file; or a tuple of that, a description and perhaps examples
+        prompt, *description_and_examples = value if isinstance(value, tuple) else (value,)
         if isinstance(prompt, str):
             templates[name] = {language: load_prompt(prompt, language=language) for language in LANGUAGES}
         elif isinstance(prompt, BasePromptTemplate):
@@ -151,10 +148,10 @@ def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Sour
             raise InvalidInputError(
                 f"The prompt {name!r} is {type(prompt).__name__}; it must be a LangChain prompt or the name of a file."
             )
-        if not about:
+        if not description_and_examples:
             descriptions = {code: _description(template) for code, template in templates[name].items()}
-            about = [descriptions.get("", descriptions)]  # one text, or one for each language
-        sources.append(Source(name, next(iter(templates[name].values())), *about))
+            description_and_examples = [descriptions.get("", descriptions)]  # one text, or one a language
+        sources.append(Source(name, next(iter(templates[name].values())), *description_and_examples))
     return templates, sources
 
 

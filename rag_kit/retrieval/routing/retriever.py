@@ -120,7 +120,7 @@ class RoutingRetriever(AskingRetriever):
             return await arun(self._route(call, sources))
 
     async def _route(self, call: Call, names: Any) -> Route:
-        """Choose among the sources that this call may use; ``on_error``, ``fallback`` and ``on_none`` say what else."""
+        """Choose among the sources that this call may use; use all of them if the choice fails, or raise."""
         sources = self._allowed_sources(call.config, names)
         route = Route(call.query, self._way.name, "none")
         if not sources or not call.query.strip():
