@@ -87,9 +87,8 @@ class PromptLibrary:
                 problem = f"The prompt {name!r} does not exist in {language!r}; it exists in: {others}."
             else:
                 names = self.names()
-                problem = (
-                    f"There is no prompt {name!r}{did_you_mean(name, names)}. There are: {', '.join(names)}."
-                )
+                hint = did_you_mean(name, names)
+                problem = f"There is no prompt {name!r}{hint}. There are: {', '.join(names)}."
             raise InvalidInputError(problem)
         prompt = _read_file(path)
         original = self.original(name, language) if own_path else None

@@ -187,7 +187,8 @@ class Markup(str):
 @lru_cache(maxsize=64)
 def _patterns(names: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return patterns of the characters that `escape_tags` and `unescape_tags` replace, for a set of tag names."""
-    tag = rf"{_GAP}(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})(?![\w-])"
+    any_name = "|".join(sorted(map(re.escape, names), key=len, reverse=True))  # "passages" before "passage"
+    tag = rf"{_GAP}(?:{any_name})(?![\w-])"  # what follows the "<" of a tag
     # the "<" of "<task" or "</task", and the "&" of "&lt;task" or "&amp;lt;task": they become "&lt;" and "&amp;"
     escape = re.compile(rf"<(?={tag})|&(?=(?:amp;)*lt;{tag})", re.IGNORECASE)
     # the reverse: the "&lt;" of "&lt;task", and the first "&amp;" of "&amp;lt;task"

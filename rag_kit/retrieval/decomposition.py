@@ -78,6 +78,7 @@ class DecompositionRetriever(RewritingRetriever):
         return "decompose_step" if self.mode == "serial" else self.task
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
+        """Ask the model for all sub-questions, and make a search for each."""
         answers = await self._ask([{"question": question, "count": self.n}], call)
         texts = texts_of(answers, "queries")
         questions = self._usable_texts(texts, call, max_texts=self.n, max_chars=MAX_QUERY_CHARS)

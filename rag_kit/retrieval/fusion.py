@@ -122,8 +122,7 @@ def sort_by_score(scores: dict[K, float]) -> list[tuple[K, float]]:
     """Sort items by falling score; items whose scores differ by rounding alone keep the order of the mapping."""
     pairs = sorted(scores.items(), key=itemgetter(1), reverse=True)
     previous = math.inf
-    # a loop is quicker than `any` over pairs of neighbours, and this is most of a fusion's time
-    for _, score in pairs:
+    for _, score in pairs:  # a loop, which is quicker than `any`: this is most of a fusion's time
         if 0 < previous - score < _TIE:
             break
         previous = score

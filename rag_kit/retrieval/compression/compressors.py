@@ -72,13 +72,13 @@ class CompressedPassage:
         return context
 
     def _block_after(self, position: int) -> Iterator[int]:
-        """Yield positions of the sentences behind one, up to a blank line; entries of a list go on behind that."""
+        """Yield positions of the sentences behind one, up to a blank line that no further entry of a list follows."""
         for following in range(position + 1, min(position + 1 + _MAX_INTRODUCED, len(self.sentences))):
             before, sentence = self.sentences[following - 1], self.sentences[following]
             gap = self.document.page_content[before.end : sentence.start]
-            is_entry = MARKER.match(sentence.text) and sentence.text[0] not in "#>|`~"
-            may_end = following > position + 1  # a blank line may come before the first sentence
-            if may_end and gap.count("\n") > 1 and not is_entry:
+            is_entry = MARKER.match(sentence.text) and sentence.text[0] not in "#>|`~"  # no heading, quote...
+            is_first = following == position + 1  # a blank line may come before it
+            if gap.count("\n") > 1 and not is_entry and not is_first:
                 return
             yield following
 
