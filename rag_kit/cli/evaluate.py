@@ -95,15 +95,16 @@ def run(arguments: argparse.Namespace) -> int:
     names = list(dict.fromkeys([*arguments.metrics, *minima]))
     metrics = get_metrics(names) if names else ()
     questions = EvaluationSet.load(arguments.dataset, columns=dict(arguments.columns) or None)
-    earlier = _version_in(arguments.out, {example.id for example in questions})
+    earlier_version = _version_in(arguments.out, {example.id for example in questions})
     if arguments.limit is not None:
         questions = questions[: max(arguments.limit, 0)]
     with _open_pipeline(arguments) as (pipeline, name, version):
         settings = pick(arguments, "out", "max_concurrency", "timeout", "max_missing_gold", *CAPS)
         settings |= {"name": arguments.name or name, "version": version}
         settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
-        if not arguments.dry_run and earlier and earlier != (version or name):
-            replaced = f"{arguments.out} holds results of: {earlier}. They are replaced by those of: {version or name}."
+        version = version or name
+        if not arguments.dry_run and earlier_version and earlier_version != version:
+            replaced = f"{arguments.out} holds results of: {earlier_version}. They are replaced by those of: {version}."
             hint(f"{replaced} To keep both, name another folder.")
         results = evaluate(pipeline, questions, metrics or None, dry_run=arguments.dry_run, **settings)
     if isinstance(results, Estimate):
@@ -111,27 +112,28 @@ def run(arguments: argparse.Namespace) -> int:
         return exits.OK
     say_json(_summary(results)) if arguments.json else say(str(results))
     only_searches = arguments.index and arguments.graph is None and not names
-    has_output = any(row.output.error is None for row in results)
-    if only_searches and has_output and not any(map(results.values, results.metrics)):
+    any_worked = any(row.output.error is None for row in results)
+    if only_searches and any_worked and not any(map(results.values, results.metrics)):
         hint("No metric has a value, for the index was searched and nobody answered: add --graph plain.")
     return _exit_code(results, minima)
 
 
 def _summary(results: Results) -> dict[str, Any]:
     manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
-    means = {metric: asdict(summary) for metric, summary in results.summary().items()}
+    metrics = {metric: asdict(summary) for metric, summary in results.summary().items()}
     counts = {"examples": results.examples, "rows": len(results)}
-    return {"name": results.name, **counts, "metrics": means, "notes": results.notes, **manifest}
+    return {"name": results.name, **counts, "metrics": metrics, "notes": results.notes, **manifest}
 
 
 def _version_in(out: Path | None, ids: set[str]) -> str | None:
     """Return the version of the pipeline that a folder has results of; refuse results of other questions."""
     from rag_kit.evaluation import Results
 
-    results = None
-    with suppress(InvalidInputError):  # no results, or damaged ones, of which the run itself says so
-        results = Results.load(out) if out else None
-    if results is None:
+    if out is None:
+        return None
+    try:
+        results = Results.load(out)
+    except InvalidInputError:  # no results, or damaged ones, of which the run itself says so
         return None
     saved = {row.example.id for row in results}
     if saved and not saved & ids:
@@ -146,8 +148,9 @@ def _version_in(out: Path | None, ids: set[str]) -> str | None:
 def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, str | None]]:
     """Yield the pipeline, its name, and a version that says what it is made of; close the index afterwards."""
     name = arguments.pipeline
-    index_options = pick(arguments, "index", "graph", "k", "filter", "model")
-    if ":" in name and not index_options and (arguments.judge or arguments.base_url is None):
+    names_index = bool(pick(arguments, "index", "graph", "k", "filter", "model"))
+    asks_model = arguments.base_url is not None and not arguments.judge  # else the URL is the judge's
+    if ":" in name and not names_index and not asks_model:
         yield name, name, None
     elif arguments.graph is None:
         with open_retriever(arguments) as (index, retriever):

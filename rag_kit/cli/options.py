@@ -140,12 +140,12 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
         try:
             embeddings = index_embeddings(name, model)
         except (ConfigurationError, MissingExtraError) as error:
-            failure = error
+            failure = error  # judged once the index is open, and says whether it has vectors
     with DocumentIndex.open(name, embeddings=embeddings) as index:
-        searches_vectors = index.embedding is not None and pipeline in ("hybrid", "dense")
-        if failure is not None and not searches_vectors:
+        needs_embeddings = index.embedding is not None and pipeline in ("hybrid", "dense")
+        if failure is not None and not needs_embeddings:
             raise failure
-        if searches_vectors and embeddings is None:
+        if needs_embeddings and embeddings is None:
             reason = "'none' was given in its place" if failure is None else str(failure).rstrip(".")
             problem = f"The embedding model of this index is {index.embedding!r}: {reason}."
             if not arguments.allow_degraded or pipeline == "dense":

@@ -92,11 +92,11 @@ class _Warnings(logging.Handler):
 
 
 def prepare_streams() -> None:
-    """Let stdout and stderr escape what they cannot show, and print logged warnings as hints."""
+    """Let stdout and stderr escape characters that they cannot encode, and print logged warnings as hints."""
     logging.lastResort = _Warnings(logging.WARNING)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:
+        if stream is None:  # closed by whoever started this
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the whole process
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -113,7 +113,7 @@ def hint(text: str) -> None:
 
 
 def say_json(value: Any, *, indent: int | None = 2) -> None:
-    """Print JSON that steers no terminal; what the stream cannot show is escaped."""
+    """Print JSON with control characters escaped, which would steer a terminal, and those that stdout cannot encode."""
     is_unicode = str(sys.stdout.encoding or "utf-8").lower().startswith("utf")
     text = json.dumps(value, ensure_ascii=not is_unicode, indent=indent)
     # outside of strings JSON is ASCII, so every unsafe character is in a string and may be escaped there
