@@ -34,8 +34,9 @@ SHOWN_ERRORS = {
 #: How keys of ``configurable`` begin that are LangGraph's own.
 RESERVED = ("__", "langgraph_", "thread_id", "run_id", "assistant_id", "graph_id", "checkpoint_")
 
-_in_tool: ContextVar[bool] = ContextVar("in_tool", default=False)  # the server asks itself, for /mcp or /a2a
-_schemas: dict[str, dict[str, Any]] = {}  # of graphs
+# whether a request is, or was made for, a call of /mcp or /a2a: for these the server sends requests to itself
+_in_tool: ContextVar[bool] = ContextVar("in_tool", default=False)
+_schemas: dict[str, dict[str, Any]] = {}  # by the name of a graph
 
 
 class AnswersTools:
@@ -47,10 +48,11 @@ class AnswersTools:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; rewrite the answer to a tool call, or to a run that a tool call makes."""
         path = scope["path"].rstrip("/") if scope["type"] == "http" else ""
+        is_mcp = path.endswith("/mcp")
         is_run = _in_tool.get() and path.endswith(("/runs/wait", "/join"))
-        if path.endswith("/mcp") or "/a2a/" in path:
+        if is_mcp or "/a2a/" in path:
             _in_tool.set(True)  # for this request, which has a context of its own
-        if not is_run and not path.endswith("/mcp"):
+        if not is_run and not is_mcp:
             await self.app(scope, receive, send)
             return
         start, body = await answer_of(self.app, scope, receive)
@@ -110,7 +112,7 @@ class RefusesUnknownKeys:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look into requests that make or change these; pass all others on."""
+        """Check requests that make or change runs, assistants, crons and threads; pass all others on."""
         if scope["type"] == "websocket":
             await self.app(scope, self.allowed_commands(scope, receive, send), send)
             return
@@ -124,7 +126,7 @@ class RefusesUnknownKeys:
             messages.append(await receive())
         try:
             request = json.loads(b"".join(message.get("body", b"") for message in messages))
-        except ValueError:  # the server will say it
+        except ValueError:  # the server itself refuses it
             request = None
         problem = await self.find_problem(request, parts, scope)
         if problem is None:
@@ -136,10 +138,10 @@ class RefusesUnknownKeys:
             await JSONResponse({"detail": problem, **refusal_of(request, problem)}, 422)(scope, receive, send)
 
     async def find_problem(self, request: Any, parts: list[str], scope: Scope) -> str | None:
-        """Find what a request names that would be lost; ``parts`` are those of its path."""
+        """Return an error if a request names what would be lost, else None; ``parts`` are those of its path."""
+        if is_thread_edit(parts) and parts[-1] == "commands":
+            return await self.find_unknown_in_command(request, scope)
         if is_thread_edit(parts):
-            if parts[-1] == "commands":
-                return await self.find_unknown_in_command(request, scope)
             return await self.find_unknown_edit(request, scope, is_new=len(parts) == 1)
         assistant = parts[-1] if "assistants" in parts else None
         if scope["method"] == "PATCH" and "crons" in parts:
@@ -147,14 +149,14 @@ class RefusesUnknownKeys:
         return await find_unknown_setting(request, assistant)
 
     def allowed_commands(self, scope: Scope, receive: Receive, send: Send) -> Receive:
-        """Make a ``receive`` of a thread's websocket; it answers commands that would lose something itself."""
+        """Make a ``receive`` for a thread's websocket that holds back commands with unknown keys, and refuses them."""
 
         async def allowed() -> Message:
             while True:
                 message = await receive()
                 try:
                     command = json.loads(message.get("text") or "null")
-                except ValueError:  # the server will say it
+                except ValueError:  # the server itself refuses it
                     command = None
                 problem = await self.find_unknown_in_command(command, scope)
                 if problem is None:
@@ -164,27 +166,29 @@ class RefusesUnknownKeys:
         return allowed
 
     async def find_unknown_in_command(self, command: Any, scope: Scope) -> str | None:
-        """Find what a command of the event stream (``run.start``, ``input.respond``) names that would be lost."""
+        """Return an error if a command (``run.start``, ``input.respond``) names what would be lost, else None."""
         params = part_of(command, "params")
         if params.get("context"):
             return "context is not read here; give its settings as config.configurable, or make an assistant of them."
-        run = {**params, "command": {"update": params.get("update")}}
+        if not params:
+            return None
+        run = {**params, "command": {"update": params.get("update")}}  # as a request over HTTP has it
         if not isinstance(params.get("assistant_id"), str) and part_of(params, "update"):
             run["assistant_id"] = assistant_in(await self.thread_of(scope))
-        return await find_unknown_setting(run) if params else None
+        return await find_unknown_setting(run)
 
     async def find_unknown_edit(self, request: Any, scope: Scope, *, is_new: bool) -> str | None:
-        """Find a key of an edit, or of the states of a new thread, that its graph's state does not have."""
+        """Return an error for a key of an edit, or of the states of a new thread, that is not in the graph's state."""
         edits = [request]
-        if is_new:
+        if is_new:  # {"supersteps": [{"updates": [edit, ...]}, ...]}
             steps = request.get("supersteps") if isinstance(request, dict) else None
-            updates = [part.get("updates") for part in steps or () if isinstance(part, dict)]
-            edits = [edit for several in updates if isinstance(several, list) for edit in several]
+            updates = [step.get("updates") for step in steps or () if isinstance(step, dict)]
+            edits = [edit for each in updates if isinstance(each, list) for edit in each]
         thread = request if is_new else await self.thread_of(scope)
         for edit in edits:
-            # an edit of a graph that is a node of the thread's: its schemas are not known here
-            is_inner = part_of(edit, "checkpoint").get("checkpoint_ns")
-            schemas = {} if is_inner else await schemas_of(assistant_in(thread))
+            if part_of(edit, "checkpoint").get("checkpoint_ns"):
+                continue  # of a graph that is a node of the thread's: its schemas are not known here
+            schemas = await schemas_of(assistant_in(thread))
             for problem in unknown("values", part_of(edit, "values"), schemas, "state_schema"):
                 return problem
         return None
@@ -193,19 +197,13 @@ class RefusesUnknownKeys:
         """Return the thread of a path, if whoever asks may read it."""
         path = "/".join(scope["path"].split("/")[:3])  # /threads/ID
         headers = [(name, value) for name, value in scope["headers"] if not name.startswith(b"content-")]
-        request = {
-            "type": "http",
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "headers": headers,
-        }
+        request = {**scope, "type": "http", "method": "GET", "headers": headers}
+        request |= {"path": path, "raw_path": path.encode(), "query_string": b""}
 
         async def receive_nothing() -> Message:
             return {"type": "http.request", "body": b"", "more_body": False}
 
-        start, body = await answer_of(self.app, {**scope, **request}, receive_nothing)
+        start, body = await answer_of(self.app, request, receive_nothing)
         return json.loads(body) if start["status"] == 200 else None
 
 
@@ -215,11 +213,11 @@ def is_thread_edit(parts: list[str]) -> bool:
 
 
 def replaying(messages: list[Message], receive: Receive) -> Receive:
-    """Make a ``receive`` that gives these messages first."""
-    left = iter(messages)
+    """Make a ``receive`` that returns these messages again, before new ones."""
+    remaining = iter(messages)
 
     async def receive_again() -> Message:
-        message = next(left, None)
+        message = next(remaining, None)
         return await receive() if message is None else message
 
     return receive_again
@@ -236,7 +234,7 @@ async def schemas_of(assistant: Any) -> dict[str, Any]:
         graph = (await client.assistants.get(assistant_id))["graph_id"]
         if graph not in _schemas:
             _schemas[graph] = dict(await client.assistants.get_schemas(assistant_id))
-    except HTTPStatusError:  # the server will say it
+    except HTTPStatusError:  # the server itself refuses it
         return {}
     return _schemas[graph]
 
@@ -248,7 +246,7 @@ async def assistant_of(cron: str) -> str | None:
 
 
 async def find_unknown_setting(request: Any, assistant: str | None = None) -> str | None:
-    """Find what is wrong with runs or an assistant; None if nothing is. ``assistant`` is that of the path, if any."""
+    """Return what is wrong with a run, a list of runs or an assistant (in the path: its id), or None."""
     for run in request if isinstance(request, list) else [request]:
         if not isinstance(run, dict) or not run.keys() & {"context", "config", "input", "command"}:
             continue
@@ -298,24 +296,25 @@ def keys_of(schemas: Mapping[str, Any], name: str) -> set[str]:
 
 
 def unknown(where: str, given: Mapping[str, Any], schemas: Mapping[str, Any], name: str) -> Iterator[str]:
-    """Yield an error for each key given that the schema of this name does not have; none without a schema."""
+    """Yield an error for each key of a part of a request (``where``) that its schema does not have, if there is one."""
     allowed = sorted(keys_of(schemas, name))
-    for key in given:
-        if allowed and key not in allowed:
-            kind = "setting" if name == "context_schema" else "key"
-            hint = did_you_mean(key, allowed)
-            if where == "input" and key in keys_of(schemas, "context_schema"):
-                hint = ", a setting, which belongs in the context"
-            yield f"{where} has no {kind} {key!r:.80}{hint}; allowed: {', '.join(allowed)}."
+    noun = "setting" if name == "context_schema" else "key"
+    for key in given if allowed else ():
+        if key in allowed:
+            continue
+        hint = did_you_mean(key, allowed)
+        if where == "input" and key in keys_of(schemas, "context_schema"):
+            hint = ", a setting, which belongs in the context"
+        yield f"{where} has no {noun} {key!r:.80}{hint}; allowed: {', '.join(allowed)}."
 
 
 def find_bad_name(context: Mapping[str, Any]) -> str | None:
-    """Find what is wrong with the model or the index that a context names; it may look into a folder."""
+    """Return what is wrong with the model or the index that a context names, else None; it may look into a folder."""
     try:
-        for name in ("model", "index"):
-            value = getattr(PlainRagContext(**{name: context.get(name)}), name)  # which checks a model's name
-            if name == "index" and value and value != os.environ.get("RAG_KIT_INDEX", "").strip():
-                check_index(value)
+        PlainRagContext(model=context.get("model"))  # which checks the name
+        index = PlainRagContext(index=context.get("index")).index
+        if index and index != os.environ.get("RAG_KIT_INDEX", "").strip():
+            check_index(index)
     except InvalidInputError as error:
         return str(error)
     return None
