@@ -164,7 +164,7 @@ def as_chat(
     guards = inner.options.get("guards") or Guards()
 
     async def answer(state: MessagesState, rag: Any) -> Update:
-        messages, callback = state["messages"], MessageCatcher(streamed=True)
+        messages, catcher = state["messages"], MessageCatcher(streamed=True)
         context = run_context(schema)
         kept_settings = keep_settings(context)
         # a chat gets a message instead of an interrupt, unless it asked for one
@@ -172,8 +172,8 @@ def as_chat(
             context = context.model_copy(update={"clarify": False})
         with name_caps(context), use_budget(Budget(deadline=context.deadline)):
             question = await _read_question(messages, guards)
-        result = await run_graph(rag, question, context, callback)
-        return {**_reply(result, messages, callback.message), **kept_settings}
+        result = await run_graph(rag, question, context, catcher)
+        return {**_chat_update(result, messages, catcher.message), **kept_settings}
 
     schemas = {"input_schema": MessagesState, "output_schema": MessagesState}
     chat: Any = StateGraph(_ChatState, context_schema=schema, **schemas)
@@ -211,8 +211,8 @@ async def _read_question(messages: Sequence[AnyMessage], guards: Guards) -> dict
     return {"question": messages[indices[-1]].text, "history": turns}
 
 
-def _reply(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:
-    """Return the answer as a message with the id of the ``streamed`` one, so that a front end shows it once."""
+def _chat_update(result: Mapping[str, Any], messages: Sequence[AnyMessage], streamed: Any) -> dict[str, Any]:
+    """Make the chat's update: the answer, with the id of the ``streamed`` message, so that it is shown once."""
     details = {key: result.get(key) for key in ("asked", "status", "citations", "notes")}
     answer, message_id = result["answer"], getattr(streamed, "id", None)
     if message_id in {message.id for message in messages}:

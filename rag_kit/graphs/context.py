@@ -31,9 +31,8 @@ from rag_kit.retrieval.fields import as_invalid_input
 
 def setting(default: Any, description: str, *nodes: str, **limits: Any) -> Any:
     """Make a setting that Studio shows beside the nodes that read it; ``limits`` are Pydantic's, such as ``ge``."""
-    return Field(
-        default=default, description=description, json_schema_extra={"langgraph_nodes": list(nodes)}, **limits
-    )
+    for_studio: Any = {"langgraph_nodes": list(nodes)}
+    return Field(default=default, description=description, json_schema_extra=for_studio, **limits)
 
 
 _default_texts: set[str] = set()
@@ -132,8 +131,8 @@ class RagContext(BaseModel):
 
     def __init__(self, **values: Any) -> None:
         for name, value in values.items():
-            # the file's own text in English, as Studio's form sends it, means: no other instructions
-            if name.endswith("_instructions") and isinstance(value, str) and value.strip() in _default_texts:
+            are_instructions = name.endswith("_instructions") and isinstance(value, str)
+            if are_instructions and value.strip() in _default_texts:  # nobody changed them in Studio's form
                 values[name] = None
         try:
             super().__init__(**values)
@@ -165,9 +164,9 @@ class RagContext(BaseModel):
             ) from None
 
     def continued(self, kept: Mapping[str, Any]) -> Self:
-        """Return these settings over those with which the turn began (``kept``).
+        """Merge these settings of a later call into those with which the turn began (``kept``).
 
-        Both filters hold, and a default undoes none of `_NEVER_EMPTIED`: they limit where is searched, what may leave.
+        Both filters hold. An empty value undoes none of `_NEVER_EMPTIED`, which limit what is searched and what leaves.
         """
         return type(self)(**_merge_settings(kept, self.named())) if kept else self
 
@@ -207,15 +206,8 @@ ContextT = TypeVar("ContextT", bound=RagContext)
 
 #: Where a node's configuration holds LangGraph's runtime, and in it the context that the caller gave.
 RUNTIME = "__pregel_runtime"
-#: What `init_chat_model` and others call the fields of a configurable model.
-_OF_MODELS = {"model", "max_tokens"}
-_NO_CONTEXT = (
-    "degraded: the parent graph went on without a context, which it does not keep, so no filter of an earlier call "
-    "holds"
-)
-_OTHER_FILTER = (
-    "degraded: the filter in config['configurable'] is not the kit's: at most a field of that name takes it"
-)
+#: Settings whose names are also those of fields of LangChain's configurable models (`init_chat_model`).
+_MODEL_FIELDS = {"model", "max_tokens"}
 
 
 def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Update] = dict) -> None:
@@ -226,15 +218,16 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
     other_keys = builder.channels.keys() - input_keys
 
     def begin(input: Any, config: RunnableConfig) -> Any:
-        if RUNTIME in config["configurable"]:  # a run, and no edit of the state
+        if RUNTIME in config["configurable"]:  # a run; else ``update_state`` edits the input
             given = {key for key in input_keys if field_of(input, key)}
             emptied = {key: value for key, value in empty().items() if key not in given}
             update = {**emptied, **_settings_of_call(schema, config, builder)}
         elif _brings_question(input, config):
             update = {**empty(), "turn_settings": {}}
-        else:  # the turn goes on with its settings; LangGraph itself drops what the input's schema does not have
+        else:  # the same turn, with its settings; LangGraph would drop the keys that the input's schema lacks
             update = {key: input[key] for key in other_keys & (input or {}).keys()}
-            if "asked" in builder.channels and read_state("asked", config):  # its first node ran already
+            first_node_ran = "asked" in builder.channels and read_state("asked", config)
+            if first_node_ran:  # it will run again
                 update = {**empty(), **update}
         ChannelWrite.do_write(config, [ChannelWriteEntry(key, value) for key, value in update.items()])
         return input
@@ -243,51 +236,63 @@ def begin_turns(compiled: Any, schema: type[RagContext], empty: Callable[[], Upd
     compiled.nodes[START].writers.insert(1, RunnableCallable(begin, trace=False))
 
 
-def _is_nearly(key: str, name: str) -> bool:
-    """Tell whether a key is a name but for case, underscores and, if that has four letters, one slip of the hand."""
-    key, name = (text.lower().replace("_", "") for text in (key, name))
-    same = len(commonprefix([key, name]))  # noqa: RUF071 - no paths
-    typed, meant = key[same:], name[same:]  # from the first letter that differs
-    is_left_out, is_added = typed == meant[1:], typed[1:] == meant
-    is_another, are_swapped = typed[1:] == meant[1:], typed[1::-1] + typed[2:] == meant
-    has_slip = is_left_out or is_added or is_another or are_swapped
-    return key == name or (has_slip and len(name) > 3)
+def _is_misspelling(key: str, name: str) -> bool:
+    """Tell whether a key is a setting's name with a typo: ``"maxCalls"``, ``"fliter"``, ``"filtr"``."""
+    typed, meant = (text.lower().replace("_", "") for text in (key, name))
+    if typed == meant or len(meant) <= 3:  # with one letter changed, a short name is another word
+        return typed == meant
+    same = len(commonprefix([typed, meant]))  # noqa: RUF071 - no paths
+    typed, meant = typed[same:], meant[same:]  # from the first letter that differs
+    is_left_out, is_added, is_another = typed == meant[1:], typed[1:] == meant, typed[1:] == meant[1:]
+    are_swapped = typed[1::-1] + typed[2:] == meant
+    return is_left_out or is_added or is_another or are_swapped
 
 
 def _declared_fields(builder: Any) -> set[str]:
-    """Return the names of the configurable fields that the retrievers and models of a graph declare."""
+    """Return the names of the configurable fields that the retriever and the models of a graph declare."""
+    bodies = (getattr(spec.runnable, "body", None) for spec in builder.nodes.values())
     owners = (
-        getattr(getattr(spec.runnable, "body", None), "__self__", None) for spec in builder.nodes.values()
-    )
+        getattr(body, "__self__", None) for body in bodies
+    )  # the `RagNodes` whose methods the bodies are
     parts = (part for owner in owners if owner is not None for part in vars(owner).values())
-    return {spec.id for part in parts if isinstance(part, Runnable) for spec in part.config_specs}
+    return {field.id for part in parts if isinstance(part, Runnable) for field in part.config_specs}
+
+
+def _note_misspelled(schema: type[RagContext], configurable: Mapping[str, Any], builder: Any) -> list[str]:
+    """Note the keys in a call's configuration that look like a setting with a typo, and are no field of a part."""
+    names = schema.model_fields.keys()
+    meant = {
+        key: name
+        for key in configurable.keys() - names
+        for name in names - _MODEL_FIELDS
+        if _is_misspelling(key, name)
+    }
+    declared = _declared_fields(builder) if meant else set()
+    return [
+        f"degraded: config['configurable'] has {key!r}, which is no setting (did you mean {name!r}?)"
+        for key, name in meant.items()
+        if key not in declared
+    ]
 
 
 def _settings_of_call(schema: type[RagContext], config: RunnableConfig, builder: Any) -> Update:
-    """Make the update with the settings of a call; a note tells that a parent graph lost those of an earlier one."""
+    """Make the update that keeps the settings of a call for its turn, with notes on settings that have no effect."""
     configurable = config["configurable"]
-    notes = []
-    fields = schema.model_fields.keys()
-    near = {
-        key: name
-        for key in configurable.keys() - fields
-        for name in fields - _OF_MODELS
-        if _is_nearly(key, name)
-    }
-    for key in near.keys() - (_declared_fields(builder) if near else set()):
-        notes.append(
-            f"degraded: config['configurable'] has {key!r}, which is no setting (did you mean {near[key]!r}?)"
-        )
+    notes = _note_misspelled(schema, configurable, builder)
     if configurable.get("__pregel_resuming") and _has_no_context(schema, config):
         if not _is_inside_another(config):
             raise InvalidInputError(
                 "this run goes on from before its first step, where its settings are not kept yet: give its "
                 'context again, or context={"filter": None} if it had none.'
             )
-        notes.append(_NO_CONTEXT)
+        notes.append(
+            "degraded: the parent graph went on without a context, which it does not keep, so no filter of an earlier "
+            "call holds"
+        )
     settings = given_context(schema, config).named()
     if "filter" in configurable and "filter" not in settings:
-        notes.append(_OTHER_FILTER)
+        problem = "is not the kit's: at most a field of that name takes it"
+        notes.append(f"degraded: the filter in config['configurable'] {problem}")
     kept = {"turn_settings": {**settings, "question": _hash_question(config, fresh=True)}}
     return {"notes": Overwrite(notes), **kept} if notes else kept
 
@@ -299,11 +304,11 @@ def run_context(schema: type[ContextT], config: RunnableConfig | None = None) ->
     """
     config = config or get_config()
     given, kept = given_context(schema, config), dict(read_state("turn_settings", config) or {})
-    question = kept.pop("question", None)
-    if question == _hash_question(config):
+    question_hash = kept.pop("question", None)
+    if question_hash == _hash_question(config):
         return given.continued(kept)
-    # no question: an edit as "__start__" emptied the settings, and nobody knows whether there were some
-    may_lose_settings = bool(kept) or question is None
+    # no hash: an edit as "__start__" emptied the settings, and nobody knows whether there were some
+    may_lose_settings = bool(kept) or question_hash is None
     if may_lose_settings and _has_no_context(schema, config):
         raise InvalidInputError(
             "the question of this turn came by an edit of the state, so no settings are kept for it: give its "
@@ -314,9 +319,10 @@ def run_context(schema: type[ContextT], config: RunnableConfig | None = None) ->
 
 def keep_settings(context: RagContext, question: str | None = None) -> Update:
     """Return the update that keeps these settings for the turn of a question; empty if the state has them already."""
-    asked = _hash_question(get_config()) if question is None else content_hash(str(clean_texts(question)))
-    is_kept = (read_state("turn_settings") or {}).get("question") == asked
-    return {} if is_kept else {"turn_settings": {**context.named(), "question": asked}}
+    given_hash = None if question is None else content_hash(str(clean_texts(question)))
+    question_hash = given_hash or _hash_question(get_config())
+    are_kept = (read_state("turn_settings") or {}).get("question") == question_hash
+    return {} if are_kept else {"turn_settings": {**context.named(), "question": question_hash}}
 
 
 def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
@@ -330,30 +336,27 @@ def given_context(schema: type[ContextT], config: RunnableConfig) -> ContextT:
         raise InvalidInputError(
             f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
-    own = context if isinstance(context, schema) else schema.from_parent(context)
-    return own.continued(_settings_of_config(schema, config))
+    settings = context if isinstance(context, schema) else schema.from_parent(context)
+    return settings.continued(_settings_of_config(schema, config))
 
 
 def _settings_of_config(schema: type[RagContext], config: RunnableConfig) -> dict[str, Any]:
-    """Return the settings in ``config["configurable"]``, of which the server makes the context.
-
-    Keys of the same names may be fields of the caller's own runnables (`_OF_MODELS` often are), so a value that a
-    setting does not allow, such as a store's own filter, is left to them.
-    """
+    """Return the settings in ``config["configurable"]``, from which LangGraph's server makes the context."""
     settings: dict[str, Any] = {}
-    for name in config["configurable"].keys() & schema.model_fields.keys() - _OF_MODELS:
+    for name in config["configurable"].keys() & schema.model_fields.keys() - _MODEL_FIELDS:
         try:
             given = schema(**{name: config["configurable"][name]}).named()
             validate_filter(given.get("filter"))
-        except InvalidInputError:
+        except (
+            InvalidInputError
+        ):  # for a field of that name of the caller's own runnables, as a store's own filter
             continue
         settings |= given
     return settings
 
 
 def _has_no_context(schema: type[RagContext], config: RunnableConfig) -> bool:
-    """Tell whether a call gave no context; over a server, which gives {} for none, whether it names no setting."""
-    if "langgraph_request_id" in config["configurable"]:
+    if "langgraph_request_id" in config["configurable"]:  # from a server, which makes {} of no context
         return not given_context(schema, config).named()
     return config["configurable"][RUNTIME].context is None and not _settings_of_config(schema, config)
 
@@ -364,15 +367,15 @@ def read_state(key: str, config: RunnableConfig | None = None, *, fresh: bool = 
 
 
 def _is_inside_another(config: RunnableConfig) -> bool:
-    """Tell whether the graph of a node is itself in a node of another graph."""
     return "|" in config["configurable"].get("checkpoint_ns", "")
 
 
 def _brings_question(edit: Any, config: RunnableConfig) -> bool:
-    """Tell whether an edit of the input brings a question, other than that of a turn whose first node is to run."""
-    if (question := field_of(edit, "question")) is not None:
-        return question != read_state("question", config) or bool(read_state("asked", config))
-    return _human_messages(config) != _human_messages(config, fresh=True)
+    """Tell whether an edit of the input asks a question, also the same one again once the turn's first node ran."""
+    question = field_of(edit, "question")
+    if question is None:  # it may be in the messages of a chat
+        return _human_messages(config) != _human_messages(config, fresh=True)
+    return question != read_state("question", config) or bool(read_state("asked", config))
 
 
 def _hash_question(config: RunnableConfig, *, fresh: bool = False) -> str | None:

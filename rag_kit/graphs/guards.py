@@ -99,15 +99,15 @@ class Guards:
         return documents
 
     async def check_edits(self, state: Mapping[str, Any], *, passages: bool) -> Update:
-        """Pass what was edited since a node of the kit wrote it through the guards; return what they leave of it.
+        """Let the guards see the keys that were edited since a node of the kit wrote them; return what they leave.
 
         Raises:
             InvalidInputError: They refuse it.
         """
-        checked, marks = {}, state.get("guarded") or {}
+        checked, marks = dict[str, Any](), state.get("guarded") or {}
         for key in self._keys(passages):
             value = state.get(key)
-            if not value or marks.get(key) == _mark(value):
+            if not value or marks.get(key) == _mark(value):  # seen before
                 continue
             check: Any = self.check_passages if key in _PASSAGES else self.check_question
             verdict = checked[key] = await check(value)
@@ -119,7 +119,7 @@ class Guards:
         return checked
 
     def seen(self, update: Mapping[str, Any], *, passages: bool) -> Update:
-        """Return the update by which `check_edits` knows again what a node wrote."""
+        """Return the update with hashes of what a node wrote, by which `check_edits` knows what was edited since."""
         return {"guarded": {key: _mark(update[key]) for key in self._keys(passages) if update.get(key)}}
 
     def _keys(self, passages: bool) -> list[str]:
@@ -128,12 +128,12 @@ class Guards:
 
 def _mark(value: Any) -> str:
     """Hash a query, or passages with their metadata, for a title is read as well."""
-    is_query = isinstance(value, str)
-    return content_hash(value if is_query else "".join(f"{digest_of(one)}{one.metadata}" for one in value))
+    if isinstance(value, str):
+        return content_hash(value)
+    return content_hash("".join(f"{digest_of(passage)}{passage.metadata}" for passage in value))
 
 
 async def _run_text_guards(guards: Sequence[TextGuard], text: str) -> str | Refusal:
-    """Pass a text through guards: return what they make of it, or the first refusal."""
     for guard in guards:
         name = _name_of(guard)
         verdict = await call_user_function(name, guard, text, with_config=True)

@@ -142,12 +142,12 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Keep with a tool's result what it could not search, and a hash of its content."""
         with use_notes() as notes:
-            return _with_marks(handler(request), notes.unsearched)
+            return _mark_messages(handler(request), notes.unsearched)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """Do what `wrap_tool_call` does, on an event loop."""
         with use_notes() as notes:
-            return _with_marks(await handler(request), notes.unsearched)
+            return _mark_messages(await handler(request), notes.unsearched)
 
     async def _answer(self, request: ModelRequest[Any], handler: _Handler) -> Any:
         """Ask the model and check its answer; if that fails, ask once more. Return the better answer with its check."""
@@ -161,11 +161,11 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         best = first = await ask(numbered)
         if self.send_back and first.rank in _SENT_BACK and not request.state.get("citations_sent_back"):
             second = await ask(self._request_again(numbered, first))
-            # the second may be no answer yet, but a call of a tool
-            best = first if second.update and first.rank < second.rank else second
+            is_answer = bool(second.update)  # else the model calls a tool, and answers later
+            best = first if is_answer and second.rank > first.rank else second  # the higher rank is the worse
             update: Update = best.update or {"citations_sent_back": True}
-            status = _BEST_FIRST[first.rank]
-            notes = [*update.get("citation_notes", ()), f"sent back: the first answer was {status}"]
+            note = f"sent back: the first answer was {_BEST_FIRST[first.rank]}"
+            notes = [*update.get("citation_notes", ()), note]
             best = best._replace(update={**update, "citation_notes": notes})
         if best.update is None:
             return best.response
@@ -183,12 +183,11 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         if not isinstance(message, ToolMessage) or message.status == "error":
             return []
         documents = list(_documents_of(message.artifact))
-        if _was_changed(message) if documents else message.name in self.named_tools:
-            documents = [Document(message.text, metadata={"title": message.name})]
-        return documents
+        text_counts = _was_changed(message) if documents else message.name in self.named_tools
+        return [Document(message.text, metadata={"title": message.name})] if text_counts else documents
 
-    def _unsearched(self, messages: Sequence[AnyMessage]) -> list[str]:
-        """Return the notes on what was not searched, or not shown to the model; each once."""
+    def _note_unsearched(self, messages: Sequence[AnyMessage]) -> list[str]:
+        """Note what the tools of a turn did not search, or the model was not shown; each once."""
         notes: dict[str, None] = {}
         for message in messages:
             notes |= dict.fromkeys(message.response_metadata.get(_UNSEARCHED, ()))
@@ -214,11 +213,14 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
                 texts.append(render_passages([passage]).replace('<passage id="1"', tag, 1))
             messages.append(message.model_copy(update={"content": "\n".join(texts)}) if texts else message)
         rules, _ = self._prompts[_language_of(request.messages)].format_messages(problems="")
-        old = request.system_message or SystemMessage("")
-        content: Any = old.content
-        added = {"type": "text", "text": rules.text}
-        content = f"{content}\n\n{rules.text}".lstrip() if isinstance(content, str) else [*content, added]
-        return request.override(messages=messages, system_message=old.model_copy(update={"content": content}))
+        system: Any = request.system_message or SystemMessage("")
+        content: Any = system.content
+        if isinstance(content, str):
+            content = f"{content}\n\n{rules.text}".lstrip()
+        else:  # blocks
+            content = [*content, {"type": "text", "text": rules.text}]
+        system = system.model_copy(update={"content": content})
+        return request.override(messages=messages, system_message=system)
 
     def _check(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> _Checked:
         """Check the citations of the model's last message, unless it calls a tool or gives a structured response."""
@@ -232,36 +234,42 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
     def _check_message(self, answer: AnyMessage, messages: Sequence[AnyMessage]) -> tuple[Update, int]:
         """Check an answer by what the tools of a conversation found; return the update of the state, and its rank."""
         asked_at = max((at for at, item in enumerate(messages) if isinstance(item, HumanMessage)), default=0)
-        documents, notes = self.passages(messages), self._unsearched(messages[asked_at:])
+        turn = messages[asked_at:]
+        documents, notes = self.passages(messages), self._note_unsearched(turn)
         text, finish = without_thinking(text_of(answer)), finish_of(answer)
         checked = check_answer(text, documents, language=_language_of(messages))
         status = checked.pop("status")
-        of_tools = [item for item in messages[asked_at:] if isinstance(item, ToolMessage)]
-        searched = any(item.artifact is not None or item.name in self.named_tools for item in of_tools)
-        is_talk = status == "uncited" and not of_tools and _is_talk(text, messages[asked_at].text, documents)
-        has_no_source = is_talk or not (documents or (status == "declined" and searched))
-        if has_no_source and not checked["citations"]:
+        if not checked["citations"] and self._is_unsourced(text, status, turn, documents):
             status, checked["uncited"] = "unsourced", []
         rank = _BEST_FIRST.index(status)
         if notes and status in ("declined", "unsourced"):  # the answer may be in what was not searched
             status = "incomplete"
-        if documents and (problem := _NO_ANSWER.get(finish, "" if text else "the answer is empty")):
+        problem = _NO_ANSWER.get(finish, "" if text else "the answer is empty")
+        if documents and problem:
             status = "incomplete"
             notes.append(problem)
             if text and finish != "refusal":
                 rank = len(_BEST_FIRST)  # worse than all others, and not sent back
-        checked |= {
-            "citation_status": status,
-            "citation_notes": notes,
-            "citations_of": content_hash(answer.text),
-        }
-        return checked, rank
+        update = {"citation_status": status, "citation_notes": notes}
+        return {**checked, **update, "citations_of": content_hash(answer.text)}, rank
+
+    def _is_unsourced(
+        self, answer: str, status: str, turn: Sequence[AnyMessage], documents: Sequence[Document]
+    ) -> bool:
+        """Tell whether an answer is talk, or there are no passages; but a decline after a search rests on that."""
+        results = [message for message in turn if isinstance(message, ToolMessage)]
+        if status == "uncited" and not results and _is_talk(answer, turn[0].text, documents):
+            return True
+        searched = any(item.artifact is not None or item.name in self.named_tools for item in results)
+        declines_after_search = status == "declined" and searched
+        return not documents and not declines_after_search
 
     def _note_tools(self, request: ModelRequest[Any]) -> list[str]:
         """Note the names in ``tools`` that no tool and no result has, and the tools whose messages were changed."""
         results = [message for message in request.messages if isinstance(message, ToolMessage)]
-        tools = {tool.get("name") if isinstance(tool, dict) else tool.name for tool in request.tools}
-        unknown = ", ".join(sorted(self.named_tools - {result.name for result in results} - tools))
+        known = {tool.get("name") if isinstance(tool, dict) else tool.name for tool in request.tools}
+        known |= {result.name for result in results}
+        unknown = ", ".join(sorted(self.named_tools - known))
         notes = [f"no tool is named {unknown}, as tools= of the check says"] if unknown else []
         changed = dict.fromkeys(result.name or "a tool" for result in results if _was_changed(result))
         return notes + [f"the content of a message of {name} was changed; it counts" for name in changed]
@@ -281,15 +289,16 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
         return request.override(messages=[*request.messages, *answers, HumanMessage(complaint.text)])
 
 
-def _with_marks(result: Any, notes: list[str]) -> Any:
-    """Put notes and hashes into the metadata, which no model reads, of a tool's message, or those in a command."""
+def _mark_messages(result: Any, notes: list[str]) -> Any:
+    """Copy a tool's result; the metadata of its messages, which no model reads, hold the notes and a content hash."""
     if isinstance(result, Command):
-        return replace(result, update=_with_marks(result.update, notes))
+        return replace(result, update=_mark_messages(result.update, notes))
     if isinstance(result, (list, tuple)):  # messages, or a command's pairs of a key and messages
-        return type(result)([_with_marks(item, notes) for item in result])
+        return type(result)([_mark_messages(item, notes) for item in result])
     if isinstance(result, Mapping) and "messages" in result:
-        return {**result, "messages": _with_marks(result["messages"], notes)}
-    if isinstance(result, Mapping) and "tool" in (result.get("role"), result.get("type")):
+        return {**result, "messages": _mark_messages(result["messages"], notes)}
+    is_dict_message = isinstance(result, Mapping) and "tool" in (result.get("role"), result.get("type"))
+    if is_dict_message:
         [result] = convert_to_messages([dict(result)])
     if not isinstance(result, ToolMessage):
         return result
@@ -300,11 +309,12 @@ def _with_marks(result: Any, notes: list[str]) -> Any:
 
 
 def _was_changed(message: ToolMessage) -> bool:
-    """Tell whether a message's content is no longer what its tool gave; without a hash, whether it lacks a passage."""
+    """Tell whether a message's content is no longer what its tool gave, as after a middleware that redacts."""
     documents = list(_documents_of(message.artifact))
-    if documents and (given := message.response_metadata.get(_CONTENT)):
-        return bool(given != content_hash(message.text))
-    text = " ".join(message.text.split())
+    original_hash = message.response_metadata.get(_CONTENT)
+    if documents and original_hash:
+        return bool(original_hash != content_hash(message.text))
+    text = " ".join(message.text.split())  # without a hash: whether a passage is missing in it
     return not all(" ".join(document.page_content.split()) in text for document in documents)
 
 
@@ -322,15 +332,14 @@ def _documents_of(artifact: Any) -> Iterator[Document]:
     yield from documents_in(getattr(artifact, "documents", artifact))
 
 
-def _is_talk(answer: str, said: str, documents: Sequence[Document]) -> bool:
+def _is_talk(answer: str, question: str, documents: Sequence[Document]) -> bool:
     """Tell whether an answer is talk: it replies to a greeting or thanks, and no passage holds a word of it."""
+    if question_kind(question).intent != "chat":
+        return False
     words = {*terms(answer)}
-    return question_kind(said).intent == "chat" and all(
-        words.isdisjoint(terms(document.page_content)) for document in documents
-    )
+    return all(words.isdisjoint(terms(document.page_content)) for document in documents)
 
 
 def _language_of(messages: Sequence[AnyMessage]) -> str:
-    """Return the language of the last question."""
     questions = [message.text for message in messages if isinstance(message, HumanMessage)]
     return "zh" if questions and detect_language(questions[-1]) == "zh" else "en"

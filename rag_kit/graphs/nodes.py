@@ -90,7 +90,7 @@ class RagNodes:
             for name in (*self.files, "check_citations")
             for language in ("en", "zh")
         }
-        # all that decides the answers and is no runnable, for evaluation's fingerprint of a graph
+        # all that decides the answers beside retriever and model: evaluation's fingerprint of a graph holds it
         hashes = [(prompt.metadata or {}).get("hash") for prompt in self._prompts.values()]
         self.options: tuple[Any, ...] = (self.max_passage_chars, self.guards, *hashes)
         if self.grades:
@@ -183,14 +183,18 @@ class RagNodes:
                 return self.refusal_update(verdict, language=state["language"])
             question = verdict
         report("condensed", search_query=question)
-        is_edited = state["search_query"] != state["asked"]
-        return {"standalone": question} | ({} if is_edited else {"search_query": question})
+        update = {"standalone": question}
+        if state["search_query"] == state["asked"]:  # else somebody edited the query
+            update["search_query"] = question
+        return update
 
-    def fetch(self, query: str, context: RagContext) -> Step[Any]:
+    def retriever_step(self, query: str, context: RagContext) -> Step[Any]:
         """Make the step that calls the retriever; a call that hangs is abandoned at the run's deadline."""
         options: Any = {"k": context.k, "filter": context.filter}
-        if not isinstance(query, str | None):
-            raise TypeError(query)  # the state was edited; `check_types` then names the key
+        if not isinstance(
+            query, str | None
+        ):  # somebody edited the state; `Node` makes an error that names the key
+            raise TypeError(query)
         if not query:
             write_note("retrieve: the query is empty, so nothing was searched", unsearched=True)
             return compute(list)
@@ -201,7 +205,7 @@ class RagNodes:
 
     async def search(self, query: str, context: RagContext, **details: Any) -> list[Document]:
         """Search for the passages that this user may see."""
-        allowed = await self.visible_passages(await self.fetch(query, context))
+        allowed = await self.visible_passages(await self.retriever_step(query, context))
         report("retrieved", **details, passages=len(allowed))
         return allowed
 
@@ -241,13 +245,17 @@ class RagNodes:
             pictures = await compute(partial(pictures_of, self._pictures, fitting))
             prompt = PicturePrompt(prompt, pictures) if pictures else prompt
         written = await write(model, prompt, {"question": question, "passages": passages, **more_values})
+        notes = self._note_unread(documents, fitting) + await note_disagreements(question, fitting)
+        return {"answer": written.text.strip(), "cut_off": written.cut_off, "notes": notes}
+
+    def _note_unread(self, documents: Sequence[Document], fitting: Sequence[Document]) -> list[str]:
+        """Note the passages that did not fit into the prompt, and a first one that was cut."""
         notes, limit = [], f"max_passage_chars={self.max_passage_chars}"
         if left_out := len(documents) - len(fitting):
             notes.append(f"answer: {left_out} passages did not fit into {limit}")
         if len(fitting[0].page_content) > self.max_passage_chars:  # only the first can be too long
             notes.append(f"answer: the first passage was read as far as {limit} allows")
-        notes += await note_disagreements(question, fitting)
-        return {"answer": written.text.strip(), "cut_off": written.cut_off, "notes": notes}
+        return notes
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """Return the first passages, as many as fit into a prompt, at least one."""
@@ -264,31 +272,33 @@ class RagNodes:
 
     async def cite(self, state: Any, context: Any) -> Any:
         """Let the guards see the answer, check every citation against its passage, remember the turn."""
-        answer, language = state["answer"], state["language"]
-        verdict = await self.guards.check_answer(answer)
-        if isinstance(verdict, Refusal):
-            return self.refusal_update(verdict, state)
+        answer = await self.guards.check_answer(state["answer"])
+        if isinstance(answer, Refusal):
+            return self.refusal_update(answer, state)
         notes = [f"answer: cut off, {state['cut_off']}"] if state.get("cut_off") else []
-        notes += ["answer: changed by a guard"] if verdict != answer else []
-        answer = verdict
-        model, documents = self.model(context), self.fitting_passages(state["documents"])
-        if context.citation_check == "model" and not is_extractive(model):
-            prompt = self.prompt("check_citations", state, context)
-            asked = question_of(state)
-            checked = await check_answer_by_model(model, prompt, asked, answer, documents, language)
-        else:
-            checked = check_answer(answer, documents, language=language)
+        if answer != state["answer"]:
+            notes.append("answer: changed by a guard")
+        checked = await self._check_citations(answer, state, context)
         status = self.final_status(state, checked["status"])
-        if is_extractive(model) and status != "declined":
-            notes += ["answer: extracts, chosen by the words they share with the question; no language model"]
+        if is_extractive(self.model(context)) and status != "declined":
+            note = "answer: extracts, chosen by the words they share with the question; no language model"
+            notes.append(note)
         if status == "declined":
             status, answer = self.judge_decline(state, answer)
         elif state.get("cut_off"):
             status = "incomplete"
         report("cited", status=status)
         notes += checked.pop("notes", [])
-        turn = {"history": new_turn(state, answer)}
-        return {**checked, "status": status, "answer": answer, "notes": notes, **turn}
+        history = new_turn(state, answer)
+        return {**checked, "status": status, "answer": answer, "notes": notes, "history": history}
+
+    async def _check_citations(self, answer: str, state: Any, context: Any) -> Update:
+        """Check an answer's citations by the words, or by the model if the run's settings say so."""
+        model, documents = self.model(context), self.fitting_passages(state["documents"])
+        if context.citation_check == "words" or is_extractive(model):
+            return check_answer(answer, documents, language=state["language"])
+        prompt, question = self.prompt("check_citations", state, context), question_of(state)
+        return await check_answer_by_model(model, prompt, question, answer, documents, state["language"])
 
     def judge_decline(self, state: Any, answer: str) -> tuple[AnswerStatus, str]:
         """Return status and text of an answer that declines; ``incomplete`` if not all was searched or read."""
@@ -310,7 +320,7 @@ class RagNodes:
     def refusal_update(self, refusal: Refusal, state: Any = None, **more: Any) -> Update:
         """Make the update that ends a refused run: the guard's message is the answer, what was found is removed.
 
-        Without the state the turn is forgotten, as of a refused question: the next turn would show it to the model.
+        Without ``state``, after a refused question, the turn is not kept: the next turn would show it to the model.
         """
         report("refused", reason=refusal.reason)
         return {
@@ -329,12 +339,15 @@ def _named_grader(name: str, prompts: Path | None) -> Evaluator:
 
 
 def new_turn(state: Any, answer: str) -> list[Turn] | Overwrite:
-    """Return the turn to append to those of a thread, or all with it where its answer was edited after its end."""
+    """Return the turn, to be appended to the history; or the history with its last turn replaced, if that was edited.
+
+    An editor can change an answer after the turn's end, when it has a status. In the adaptive graph the answer of the
+    single step has one earlier; that answer is also kept as ``checked``.
+    """
     turns, turn = list(state.get("history") or []), Turn(question=state["asked"], answer=answer)
-    # an answer with a status that stands as it was checked comes from the single step, and the turn is not over
-    is_edited = state.get("status") and state.get("checked") != state["answer"]
-    is_last = bool(turns) and turns[-1]["question"] == turn["question"]
-    return Overwrite([*turns[:-1], turn]) if is_edited and is_last else [turn]
+    was_edited = state.get("status") and state.get("checked") != state["answer"]
+    is_in_history = bool(turns) and turns[-1]["question"] == turn["question"]
+    return Overwrite([*turns[:-1], turn]) if was_edited and is_in_history else [turn]
 
 
 def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:
@@ -411,12 +424,8 @@ async def check_answer_by_model(
     if not statements:
         return by_words
     texts = [f"{statement} [{', '.join(map(str, cited[statement]))}]" for statement in statements]
-    values = {
-        "question": question,
-        "passages": render_passages(documents),
-        "statements": render_passages(texts),
-        "count": len(statements),
-    }
+    passages, numbered = render_passages(documents), render_passages(texts)
+    values = {"question": question, "passages": passages, "statements": numbered, "count": len(texts)}
     reply = await ask(llm, prompt, values, fallback=lambda error: error)
     if isinstance(reply, Exception):
         return {**by_words, "notes": [note_no_reply("cite", reply, "the words decided")]}
@@ -432,7 +441,7 @@ async def check_answer_by_model(
 async def note_disagreements(
     question: str, documents: Sequence[Document], cited_count: int | None = None
 ) -> list[str]:
-    """Note passages that state different values of the same thing, with their versions.
+    """Note passages that state different values of the same thing: ``"[1] 60 (2021), [2] 70 (2024); the newest ..."``.
 
     Passages beyond the first `cited_count` have no number in the answer; they are called by their title.
     """

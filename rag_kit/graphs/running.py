@@ -19,21 +19,13 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite, RetryPolicy
 
+from rag_kit import errors
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.branches import FanOut, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.notes import Notes, use_notes
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
-from rag_kit.errors import (
-    BranchError,
-    BudgetExceededError,
-    ConfigurationError,
-    InvalidInputError,
-    ModelError,
-    ModelOutputError,
-    ModelUnauthorizedError,
-    ModelUnreachableError,
-)
+from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
 from rag_kit.graphs.context import RUNTIME, RagContext, keep_settings, read_state, run_context
 from rag_kit.graphs.state import RagState, Update, Usage, check_types, clean_texts
 from rag_kit.graphs.streaming import Habits, cut_thoughts
@@ -53,8 +45,9 @@ OnCap = Callable[[Any, Any, BudgetExceededError], Update | Command[Any] | None]
 # What another attempt cannot mend: the caller's mistakes, a refused key, a cap, a fault of the code; and an endpoint
 # that was asked again before it counted as unreachable.
 _FINAL_ERRORS = (
-    InvalidInputError, ConfigurationError, ModelUnauthorizedError, ModelUnreachableError, ModelOutputError,
-    BudgetExceededError, GraphBubbleUp, TypeError, LookupError, AttributeError, AssertionError, NameError,
+    InvalidInputError, errors.ConfigurationError, errors.ModelUnauthorizedError, errors.ModelUnreachableError,
+    ModelOutputError, BudgetExceededError, GraphBubbleUp, TypeError, LookupError, AttributeError, AssertionError,
+    NameError,
 )  # fmt: skip
 
 
@@ -75,12 +68,15 @@ _INTERNAL_MODULES = ("rag_kit.concurrency.", "rag_kit.graphs.running", "rag_kit.
 
 
 class Node(Runnable[Any, Any]):
-    """One node, run within the run's caps; adds what it used and the notes written meanwhile to the state.
+    """A node that runs its body within the run's caps, and adds its usage and notes to the update.
 
-    The tokens of the models that it calls are streamed only where it `streams`: where their text is the answer. A node
-    that hands over what was found before a cap was reached is not `capped`; others may give their update at a cap by
-    `on_cap`. ``check`` refuses an update, as of a user's node in the place of one of the kit's that lacks a key. Guards
-    see what somebody edited before the node ran; passages not where the node makes no use of them (`sees_passages`).
+    Args:
+        streams: Whether the tokens of its models are streamed, since their text is the answer.
+        capped: Whether the caps hold for it; not for a node that hands over what there is once a cap was reached.
+        on_cap: Makes the update of a node that reached a cap; without it the cap ends the run.
+        guards: See what somebody edited before the node runs.
+        sees_passages: Whether it reads passages, so that guards have to see edited ones.
+        check: Given for a user's node: raises if its update lacks a key that later nodes read.
     """
 
     def __init__(
@@ -120,11 +116,7 @@ class Node(Runnable[Any, Any]):
 
     @contextmanager
     def _node_config(self, config: RunnableConfig | None) -> Iterator[tuple[RunnableConfig, RagContext]]:
-        """Set the config of everything that the node calls; yield it and the run's settings.
-
-        By it models stream their tokens without thoughts, or not at all. It is LangChain's current config too, so that
-        it reaches functions of a user's that are given none.
-        """
+        """Yield the config for what the node calls, by which models stream no thoughts or nothing; and the settings."""
         config = config or get_config()
         context = run_context(self.schema, config)
         runtime = config["configurable"][RUNTIME]
@@ -136,16 +128,16 @@ class Node(Runnable[Any, Any]):
             node_config = cut_thoughts(config, self._habits)
         else:
             node_config = {**config, "tags": [*(config.get("tags") or ()), TAG_NOSTREAM]}
-        token = var_child_runnable_config.set(node_config)
+        token = var_child_runnable_config.set(node_config)  # for a user's functions that take no config
         try:
             yield node_config, context
         finally:
             var_child_runnable_config.reset(token)
 
     async def _run_body(self, state: Any, context: RagContext) -> Any:
-        """Run the body within the caps; add what it used and noted to the update."""
+        """Run the body within the caps; return its update with usage, settings, notes and marks of guards added."""
         budget, start = Budget(), time.perf_counter()
-        guarded, given = dict[str, Any](), state
+        guarded, original = dict[str, Any](), state  # guarded: edited keys as the guards left them
         with use_notes() as notes:
             try:
                 if self.capped:
@@ -167,15 +159,16 @@ class Node(Runnable[Any, Any]):
             self.check(update)
         used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=time.perf_counter() - start)
         written = update.update if isinstance(update, Command) else update
-        own: Update = {**written} if isinstance(written, Mapping) else {}
-        more: Update = {"usage": used, **keep_settings(context, own.get("question"))}
+        written = written if isinstance(written, Mapping) else {}
+        added: Update = {"usage": used, **keep_settings(context, written.get("question"))}
         if self.guards is not None:
-            # passages of a user's node may come from anywhere, so guards see them next
-            more |= self.guards.seen({**guarded, **own}, passages=self.check is None)
-            if self.sees_passages:  # else the node beside it writes the same
-                changed = {key: value for key, value in guarded.items() if value != given[key]}
-                more |= {key: value for key, value in changed.items() if key not in own}
-        return _complete_update(update, more, notes)
+            # passages of a user's node, which has a check, may come from anywhere: guards see them next
+            added |= self.guards.seen({**guarded, **written}, passages=self.check is None)
+        if self.sees_passages:  # else the node that runs beside this one writes the same
+            for key, value in guarded.items():
+                if key not in written and value != original[key]:
+                    added[key] = value
+        return _complete_update(update, added, notes)
 
 
 class _State(dict[str, Any]):
@@ -201,15 +194,15 @@ def _drop_internal_frames(error: BaseException) -> None:
         cause = cause.__cause__
 
 
-def _complete_update(update: Any, usage_and_settings: Update, notes: Notes) -> Any:
-    """Add usage, settings and notes to a node's update, or to the command that holds it; clean its texts."""
+def _complete_update(update: Any, added: Update, notes: Notes) -> Any:
+    """Put the keys ``added`` and notes into a node's update, or into that of its command; clean all texts."""
     if update is None or isinstance(update, Mapping):
-        return clean_texts(_add_notes({**(update or {}), **usage_and_settings}, notes))
+        return clean_texts(_add_notes({**(update or {}), **added}, notes))
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
-        return replace(update, update=_complete_update(update.update, usage_and_settings, notes))
+        return replace(update, update=_complete_update(update.update, added, notes))
     # several updates, or a command for another graph: ours is one more
     updates = update if isinstance(update, list | tuple) else [update]
-    return [clean_texts(part) for part in (*updates, _add_notes({**usage_and_settings}, notes))]
+    return [clean_texts(part) for part in (*updates, _add_notes({**added}, notes))]
 
 
 def _add_notes(update: Update, notes: Notes) -> Update:
@@ -371,7 +364,7 @@ async def values_side_by_side(branches: Sequence[Step[Any]]) -> list[Any]:
 
 
 async def attempt(step: Awaitable[Any], *allowed: type[Exception]) -> Any:
-    """Await a step that the run can do without: an error of the allowed classes (a model's) is returned, not raised."""
+    """Await a step that the run can do without; return an error of the ``allowed`` classes (`ModelError`) as value."""
     try:
         return await step
     except Exception as error:

@@ -76,31 +76,31 @@ _EXPECTED: dict[str, str] = {}  # what to give for a key that has a reducer
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint)
 
 
-def _validate(kind: Any, value: Any, key: str, expected: str) -> Any:
-    """Return a value for the state as the type ``kind``; refuse others, and say in the error what is ``expected``."""
+def _validate(hint: Any, value: Any, key: str, expected: str) -> Any:
+    """Return a value of a key, converted to the type ``hint``; refuse one that does not fit, and say what does."""
     try:
-        return _adapter(kind).validate_python(value)
+        return _adapter(hint).validate_python(value)
     except (ValidationError, TypeError):  # a Document that lacks its text raises the latter
         raise InvalidInputError(f"the state holds {value!r:.80} as {key}; give {expected}.") from None
 
 
-def check_types(kind: type[Any], state: Any) -> None:
+def check_types(schema: type[Any], state: Any) -> None:
     """Raise InvalidInputError, which names the key, if a value of the state has a wrong type, as after an edit."""
-    for key, hint in get_type_hints(kind).items():
+    for key, hint in get_type_hints(schema).items():
         value = field_of(state, key) or None  # empty: not written yet
         _validate(hint | None, value, repr(key), _EXPECTED.get(key) or f"a {getattr(hint, '__name__', hint)}")
 
 
 def _reducer(
-    kind: Any, key: str, expected: str, merge: Callable[[Any, Any], Any] = lambda old, new: new
+    hint: Any, key: str, expected: str, merge: Callable[[Any, Any], Any] = lambda old, new: new
 ) -> Callable[[Any, Any], Any]:
-    """Make the function by which LangGraph merges a new value into an old one; a new one of another kind is refused."""
+    """Make the reducer of a key, which LangGraph calls with the old and the new value; checks the new one's type."""
     _EXPECTED[key] = expected
-    return lambda old, new: merge(old, _validate(kind, new, key, expected))
+    return lambda old, new: merge(old, _validate(hint, new, key, expected))
 
 
 #: Appends, and forgets what is older than the last `MAX_TURNS` turns.
@@ -217,7 +217,7 @@ class RagOutput(TypedDict, total=False):
 
 
 def as_storable(document: Document) -> Document:
-    """Copy a document with texts in place of metadata that LangGraph's serializer refuses; without any it is returned.
+    """Replace metadata that LangGraph's serializer refuses by texts, in a copy; return the document if there is none.
 
     An entry whose key is refused is left out. Stores give back objects of their own (identifiers, numbers beyond 64
     bits); with a checkpointer one of them would end the run with an error that does not say where it is.
@@ -250,7 +250,7 @@ def _is_serializable(value: Any) -> bool:
 def clean_texts(value: Any, depth: int = 6) -> Any:
     """Replace NUL and halves of surrogate pairs in the texts of a value by U+FFFD: PostgreSQL cannot store them.
 
-    Looks into commands, documents, dicts, lists and tuples, ``depth`` of the latter three inside one another.
+    It looks into commands and documents, and into ``depth`` levels of dicts, lists and tuples.
     """
     if isinstance(value, str):
         return _UNSTORABLE_CHARS.sub("\ufffd", value)
@@ -298,6 +298,12 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
     return metadata.get("page", metadata.get("slide", metadata.get("sheet")))
 
 
+def source_of(document: Document) -> str | None:
+    """Return the file or the address of a passage."""
+    source = document.metadata.get("file") or document.metadata.get("source")
+    return None if source is None else str(source)
+
+
 def question_of(state: Mapping[str, Any]) -> str:
     """Return the question that is answered, in the form that needs no history."""
     # a node in the place of the kit's may write a query alone
@@ -322,10 +328,10 @@ def empty_state(state: type[Any]) -> Update:
 def _empty_value(hint: Any) -> Any:
     """Return the value that empties a key of a type; an ``Overwrite`` where the key's reducer would append."""
     if get_origin(hint) is not Annotated:
-        make = get_origin(hint) or hint
+        make = get_origin(hint) or hint  # list of list[str]
         return make() if make in (str, list, int, bool) else None
-    type_of_value, reducer = get_args(hint)
+    value_type, reducer = get_args(hint)
     if reducer is add_usage:
         return Overwrite(Usage(calls=0, tokens=0, seconds=0.0))
-    empty = (get_origin(type_of_value) or type_of_value)()
-    return empty if reducer is as_documents else Overwrite(empty)
+    empty = (get_origin(value_type) or value_type)()
+    return empty if reducer is as_documents else Overwrite(empty)  # `as_documents` replaces by itself

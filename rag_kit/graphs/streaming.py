@@ -46,7 +46,7 @@ _MAX_HABITS = 100
 
 
 def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
-    """Make a config with which LangGraph's ``messages`` stream shows no thoughts before ``</think>``."""
+    """Copy a config so that its handlers of LangGraph's ``messages`` stream send no thoughts before ``</think>``."""
     callbacks = config.get("callbacks")
     if not isinstance(callbacks, BaseCallbackManager):
         return config
@@ -54,37 +54,39 @@ def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
         return config
     # whether an unknown model may begin its thoughts without a tag; None: wait until its answer shows it
     untagged = False if AT_ONCE in (config.get("tags") or ()) else None
-    own = callbacks.copy()
-    filtered: dict[int, Any] = {}  # by the id of a handler, which may be in both lists
-    for handler in [*own.handlers, *own.inheritable_handlers]:
+    copied = callbacks.copy()
+    replaced: dict[int, Any] = {}  # id of a handler, which may be in both lists -> the one to take
+    for handler in [*copied.handlers, *copied.inheritable_handlers]:
         is_stream = isinstance(handler, StreamMessagesHandler)
-        filtered[id(handler)] = _without_thoughts(handler, habits, untagged) if is_stream else handler
-    own.handlers = [filtered[id(handler)] for handler in own.handlers]
-    own.inheritable_handlers = [filtered[id(handler)] for handler in own.inheritable_handlers]
-    return {**config, "callbacks": own}
+        replaced[id(handler)] = _without_thoughts(handler, habits, untagged) if is_stream else handler
+    copied.handlers = [replaced[id(handler)] for handler in copied.handlers]
+    copied.inheritable_handlers = [replaced[id(handler)] for handler in copied.inheritable_handlers]
+    return {**config, "callbacks": copied}
 
 
 def _without_thoughts(handler: Any, habits: Habits, untagged: bool | None) -> Any:
-    """Copy a handler that streams messages so that it streams no thoughts.
-
-    ``untagged`` is the habit of a model that is not known yet; its answers add to ``habits``.
-    """
+    """Copy a handler so that it streams no thoughts; ``untagged`` is the habit of a model that is not in ``habits``."""
     filters: dict[Any, ThoughtFilter] = {}  # by the id of a message
 
-    def stream(chunk: Any) -> None:
-        namespace, mode, (message, metadata) = chunk
+    def filter_chunk(chunk: AIMessageChunk, model: tuple[Any, Any]) -> Any:
+        """Return a chunk with the text that may be shown now, and add what it shows to ``habits``."""
+        thought_filter = filters.setdefault(chunk.id, ThoughtFilter(habits.get(model, untagged)))
+        is_last = chunk.chunk_position == "last"
+        shown: Any = _map_text(chunk, thought_filter.feed)
+        if is_last and (held_back := thought_filter.flush()):
+            has_blocks = isinstance(shown.content, list)
+            rest: Any = [{"type": "text", "text": held_back}] if has_blocks else held_back
+            shown = shown.model_copy(update={"content": shown.content + rest})
+        # a closing tag alone shows that the model opens none; an answer without one counts at its end
+        if thought_filter.untagged or (is_last and len(habits) < _MAX_HABITS):
+            habits[model] = thought_filter.untagged or habits.get(model, False)
+        return shown
+
+    def stream(item: Any) -> None:
+        namespace, mode, (message, metadata) = item
         if isinstance(message, AIMessageChunk):
             model = metadata.get("ls_provider"), metadata.get("ls_model_name")
-            thought_filter = filters.setdefault(message.id, ThoughtFilter(habits.get(model, untagged)))
-            is_last = message.chunk_position == "last"
-            message = _map_text(message, thought_filter.feed)
-            if is_last and (held_back := thought_filter.flush()):
-                is_list = isinstance(message.content, list)
-                added: Any = [{"type": "text", "text": held_back}] if is_list else held_back
-                message = message.model_copy(update={"content": message.content + added})
-            # a closing tag alone shows that the model opens none; an answer without one counts at its end
-            if thought_filter.untagged or (is_last and len(habits) < _MAX_HABITS):
-                habits[model] = thought_filter.untagged or habits.get(model, False)
+            message = filter_chunk(message, model)
         elif isinstance(message, BaseMessage):  # and no event of LangGraph's newer protocol
             message = _map_text(message, without_thinking)
         handler.stream((namespace, mode, (message, metadata)))
@@ -133,12 +135,13 @@ class ThoughtFilter:
         """Take one more piece; return the text that may be shown now."""
         self._text += piece
         tag = _THOUGHT_TAG.search(self._text)
-        # a tag tells thoughts from the answer; without one, a citation shows that an unknown model writes its answer
-        is_decided = tag or (not self._habit_is_known and _CITED_STATEMENT.search(self._text))
-        if self._may_be_thought and not is_decided:
-            return ""
-        self._may_be_thought = False
-        if tag and tag[1]:  # a closing tag that nothing opened: all before it was a thought
+        if self._may_be_thought:
+            # a tag tells thoughts from the answer; and where an unknown model has written a citation, it answers
+            is_decided = tag or (not self._habit_is_known and _CITED_STATEMENT.search(self._text))
+            if not is_decided:
+                return ""
+            self._may_be_thought = False
+        if tag and tag[1]:  # the first tag is a closing one: all before it was a thought
             self.untagged = True
         return self._show(_without_begun_tag(self._text))
 

@@ -125,8 +125,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             name: Its name.
             body: Its body; or the node itself, where that runs another graph.
             to: The node that follows; or the nodes that may follow, each with the label of its edge.
-            route: Chooses the node that follows by the state; or the node that follows where no entry of this one in
-                ``choices`` says another. A run that a guard refused goes to the end, where an edge leads there.
+            route: Chooses the node that follows by the state; or the node that follows unless this one wrote another
+                into ``choices``. A run that a guard refused goes to the end, where an edge leads there.
             gives: Keys that later nodes read of it; one put in its place must write them.
             first: Whether the graph begins with it.
             fetches: Whether it is tried again after a failure that may pass.
@@ -150,9 +150,9 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             self.add_edge(name, to)
         else:
             node_of_label: Any = {label: node for node, label in to.items()}
-            choose = choice_of(name, route) if isinstance(route, str) else route
-            self.add_conditional_edges(name, _make_chooser(name, dict(to), choose), node_of_label)
-            # the function reads the whole state, also where it comes to follow a user's node that sees some keys
+            route = choice_of(name, route) if isinstance(route, str) else route
+            self.add_conditional_edges(name, _make_chooser(name, dict(to), route), node_of_label)
+            # the route reads the whole state, also after `replace_node` by a user's node that sees some keys alone
             for key, branch in self.branches[name].items():
                 self.branches[name][key] = branch._replace(input_schema=self.state_schema)
 
@@ -215,13 +215,17 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         else:
             # a node before one that waits for all branches has to wait for them, too
             self.add_node(name, action, **{"defer": self.nodes[neighbour].defer, **options})
-            self.edges = {(start, name if end == neighbour else end) for start, end in self.edges}
-            for branches in self.branches.values():
-                for key, branch in branches.items():
-                    ends = (branch.ends or {}).items()
-                    new_ends = {label: name if end == neighbour else end for label, end in ends}
-                    branches[key] = branch._replace(ends=new_ends or None)
+            self._redirect_edges(neighbour, name)
             self.edges.add((name, neighbour))
+
+    def _redirect_edges(self, old: str, new: str) -> None:
+        """Let all edges to the node ``old`` lead to the node ``new``."""
+        self.edges = {(start, new if end == old else end) for start, end in self.edges}
+        for branches in self.branches.values():
+            for key, branch in branches.items():
+                if branch.ends:  # label of an edge -> node
+                    ends = {label: new if end == old else end for label, end in branch.ends.items()}
+                    branches[key] = branch._replace(ends=ends)
 
     def remove_node(self, *names: str) -> None:
         """Remove nodes with their edges; where one alone is left to choose, its edge is always taken.
@@ -235,13 +239,13 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             self.edges = {edge for edge in self.edges if name not in edge}
         for start, branches in list(self.branches.items()):
             for key, branch in list(branches.items()):
-                old_ends = branch.ends or {}
-                ends = {label: end for label, end in old_ends.items() if end not in names}
-                if len(ends) == 1 < len(old_ends):  # nothing is left to choose
+                if not branch.ends:
+                    continue
+                ends = {label: end for label, end in branch.ends.items() if end not in names}
+                branches[key] = branch._replace(ends=ends)
+                if len(ends) == 1 < len(branch.ends):  # nothing is left to choose
                     del branches[key]
                     self.edges |= {(start, end) for end in ends.values()}
-                elif branch.ends:
-                    branches[key] = branch._replace(ends=ends)
             if not branches:
                 del self.branches[start]
 
@@ -280,18 +284,13 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
     def _wrap_user_node(self, name: str) -> None:
         """Wrap a user's node, so that the run's deadline ends it, its usage counts, and missing keys are named."""
         spec: Any = self.nodes[name]
-        if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
-            if isinstance(getattr(spec.runnable, "builder", None), RagGraph):
-                self.nodes[name] = replace(spec, runnable=GraphNode(spec.runnable, self._run_inner_graph))
+        runnable = spec.runnable
+        if isinstance(runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
+            if isinstance(getattr(runnable, "builder", None), RagGraph):
+                self.nodes[name] = replace(spec, runnable=GraphNode(runnable, self._run_inner_graph))
             return
         if is_typeddict(spec.input_schema) and self.options.get("output") == "full":
-            # the whole state: keys of the user's own too; type checkers allow no computed ones
-            make: Any = TypedDict
-            schemas = (self.output_schema, spec.input_schema)
-            first, second = (get_type_hints(schema, include_extras=True) for schema in schemas)
-            self.output_schema = make("NodeState", first | second)
-            self._add_schema(self.output_schema)
-        runnable = spec.runnable
+            self._add_to_output(spec.input_schema)
 
         async def body(state: Any, context: RagContext) -> Update:
             sync, native = partial(runnable.invoke, state), partial(runnable.ainvoke, state)
@@ -302,6 +301,13 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         guards, check = self.options.get("guards"), partial(_check_keys, name, gives)
         node = Node(body, self._settings, streams=streams, guards=guards, check=check)
         self.nodes[name] = replace(spec, runnable=node)
+
+    def _add_to_output(self, schema: Any) -> None:
+        """Add the keys of a user's node to the output, which is the whole state."""
+        hints = [get_type_hints(each, include_extras=True) for each in (self.output_schema, schema)]
+        make_class: Any = TypedDict  # type checkers allow no computed keys
+        self.output_schema = make_class("NodeState", hints[0] | hints[1])
+        self._add_schema(self.output_schema)
 
     async def _run_inner_graph(self, state: Any, graph: Any) -> Update:
         """Run a graph of the kit that is a node, with the settings of the turn, which stay those of this graph."""

@@ -18,15 +18,7 @@ from rag_kit.graphs.context import both_filters, run_context
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.running import GraphNode, name_caps, remaining_caps, run_graph
 from rag_kit.graphs.state import Update, empty_state, question_of
-from rag_kit.graphs.wiring import (
-    READY,
-    CompiledRag,
-    GraphOptions,
-    RagGraph,
-    by_key,
-    if_set,
-    uncompiled,
-)
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph, by_key, if_set, uncompiled
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
 STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
@@ -134,12 +126,12 @@ def single_node(crag: CompiledStateGraph[Any, Any, Any, Any]) -> GraphNode:
             if left["max_tokens"] == 0:  # which CRAG's settings do not allow
                 raise BudgetExceededError("tokens", 0)
             common = ("model", "index", "k", "citation_check", "answer_instructions")
-            shared = {name: getattr(context, name) for name in common}
-            own = context.single or {}
-            filters = {"filter": both_filters(context.filter, own.get("filter"))}
-            settings = shared | own | filters | {"language": state["language"], **left}
-            question, query = question_of(state), state["search_query"]
-            input = {"question": question} | ({"search_query": query} if query not in ("", question) else {})
+            settings = {name: getattr(context, name) for name in common} | (context.single or {})
+            settings["filter"] = both_filters(context.filter, (context.single or {}).get("filter"))
+            settings |= {"language": state["language"], **left}
+            input = {"question": question_of(state)}
+            if state["search_query"] not in ("", input["question"]):
+                input["search_query"] = state["search_query"]
             return _update_from(await run_graph(graph, input, graph.context_schema(**settings)), state)
 
     return GraphNode(crag, answer)
@@ -149,6 +141,7 @@ def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:
     """Make the update that takes over the result of CRAG; if it was refused, the rest of the state is emptied."""
     notes = list(result.get("notes") or [])
     taken = {key: result[key] for key in _KEYS_FROM_CRAG if key in result}
+    # by these hashes the guards know what they saw in CRAG
     guarded = {key: mark for key, mark in (result.get("guarded") or {}).items() if key in taken}
     update: Update = {"notes": notes, "checked": result["answer"], "guarded": guarded, **taken}
     if result.get("status") == "refused":  # nothing of the run so far may tell what was refused

@@ -107,9 +107,11 @@ class AdaptiveNodes(RagNodes):
         """
         values = {"question": question_of(state), "reason": state["reason"]}
         reply = await self.ask("clarify_question", state, context, values)
-        failed = isinstance(reply, Exception)
-        notes = [note_no_reply("clarify", reply, "a general question was asked")] if failed else []
-        question = _GENERAL_QUESTION[state["language"]] if failed else reply.query
+        if isinstance(reply, Exception):
+            question = _GENERAL_QUESTION[state["language"]]
+            notes = [note_no_reply("clarify", reply, "a general question was asked")]
+        else:
+            question, notes = reply.query, list[str]()
         verdict = await self.guards.check_answer(question)
         if isinstance(verdict, Refusal):
             return self.refusal_update(verdict, state)
@@ -121,8 +123,8 @@ class AdaptiveNodes(RagNodes):
 
     async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Wait for the user's reply, and judge the question anew together with it."""
-        resumed_with = interrupt({"question": state["question_back"], "asked": state["asked"]})
-        reply = " ".join(resumed_with.split())[:MAX_REPLY] if isinstance(resumed_with, str) else ""
+        resume_value = interrupt({"question": state["question_back"], "asked": state["asked"]})
+        reply = " ".join(resume_value.split())[:MAX_REPLY] if isinstance(resume_value, str) else ""
         if not reply:
             note = "clarify: the reply holds no text; looked up as it is"
             return {"route": "single", "notes": [note]}
@@ -131,8 +133,8 @@ class AdaptiveNodes(RagNodes):
             return self.refusal_update(verdict, state)
         reply = verdict
         # question and reply verbatim, so that no model can lose either
-        brackets = "（{}）" if state["language"] == "zh" else " ({})"
-        whole = (question_of(state) + brackets.format(reply))[:MAX_QUESTION_CHARS]
+        in_brackets = f"（{reply}）" if state["language"] == "zh" else f" ({reply})"
+        whole = (question_of(state) + in_brackets)[:MAX_QUESTION_CHARS]
         verdict = await self.guards.check_question(whole)  # each alone may be harmless
         if isinstance(verdict, Refusal):
             return self.refusal_update(verdict, state)
@@ -194,7 +196,8 @@ class AdaptiveNodes(RagNodes):
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Check citations, and let the guards see the answer, where that was not done yet, or an editor changed it."""
         answer = state["answer"]
-        if state["route"] in ("multi", "direct") or state["checked"] not in ("", answer):
+        was_edited = state["checked"] not in ("", answer)
+        if state["route"] in ("multi", "direct") or was_edited:
             update: Update = await self.cite(state, context)
             if update["status"] == "unsourced":
                 update |= {"uncited": [], "notes": ["direct: nothing was looked up", *update["notes"]]}
@@ -203,11 +206,11 @@ class AdaptiveNodes(RagNodes):
         status = state["status"]
         if status == "declined":  # something may have failed before the single step
             status, answer = self.judge_decline(state, answer)
-        turn = {"history": new_turn(state, answer)}
+        history = new_turn(state, answer)
         if status == "refused":
-            return {"asked": "", "standalone": "", "search_query": "", **turn}
+            return {"asked": "", "standalone": "", "search_query": "", "history": history}
         report("cited", status=status)
-        return {"status": status, "answer": answer, **turn}
+        return {"status": status, "answer": answer, "history": history}
 
     def final_status(self, state: AdaptiveState, status: AnswerStatus) -> AnswerStatus:
         """Return ``unsourced`` if nothing was searched nor, by an editor, cited; else the status of the citations."""
@@ -247,26 +250,26 @@ def _go_to(route: Route, classified: Update, problem: str = "") -> Update:
 
 
 def _conclude(state: AdaptiveState, *notes: str) -> Update:
-    """Make the update that ends the search: with the passages of all steps, the best of each first."""
+    """Make the update that ends the search: the best passages of all steps first, those that an editor added last."""
     by_digest = {digest_of(document): document for document in state["documents"]}
-    # the best passage of each step, then the second of each; None where a step has no more
     best_first = chain.from_iterable(zip_longest(*(hop["found"] for hop in state["hops"])))
-    found = {digest: by_digest[digest] for digest in best_first if digest in by_digest}
-    # "|" appends those that no step found (an editor's), since those found keep their places
-    return {"sub_question": "", "documents": list((found | by_digest).values()), "notes": list(notes)}
+    # digests without repeats; None where a step has no more
+    digests = dict.fromkeys([*best_first, *by_digest])
+    documents = [by_digest[digest] for digest in digests if digest in by_digest]
+    return {"sub_question": "", "documents": documents, "notes": list(notes)}
 
 
 def _documents_of_last_hop(state: AdaptiveState) -> list[Document]:
-    """Return the passages of the last step, best first, then those that no step found (an editor's)."""
+    """Return the passages of the last step, best first, then those that no step found, but an editor added."""
     *earlier_hops, last_hop = state["hops"]
     found_earlier = {digest for hop in earlier_hops for digest in hop["found"]}
     by_digest = {digest_of(document): document for document in state["documents"]}
-    digests = dict.fromkeys([*last_hop["found"], *(key for key in by_digest if key not in found_earlier)])
+    others = [digest for digest in by_digest if digest not in found_earlier]
+    digests = dict.fromkeys([*last_hop["found"], *others])
     return [by_digest[digest] for digest in digests if digest in by_digest]
 
 
 def _render_hops(state: AdaptiveState) -> Markup:
-    """Render sub-questions and their answers as a conversation for a prompt."""
     none = DECLINED[state["language"]]
     turns = [Turn(question=hop["question"], answer=hop["answer"] or none) for hop in state["hops"]]
     return render_turns(turns, MAX_HISTORY)

@@ -1,7 +1,4 @@
-"""The conversational graph: its state and settings, its nodes, and how they are put together.
-
-Long threads, facts about the user, questions to ask next.
-"""
+"""The conversational graph: its state and settings, its nodes, and how they are put together."""
 
 from __future__ import annotations
 
@@ -215,9 +212,10 @@ def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: in
 
 
 def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list[Turn], list[Turn]]:
-    """Split off the older turns, to be summarised; the newer ones fill half of what the caps allow.
+    """Split a history into the older turns, to be summarised, and the newer ones, to be kept.
 
-    Half, so that a summary is written every few turns and not at each. The newest turn stays, unless it is too long.
+    The newer ones fill half of what the caps allow, so that a summary is written every few turns and not at each. The
+    newest turn is kept, unless it is too long.
     """
     newer: list[Turn] = []
     for turn in reversed(history):
@@ -250,10 +248,12 @@ def select_questions(
     passages = passage_texts(documents)
     earlier_terms = [set(terms(text)) for text in earlier_questions]
     questions: list[str] = []
-    for text in (" ".join(item.split()) for item in offered):
+    for text in (" ".join(question.split()) for question in offered):
+        if len(questions) == limit:
+            break
         words = set(terms(text))
         is_repeat = any(len(words & other) >= _REPEAT_SHARE * len(words | other) for other in earlier_terms)
-        if not words or is_repeat or len(questions) == limit or len(text) > _MAX_QUESTION_CHARS:
+        if not words or is_repeat or len(text) > _MAX_QUESTION_CHARS:
             continue
         if any(grade.value >= _MIN_USEFULNESS for grade in usefulness(text, passages)):
             questions.append(text)

@@ -1,7 +1,4 @@
-"""The CRAG graph: its nodes, and how they are put together.
-
-It judges what was found, refines it, looks outside, or both; then it answers.
-"""
+"""The CRAG graph: its nodes, and how they are put together."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ class CragNodes(RagNodes):
         self.options += (web,)
 
     async def grade(self, state: CragState, context: CragContext) -> Update:
-        """Judge all passages at once, and choose the paper's action by the thresholds."""
+        """Judge all passages at once, and choose by the thresholds: ``correct``, ``incorrect`` or ``ambiguous``."""
         evaluator, passages = self.evaluator(context), state["documents"]
         gradings = await self.judge(passages, state, context)
         limits = self._thresholds(context)
@@ -87,14 +84,15 @@ class CragNodes(RagNodes):
 
     async def _select_strips(self, state: CragState, context: CragContext, *, inside: bool) -> Update:
         """Select the strips that help, of the passages (``inside``) or of the web results; note how many are kept."""
-        key, node, noun = "web_documents", "select_external", "strips of the web"
-        gradings: dict[str, Grading] = {}
+        evaluator, known_gradings, max_strips = self.evaluator(context), dict[str, Grading](), DEFAULT_STRIPS
         if inside:
             key, node, noun = "documents", "refine", "strips"
             for item in state["gradings"]:
-                gradings[item.get("digest", "")] = Grading(item["score"], item["reason"])
-        evaluator, passages = self.evaluator(context), state[key]  # type: ignore[literal-required]
-        max_strips = DEFAULT_STRIPS if evaluator.selective or not inside else MAX_JUDGED
+                known_gradings[item.get("digest", "")] = Grading(item["score"], item["reason"])
+            max_strips = DEFAULT_STRIPS if evaluator.selective else MAX_JUDGED
+        else:
+            key, node, noun = "web_documents", "select_external", "strips of the web"
+        passages = state[key]  # type: ignore[literal-required]
         selection = await select_strips(
             evaluator,
             question_of(state),
@@ -104,7 +102,7 @@ class CragNodes(RagNodes):
             size=context.strip_sentences,
             max_strips=context.max_strips or max_strips,
             threshold=self._min_confidence(context, inside=inside),
-            known_gradings=gradings,
+            known_gradings=known_gradings,
             keep_one=inside,
             instructions=context.grade_instructions,
         )
@@ -132,9 +130,10 @@ class CragNodes(RagNodes):
             note = f"web: could not look outside, no web search was given; {used}"
             return {**update, "notes": [note]}
         reply = await self.ask("web_query", state, context, {"question": question})
-        failed = isinstance(reply, Exception)
-        query = one_line(question if failed else " ".join(reply.keywords))
-        notes = [note_no_reply("web", reply, "searched for the question itself")] if failed else []
+        notes: list[str] = []
+        if isinstance(reply, Exception):
+            notes = [note_no_reply("web", reply, "searched for the question itself")]
+        query = one_line(question if notes else " ".join(reply.keywords))
         report("rewritten", web_query=query)
         choices = {"rewrite_query": "approve" if context.approve_web else "web_search"}
         return {**update, "choices": choices, "web_query": query, "notes": notes}
@@ -179,11 +178,10 @@ class CragNodes(RagNodes):
     async def generate(self, state: CragState, context: CragContext) -> Update:
         """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
         documents, external = state["documents"], state["web_documents"]
-        update: Update = {}
-        min_score = self._min_confidence(context, inside=True)
-        stages = [(peek_provenance(document).get("stages") or [{}])[-1] for document in documents]
-        are_weak = all(stage.get("stage") == REFINED and stage["score"] < min_score for stage in stages)
-        if external and are_weak:  # only the best strip is there, kept for want of a better one
+        update, min_score = dict[str, Any](), self._min_confidence(context, inside=True)
+        last_stages = [(peek_provenance(document).get("stages") or [{}])[-1] for document in documents]
+        are_weak = all(stage.get("stage") == REFINED and stage["score"] < min_score for stage in last_stages)
+        if external and are_weak:  # the best strip alone, which `keep_one` kept; the web has better ones
             documents = []
             strips = [{**old, "kept": old["kept"] and old["origin"] == "web"} for old in state["strips"]]
             update["strips"] = Overwrite(strips)
@@ -197,12 +195,12 @@ class CragNodes(RagNodes):
         Where the two would cross, the one that the run sets counts for both.
         """
         fitted = self.evaluator(context).thresholds
-        lower, upper = context.lower, context.upper
-        if lower is None:
-            lower = fitted.lower if upper is None else min(fitted.lower, upper)
-        if upper is None:
-            upper = max(fitted.upper, lower)
-        return Thresholds(lower, upper)
+        if context.lower is not None:
+            lower = context.lower
+            return Thresholds(lower, max(fitted.upper, lower) if context.upper is None else context.upper)
+        if context.upper is not None:
+            return Thresholds(min(fitted.lower, context.upper), context.upper)
+        return Thresholds(fitted.lower, fitted.upper)
 
     def _min_confidence(self, context: CragContext, *, inside: bool) -> float:
         """Return the least confidence of a strip that is kept: as set, else the lower threshold of passages."""
@@ -214,11 +212,7 @@ class CragNodes(RagNodes):
 
 
 #: The nodes that follow each action.
-_NODES_OF_ACTION = {
-    "correct": ["refine"],
-    "incorrect": ["rewrite_query"],
-    "ambiguous": ["refine", "rewrite_query"],
-}
+_BY_ACTION = {"correct": ["refine"], "incorrect": ["rewrite_query"], "ambiguous": ["refine", "rewrite_query"]}
 
 
 def _skip_search(why: str) -> Update:
@@ -279,10 +273,8 @@ def build_crag(
     ways = {"retrieve": READY}
     graph.add_step("begin", nodes.begin, ways, route="retrieve", first=True, refused_by="question")
     graph.add_step("retrieve", nodes.retrieve, "grade", gives=["documents"], fetches=True)
-    by_action = {"refine": "correct, ambiguous", "rewrite_query": "incorrect, ambiguous"}
-    graph.add_step(
-        "grade", nodes.grade, by_action, route=by_key("action", _NODES_OF_ACTION), gives=["action"]
-    )
+    ways = {"refine": "correct, ambiguous", "rewrite_query": "incorrect, ambiguous"}
+    graph.add_step("grade", nodes.grade, ways, route=by_key("action", _BY_ACTION), gives=["action"])
     graph.add_step("refine", nodes.refine, "generate", gives=["documents"])
     ways = {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"}
     # a node that does not say so leads by way of the approval, which nobody is asked for unless the run wants it

@@ -36,8 +36,7 @@ class Selection(NamedTuple):
 def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
     """Cut a text into strips of ``size`` sentences, a short one into one strip; return where each starts and ends."""
     spans = sentences(text)
-    if len(spans) <= SHORT:
-        size = SHORT
+    size = SHORT if len(spans) <= SHORT else size
     groups = (spans[first : first + size] for first in range(0, len(spans), size))
     return [(group[0].start, group[-1].end) for group in groups]
 
@@ -82,13 +81,13 @@ async def select_strips(
     gradings = await judge_passages(evaluator, question, spans, language, instructions=instructions)
     for strip, grading in zip(ungraded, gradings, strict=True):
         strip.update(vars(grading))  # type: ignore[typeddict-item]
-    # the best first; of equals the earlier one, whose passage ranks higher
-    ranking = sorted(strips, key=lambda strip: -strip["score"])[:max_strips]
-    for strip in ranking:
+    # best first; of equals the earlier one, whose passage ranks higher
+    best = sorted(strips, key=lambda strip: -strip["score"])[:max_strips]
+    for strip in best:
         strip["kept"] = strip["score"] >= threshold
-    rescued = keep_one and bool(ranking) and not ranking[0]["kept"]
+    rescued = keep_one and bool(best) and not best[0]["kept"]
     if rescued:
-        ranking[0]["kept"] = True
+        best[0]["kept"] = True
     documents = _join_strips(strips, passages, evaluator.name, question)
     return Selection(documents, strips, len(left_out), rescued)
 
@@ -109,11 +108,11 @@ def _join_strips(
 ) -> list[Document]:
     """Join neighbouring strips that were kept, so that each document is verbatim text of its passage."""
     documents: list[Document] = []
-    for (number, kept), group in groupby(strips, key=lambda strip: (strip["passage"], strip["kept"])):
-        if not kept:
+    for (number, are_kept), group in groupby(strips, key=lambda strip: (strip["passage"], strip["kept"])):
+        if not are_kept:
             continue
         neighbours = list(group)
-        of_passage = [strip for strip in strips if strip["passage"] == number]
+        siblings = [strip for strip in strips if strip["passage"] == number]
         document = with_provenance(
             _cut_span(passages[number], neighbours[0]["start"], neighbours[-1]["end"]),
             score=max(strip["score"] for strip in neighbours),
@@ -122,7 +121,7 @@ def _join_strips(
             retriever=evaluator,
             query=question,
             passage=number,
-            strips=[{key: strip[key] for key in ("start", "end", "score", "kept")} for strip in of_passage],
+            strips=[{key: strip[key] for key in ("start", "end", "score", "kept")} for strip in siblings],
         )
         documents.append(document)
     return documents

@@ -55,7 +55,8 @@ class WebSearch:
                 f"web_search is a {type(search).__name__}; give a LangChain tool (@tool makes one of a function) "
                 "or a retriever."
             )
-        self.search, tool = shield(search), bare_model(search)
+        self.search = shield(search)  # whose fallbacks and retries let the end of a run pass
+        tool = bare_model(search)
         self.tool = tool if isinstance(tool, BaseTool) else None
         self.argument = None if self.tool is None else _query_argument(self.tool)
         self.name = clean_text(str(search.get_name() if self.tool is None else self.tool.name))[:100]
@@ -69,16 +70,15 @@ class WebSearch:
         tool_input = self._tool_input(query)
         sync, native = partial(self._search, tool_input), partial(self._asearch, tool_input)
         try:
-            with ended_runs():
+            with ended_runs():  # unwraps an error that ends the run, which `shield` wraps
                 reply = await call_within_deadline("web search", sync, native, timeout=timeout)
             if isinstance(reply, ToolMessage):  # its artifact holds the results whole
                 if reply.status == "error":
                     raise RagKitError(f"the tool says: {reply.text[:300]}")
                 reply = reply.artifact or reply.content
-            documents = web_documents(
-                reply, max_results=max_results, max_chars=max_chars, query=query, tool=self.name
-            )
-            failures = [item.words for item in _items_in(reply) if isinstance(item, _Failure)]
+            options: Any = {"max_results": max_results, "max_chars": max_chars, "query": query}
+            documents = web_documents(reply, tool=self.name, **options)
+            failures = [item.message for item in _items_in(reply) if isinstance(item, _Failure)]
             if failures and not documents:
                 raise RagKitError(f"the tool says: {failures[0]!s:.300}")
         except Exception as error:
@@ -90,6 +90,7 @@ class WebSearch:
         return documents, None
 
     def _search(self, tool_input: Any, config: RunnableConfig) -> Any:
+        """Call the search; what a fallback inside it hides is noted."""
         with note_handled(config, self.search) as watched:
             try:
                 return self.search.invoke(tool_input, watched)
@@ -97,9 +98,10 @@ class WebSearch:
                 return run_coroutine(self.search.ainvoke(tool_input, watched))
 
     async def _asearch(self, tool_input: Any, config: RunnableConfig) -> Any:
-        # a tool without asynchronous code of its own would queue in asyncio's small pool
+        """Call the search on the event loop; a tool that only blocks would queue in asyncio's small pool."""
+        only_blocks = isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None
         with note_handled(config, self.search) as watched:
-            if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
+            if only_blocks:
                 return await run_in_thread(self.search.invoke, tool_input, watched)
             return await acall_runnable(self.search, tool_input, watched)
 
@@ -116,15 +118,16 @@ class WebSearch:
 
 def _query_argument(tool: BaseTool) -> str:
     """Choose the argument of a tool for the query: the required one, else one with a usual name, else the first."""
-    shape = convert_to_openai_tool(tool)["function"].get("parameters", {})
-    names: list[str] = list(shape.get("properties", {}))
-    required = [name for name in shape.get("required", []) if name in names]
+    schema = convert_to_openai_tool(tool)["function"].get("parameters", {})
+    names: list[str] = list(schema.get("properties", {}))
+    required = [name for name in schema.get("required", []) if name in names]
     if len(required) > 1 or not names:
         raise InvalidInputError(
             f"web_search is the tool {tool.name!r}, which needs {' and '.join(required) or 'no argument'}; "
             "give a tool that needs the query alone."
         )
-    return (required or [name for name in _QUERY_ARGUMENTS if name in names] or names)[0]
+    usual = [name for name in _QUERY_ARGUMENTS if name in names]
+    return (required or usual or names)[0]
 
 
 def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, tool: str) -> list[Document]:
@@ -137,13 +140,12 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
             continue
         result = copy_document(document)
         result.page_content = text
-        metadata = result.metadata
-        metadata.pop("url", None)
+        result.metadata.pop("url", None)
         if link := _web_address(document.metadata):
-            metadata["url"] = link
-        metadata.update(origin="web", source=link or "web")
+            result.metadata["url"] = link
+        result.metadata.update(origin="web", source=link or "web")
         if title := _first_text(document.metadata, _TITLE_KEYS):
-            metadata["title"] = " ".join(clean_text(title).split())[:_MAX_TITLE]
+            result.metadata["title"] = " ".join(clean_text(title).split())[:_MAX_TITLE]
         by_text[text] = with_provenance(
             result, score=None, rank=len(by_text) + 1, stage="web", retriever=tool, query=query
         )
@@ -153,9 +155,9 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
 
 
 class _Failure(NamedTuple):
-    """The words of a search that failed, in place of results."""
+    """The message of a search that failed, in place of results."""
 
-    words: Any
+    message: Any
 
 
 def documents_in(value: Any) -> Iterator[Document]:
@@ -184,11 +186,11 @@ def _items_in(value: Any, depth: int = 0) -> Iterator[Document | _Failure]:
 
 def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document | _Failure]:
     """Yield the results of ``{"results": [...]}``, or the one that a mapping is, such as ``{"snippet": ...}``."""
-    metadata, words = value.get("metadata"), _failure_in(value)
+    metadata, failure = value.get("metadata"), _failure_in(value)
     lists = [value[name] for name in _LIST_KEYS if isinstance(value.get(name), list | tuple | Mapping)]
     yield from _items_in(lists, depth)
-    if words:
-        yield _Failure(words)
+    if failure:
+        yield _Failure(failure)
     elif lists:
         return
     elif value.get("type") == "text":  # a content block, as tools of MCP give their results
@@ -202,16 +204,19 @@ def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document
 
 
 def _failure_in(value: Mapping[Any, Any]) -> Any:
-    """Return what a mapping says of a failure; None of a result, which has a text and an address, and of results."""
-    if _first_text(value, _LINK_KEYS) and _first_text(value, _TEXT_KEYS):
+    """Return the message of a failure, ``{"status": 429, "message": "quota"}`` -> ``"quota"``; None of results."""
+    has_text = bool(_first_text(value, _TEXT_KEYS))
+    if has_text and _first_text(value, _LINK_KEYS):
         return None
-    words = next((value[key] for key in ("error", "errors", "message", "detail") if value.get(key)), None)
+    message = next((value[key] for key in ("error", "errors", "message", "detail") if value.get(key)), None)
     status = next((value[key] for key in ("status", "statusCode", "status_code") if value.get(key)), "")
     if value.get("success") is False or _FAILED_STATUS.fullmatch(str(status)):
-        return words or dict(value)
-    if _first_text(value, _TEXT_KEYS):  # a result all the same, as where one of several engines failed
+        return message or dict(value)
+    if has_text:  # a result all the same, as where one of several engines failed
         return None
-    return words if value.get("error") or value.get("errors") or not value.keys() & {*_LIST_KEYS} else None
+    has_results = bool(value.keys() & {*_LIST_KEYS})
+    is_error = bool(value.get("error") or value.get("errors"))
+    return message if is_error or not has_results else None  # beside results a "message" is no error
 
 
 def _parse_json(text: str) -> list[Any] | dict[str, Any] | None:
@@ -260,9 +265,9 @@ def read_approval(reply: Any) -> tuple[str | None, str]:
         reply = True if parsed is None else parsed
     if isinstance(reply, Mapping) and {"approved", "query"} & {*reply}:
         query = reply.get("query")
-        # a query alone approves itself; one that is no text is refused
-        is_approved = reply.get("approved", bool(query)) is True and isinstance(query, str | None)
-        return (query or "", "") if is_approved else (None, "a person refused")
+        is_approved = reply.get("approved", bool(query)) is True  # a query alone approves itself
+        is_readable = isinstance(query, str | None)
+        return (query or "", "") if is_approved and is_readable else (None, "a person refused")
     if reply is True:
         return "", ""
     if reply is False or reply is None:

@@ -101,17 +101,22 @@ class Evaluator(ABC):
         """Make the grading of a passage that could not be judged; an error that ends the run is raised instead."""
         if ends_run(error):
             raise error
-        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         # between the thresholds, so that it counts as ambiguous
         score = min(max(0.0, self.thresholds.lower), self.thresholds.upper)
-        return Grading(score, UNGRADED + " ".join(redact(text).split())[:MAX_REASON])
+        return Grading(score, UNGRADED + self._describe(error))
+
+    def _describe(self, error: BaseException | str) -> str:
+        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        return " ".join(redact(text).split())[:MAX_REASON]
 
 
 def note_ungraded(node: str, gradings: Sequence[Grading]) -> list[str]:
     """Note which passages could not be judged; no notes if all were."""
     reasons = [grading.reason for grading in gradings if grading.reason.startswith(UNGRADED)]
-    share = f"{len(reasons)} of {len(gradings)} passages"
-    return [f"{node}: {share} could not be judged: {reasons[0].removeprefix(UNGRADED)}"] if reasons else []
+    if not reasons:
+        return []
+    first = reasons[0].removeprefix(UNGRADED)
+    return [f"{node}: {len(reasons)} of {len(gradings)} passages could not be judged: {first}"]
 
 
 async def judge_passages(
@@ -125,21 +130,24 @@ async def judge_passages(
     """Let an evaluator grade passages, and check that each confidence is between -1 and 1."""
     if not passages:
         return []
-    own = {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
-    gradings: Any = evaluator.grade(question, passages, language, **own)
+    options = {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
+    gradings: Any = evaluator.grade(question, passages, language, **options)
     if inspect.isawaitable(gradings):
         gradings = await gradings
     has_one_each = isinstance(gradings, (list, tuple)) and len(gradings) == len(passages)
-    if not has_one_each or not all(
-        isinstance(one, Grading) and isinstance(one.score, int | float) and -1 <= one.score <= 1
-        for one in gradings  # NaN fails the comparison too
-    ):
+    if not has_one_each or not all(map(_is_valid, gradings)):
         raise InvalidInputError(
             f"the evaluator {evaluator.name} gave {gradings!r:.100}; its grade must give a list of "
             f"{len(passages)} Grading(score, reason), one for each passage and each score from -1 to 1, or be a "
             "coroutine that awaits steps. A function that gives numbers can be the evaluator as it is."
         )
     return list(gradings)
+
+
+def _is_valid(grading: Any) -> bool:
+    """Tell whether a value is a grading with a number from -1 to 1; NaN fails the comparison too."""
+    is_scored = isinstance(grading, Grading) and isinstance(grading.score, int | float)
+    return is_scored and -1 <= grading.score <= 1
 
 
 class LexicalEvaluator(Evaluator):
@@ -174,13 +182,13 @@ class LexicalEvaluator(Evaluator):
 
 
 def _explain(grade: PassageUsefulness) -> str:
-    """Write in one line what made a passage's grade."""
+    """Write the reason of a grade: ``"67% of the question's terms in its best sentence, ..."``."""
     measures = grade.measures
-    parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]
-    if measures["timed"] and measures["outside"]:
-        parts.append("its dates lie outside the time asked for")
-    elif measures["timed"] and measures["undated"]:
-        parts.append("no date, though a time is asked for")
-    elif measures["timed"]:
-        parts.append("its dates touch the time asked for")
-    return ", ".join(parts)
+    reason = f"{measures['own']:.0%} of the question's terms in its best sentence"
+    if not measures["timed"]:  # the question asks for no time
+        return reason
+    if measures["outside"]:
+        return f"{reason}, its dates lie outside the time asked for"
+    if measures["undated"]:
+        return f"{reason}, no date, though a time is asked for"
+    return f"{reason}, its dates touch the time asked for"

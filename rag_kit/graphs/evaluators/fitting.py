@@ -32,11 +32,7 @@ class Fitted:
 
 
 def fit_thresholds(
-    scores: Any,
-    labels: Sequence[int] | Sequence[Pair],
-    *,
-    precision: float = 0.8,
-    language: str = "en",
+    scores: Any, labels: Sequence[int] | Sequence[Pair], *, precision: float = 0.8, language: str = "en"
 ) -> Fitted:
     """Find the thresholds of an evaluator on labelled pairs, with its AUC and accuracy on them.
 
@@ -48,11 +44,8 @@ def fit_thresholds(
         scores: Confidences from -1 to 1; or an evaluator (or what `build_crag` takes as one), which judges the pairs.
         labels: Whether each is relevant; or pairs ``(question, passage, relevant)``. Pairs of one question that
             follow each other are judged together, in the order given, as a graph would.
-        precision: What "correct" and "incorrect" must be worth, above 0.5 and below 1.
+        precision: Share of "correct", and of "incorrect", verdicts that must be right; above 0.5 and below 1.
         language: Language of an evaluator's prompts.
-
-    Returns:
-        The thresholds, with AUC and accuracy.
 
     Raises:
         InvalidInputError: The lengths differ, a confidence is not a finite number, all labels are the same, a setting
@@ -72,10 +65,11 @@ def fit_thresholds(
     values, truth = _as_arrays(scores, labels)
     left_out = len(labels) - truth.size
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
-    relevant, distinct = np.sort(values[truth]), np.unique(values)
+    distinct = np.unique(values)
     cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])  # the possible thresholds
+    # at each cut: how many pairs, and how many relevant ones, lie above and below it
     above, below = _count_above_and_below(np.sort(values), cuts)
-    relevant_above, relevant_below = _count_above_and_below(relevant, cuts)
+    relevant_above, relevant_below = _count_above_and_below(np.sort(values[truth]), cuts)
     precise_above = cuts[(above > 0) & (relevant_above >= precision * above)]
     precise_below = cuts[(below > 0) & (below - relevant_below >= precision * below)]
     problem = f"no confidence is right in {precision:.0%} of the pairs"
@@ -100,7 +94,7 @@ def _count_above_and_below(ascending: np.ndarray, cuts: np.ndarray) -> tuple[np.
 
 
 async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[float | None], list[bool]]:
-    """Judge each pair: its confidence (None if it could not be judged) and its label."""
+    """Judge all pairs; return their confidences (None for one that could not be judged) and their labels."""
     for pair in pairs:
         is_triple = isinstance(pair, (tuple, list)) and len(pair) == 3
         if not is_triple or not isinstance(pair[0], str) or not isinstance(pair[1], (str, Document)):
@@ -125,8 +119,8 @@ def _as_arrays(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
         )
     pairs = [(score, label) for score, label in zip(scores, labels, strict=True) if score is not None]
     for score, label in pairs:
-        is_confidence = isinstance(score, (int, float)) and -1 <= score <= 1  # NaN fails the comparison too
-        if not is_confidence or label not in (0, 1):
+        is_score = isinstance(score, (int, float)) and -1 <= score <= 1  # NaN fails the comparison too
+        if not is_score or label not in (0, 1):
             raise InvalidInputError(
                 f"A score is {score!r:.40} and its label {label!r:.40}; a score is a number from -1 to 1, a label "
                 "true (relevant) or false."

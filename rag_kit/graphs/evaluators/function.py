@@ -17,14 +17,7 @@ from langchain_core.runnables import Runnable
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import (
-    MAX_REASON,
-    UNGRADED,
-    Evaluator,
-    Grading,
-    LexicalEvaluator,
-    Thresholds,
-)
+from rag_kit.graphs.evaluators.base import MAX_REASON, Evaluator, Grading, LexicalEvaluator, Thresholds
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side
 from rag_kit.models.model_call import is_extractive
@@ -89,16 +82,16 @@ class FunctionEvaluator(Evaluator):
         """Return a grading for each passage, in order (see ``Evaluator.grade``)."""
         copies = [passage.model_copy(deep=True) for passage in passages]
         if self.takes == "passages":
-            values = await attempt(call_user_function(self.name, self.func, question, copies), Exception)
-            values = _list_values(values, len(copies))
+            reply = await attempt(call_user_function(self.name, self.func, question, copies), Exception)
+            values = _list_values(reply, len(copies))
         else:
             fan = await run_side_by_side([self._call(question, passage) for passage in copies])
             values = [outcome.value_or_error for outcome in fan.outcomes]
         gradings = [self._grading_or_error(value) for value in values]
         signature_errors = [error for error in gradings if isinstance(error, _SIGNATURE_ERRORS)]
-        if signature_errors and len(signature_errors) == len(gradings):  # it takes other arguments: say so
+        if signature_errors and len(signature_errors) == len(gradings):  # it expects other arguments
             argument = f"a list of {len(passages)} passages" if self.takes == "passages" else "one passage"
-            why = self.ungraded(signature_errors[0]).reason.removeprefix(UNGRADED)
+            why = self._describe(signature_errors[0])
             raise InvalidInputError(
                 f"{self.name} was asked about {argument}: {why}; {_ALLOWED}. Whether a function takes one passage is "
                 "read from its second parameter's name or annotation."
@@ -164,7 +157,7 @@ def read_grade(value: Any, scale: Scale) -> Grading:
 
 
 def _read_truth(value: Any) -> bool | None:
-    """Read a verdict as a truth value; None if it is none."""
+    """Read a verdict, such as ``"yes"`` or numpy's ``True_``, as a truth value; None if it is none."""
     if isinstance(value, str):
         return _VERDICT_WORDS.get(value.strip().casefold())
     return bool(value) if type(value).__name__ in ("bool", "bool_") else None  # numpy's are not bool
@@ -172,9 +165,10 @@ def _read_truth(value: Any) -> bool | None:
 
 def _list_values(values: Any, count: int) -> list[Any]:
     """Return a grader's values, one for each passage; if it failed or returned no such list, the error for each."""
-    values = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(values, Exception):
         return [values] * count
+    if hasattr(values, "tolist"):  # an array
+        values = values.tolist()
     is_list = isinstance(values, (list, tuple))
     if is_list and len(values) == count:
         return list(values)

@@ -117,9 +117,9 @@ class LLMEvaluator(Evaluator):
             return [self._read_grade(answer)]
         gradings = [self.ungraded("the model left it out")] * count
         for item in reversed(field_of(answer, "grades")):  # so that the first entry of an id is written last
-            if isinstance(item, dict):
-                for position in read_numbers([item], count)[0]:  # one, or none for an unknown id
-                    gradings[position] = self._read_grade(item)
+            positions = read_numbers([item], count)[0] if isinstance(item, dict) else []
+            for position in positions:  # one; none for an unknown id
+                gradings[position] = self._read_grade(item)
         return gradings
 
     def _read_grade(self, grade: Any) -> Grading:

@@ -126,10 +126,10 @@ def build_self_rag(
         if step == "grade_documents":
             # passages that an editor put there are answered from, whatever was chosen
             route = if_set("documents", "generate", route)
-        settings: dict[str, Any] = {"gives": _KEYS_GIVEN.get(step, ()), "fetches": step == "retrieve"}
-        # to rank asks no model
-        settings |= {"capped": step != "rank_segments", "on_cap": partial(nodes.at_cap, step)}
-        graph.add_step(step, getattr(nodes, step), edges, route=route, **settings)
+        options_of_step: Any = {"gives": _KEYS_GIVEN.get(step, ()), "fetches": step == "retrieve"}
+        asks_model = step != "rank_segments"
+        options_of_step |= {"capped": asks_model, "on_cap": partial(nodes.at_cap, step)}
+        graph.add_step(step, getattr(nodes, step), edges, route=route, **options_of_step)
     graph.add_step("finish", nodes.finish, "cite", gives=_KEYS_GIVEN["finish"], capped=False)
     graph.add_step("cite", nodes.cite, END, gives=["status"], capped=False)
     return graph.compile_with_options()

@@ -12,15 +12,10 @@ from typing import Any, Literal, NamedTuple
 from langchain_core.documents import Document
 from langgraph.types import Overwrite
 
+from rag_kit import errors
 from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Logic
-from rag_kit.errors import (
-    BudgetExceededError,
-    ModelError,
-    ModelOutputError,
-    ModelUnauthorizedError,
-    ModelUnreachableError,
-)
+from rag_kit.errors import BudgetExceededError, ModelError, ModelOutputError
 from rag_kit.graphs.nodes import note_disagreements
 from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
 from rag_kit.graphs.self_rag import logprobs, ranking
@@ -34,9 +29,8 @@ from rag_kit.graphs.self_rag.shared import (
     cap_of,
     has_answer,
     none_if_unreadable,
-    source_of,
 )
-from rag_kit.graphs.state import Update, question_of
+from rag_kit.graphs.state import Update, question_of, source_of
 from rag_kit.graphs.streaming import MessageCatcher
 from rag_kit.prompts import render_passages
 from rag_kit.retrieval.fusion import Search, identify
@@ -46,7 +40,7 @@ from rag_kit.text.citations.decline import DECLINED
 logger = logging.getLogger(__name__)
 
 ScoringChoice = Literal["auto", "logprobs", "labels"]
-_OUT_OF_REACH_ERRORS = (ModelUnreachableError, ModelUnauthorizedError)
+_OUT_OF_REACH_ERRORS = (errors.ModelUnreachableError, errors.ModelUnauthorizedError)
 _JUDGED_AT_ONCE = 10  # continuations in one call for their critiques
 _WORST_LABELS = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
 
@@ -81,10 +75,7 @@ class Paper(SelfRagNodes):
     async def _ask_scored(
         self, name: str, state: PaperState, context: SelfRagContext, values: Any, **fallback: Any
     ) -> Reply:
-        """Ask the model by a prompt, with log-probabilities if the run has them.
-
-        With ``fallback=``, that of `ask`, it is asked for an object; without, for text.
-        """
+        """Ask the model, with log-probabilities if the run has them; for an object (with ``fallback=``) or for text."""
         llm, prompt = self.model(context), self.prompt(name, state, context)
         catcher = MessageCatcher()
         if state["scoring"] == "logprobs":
@@ -111,10 +102,12 @@ class Paper(SelfRagNodes):
             calls = [partial(self._ask_to_retrieve, state, context, beam) for beam in running]
             replies = await values_side_by_side([branch("retrieve_needed", call) for call in calls])
         for beam, reply in zip(running, replies, strict=True):
-            label, tokens = ("yes", []) if reply.value is None else (reply.value.retrieve, reply.tokens)
             if reply.value is None:
                 notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
-            beam["wanted"] = ranking.critique_score("retrieve", _probabilities_of(tokens, "retrieve", label))
+                probabilities = _probabilities_of([], "retrieve", "yes")
+            else:
+                probabilities = _probabilities_of(reply.tokens, "retrieve", reply.value.retrieve)
+            beam["wanted"] = ranking.critique_score("retrieve", probabilities)
             beam["retrieve"] = beam["wanted"] > context.delta
         segment = state["segment"] + 1
         report("decided", segment=segment, retrieve=[beam["retrieve"] for beam in running])
@@ -123,13 +116,13 @@ class Paper(SelfRagNodes):
     async def _choose_scoring(
         self, state: PaperState, context: SelfRagContext, beam: Beam, notes: list[str]
     ) -> list[Reply]:
-        """Put into the state whether the run has log-probabilities, and note if the model gives none.
+        """Put into the state whether the run has log-probabilities, and add a note if the model gives none.
 
-        Return the reply of the call that showed it; none if no call was needed, or it gave no verdict.
+        Return the reply of the call that was made to find out; an empty list without a call, or without a verdict.
         """
-        settings = getattr(type(self.model(context)), "model_fields", {}).keys()
-        has_setting = self.scoring == "auto" and {"logprobs", "top_logprobs"} <= settings
-        if self.scoring != "logprobs" and not has_setting:
+        fields_of_model = getattr(type(self.model(context)), "model_fields", {}).keys()
+        may_have_them = self.scoring == "auto" and {"logprobs", "top_logprobs"} <= fields_of_model
+        if self.scoring != "logprobs" and not may_have_them:
             state["scoring"] = "labels"
             return []
         state["scoring"] = "logprobs"
@@ -147,17 +140,19 @@ class Paper(SelfRagNodes):
             last_segments = beam["segments"][-1:]
             beam["query"] = " ".join([state["search_query"], *(segment["text"] for segment in last_segments)])
         queries = list(dict.fromkeys(beam["query"] for beam in to_search))
-        fetched = await values_side_by_side([self.fetch(query, context) for query in queries])
-        lists = [state["documents"], *[await self.visible_passages(documents) for documents in fetched]]
-        # a passage has the same key in each list; the first list holds those known before
+        results = await values_side_by_side([self.retriever_step(query, context) for query in queries])
+        # one list of passages for each query, after the list of those that were known before
+        lists = [state["documents"], *[await self.visible_passages(documents) for documents in results]]
+        # a passage has the same key in each list
         keys, _ = identify([Search("", None, documents=documents) for documents in lists], None)
         passages: dict[str, Document] = {}
         for key, document in zip(chain(*keys), chain(*lists), strict=True):
             passages.setdefault(key, document)
-        indices = {key: index for index, key in enumerate(passages)}
+        index_of = {key: index for index, key in enumerate(passages)}
+        # the keys of each query's passages, without repeats
         keys_by_query = {query: dict.fromkeys(found) for query, found in zip(queries, keys[1:], strict=True)}
         for beam in to_search:
-            beam["found"] = [indices[key] for key in keys_by_query[beam["query"]]]
+            beam["found"] = [index_of[key] for key in keys_by_query[beam["query"]]]
         report("retrieved", segment=state["segment"], passages=sum(map(len, keys_by_query.values())))
         documents = list(passages.values())
         return {"beams": beams, "documents": documents, "known": len(documents)}
@@ -165,25 +160,25 @@ class Paper(SelfRagNodes):
     async def generate_segments(self, state: PaperState, context: SelfRagContext) -> Update:
         """Write a continuation of each beam for each of its passages, or one without, and have them judged."""
         groups, notes = self._affordable_groups(state, context)
-        candidates, is_cut = list(chain(*groups)), bool(notes)
+        candidates, are_fewer = list(chain(*groups)), bool(notes)
         write, judge = partial(self._write, state, context), partial(self._judge, state, context)
-        errors = await _for_each_group(write, [[candidate] for candidate in candidates])
+        failures = await _for_groups(write, [[candidate] for candidate in candidates])
+        # a candidate that failed, or added nothing, has no parts
         written = [[candidate for candidate in group if candidate["parts"]] for group in groups]
-        errors += await _for_each_group(judge, list(filter(None, written)))
-        cap_errors = [error for error in errors if isinstance(error, BudgetExceededError)]
-        # a candidate that failed has no parts
+        failures += await _for_groups(judge, list(filter(None, written)))
+        cap_errors = [error for error in failures if isinstance(error, BudgetExceededError)]
         has_text = has_answer(state) or any(candidate["parts"] for candidate in candidates)
-        if not has_text and (cap_errors or (errors and len(errors) == len(candidates))):
-            raise (cap_errors or errors)[0]
+        if not has_text and (cap_errors or (failures and len(failures) == len(candidates))):
+            raise (cap_errors or failures)[0]
         if cap_errors:
             cap = cap_of(cap_errors[0], context)
             notes.append(f"segment {state['segment']}: {cap} was reached; the answer is the best so far")
-        if failed_count := len(errors) - len(cap_errors):
+        if failed_count := len(failures) - len(cap_errors):
             notes.append(f"segment {state['segment']}: {failed_count} candidates failed")
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
-        return {"candidates": candidates, "notes": notes, "capped": is_cut or bool(cap_errors)}
+        return {"candidates": candidates, "notes": notes, "capped": are_fewer or bool(cap_errors)}
 
     generate_direct = generate_segments  # the node's name where no beam needs passages
 
@@ -193,11 +188,14 @@ class Paper(SelfRagNodes):
         if context.max_calls is None:
             return groups, []
         # cut here and not where the calls happen to run out, so that a run can be repeated
-        affordable, calls = list[Group](), context.max_calls - state["usage"]["calls"]
-        for group in groups:  # which takes a call for each continuation, and one for their critiques
-            affordable.append(group[: max(0, calls - 1)])
-            calls -= len(affordable[-1]) + 1
-        affordable = list(filter(None, affordable))
+        affordable, calls_left = list[Group](), context.max_calls - state["usage"]["calls"]
+        for group in groups:
+            part = group[
+                : max(0, calls_left - 1)
+            ]  # a call for each continuation, and one for their critiques
+            calls_left -= len(part) + 1
+            if part:
+                affordable.append(part)
         count, full_count = sum(map(len, affordable)), sum(map(len, groups))
         if count == full_count:
             return groups, []
@@ -239,9 +237,10 @@ class Paper(SelfRagNodes):
         reply = await self._ask_scored(prompt, state, context, values)
         written = reply.value
         text = candidate["text"] = ranking.clean_continuation(written.text, count, documents)
-        # cut off only if its last sentence is kept: all sentences (len(text) is more) would be the same text
-        if written.cut_off and text == ranking.clean_continuation(written.text, len(text), documents):
-            candidate["cut_off"] = written.cut_off
+        if written.cut_off:  # in its last sentence, which may be beyond the first `count`
+            whole_text = ranking.clean_continuation(written.text, len(written.text), documents)
+            if text == whole_text:
+                candidate["cut_off"] = written.cut_off
         earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
         if text and ranking.without_punctuation(text) in map(ranking.without_punctuation, earlier):
             candidate["reason"] = "repeats the answer so far"
@@ -278,7 +277,7 @@ class Paper(SelfRagNodes):
         streamed = self._send_decided(beams, state["streamed"], ranking.count_shared_segments(beams))
         update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
-        follows = "finish"
+        follows = "finish"  # the next node
         if state["capped"] and not all(beam["ended"] for beam in beams):
             update["notes"] = ["finished early: a cap of the run was reached; the answer is the best so far"]
         elif beams and not beams[0]["ended"] and state["segment"] < context.max_segments:
@@ -298,8 +297,10 @@ class Paper(SelfRagNodes):
         self._send_decided([best], state["streamed"], len(segments))
         trace = _mark_winners(state["trace"], segments)
         winners = [entry for entry in trace if entry["won"]]
-        # a candidate without a usable verdict has the key "critique", see `_put_labels`
-        judged = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
+        # labels of the parts of the answer; without a usable verdict they have the key "critique", see `_put_labels`
+        labels = [entry["labels"] for entry in winners if "critique" not in entry["labels"]]
+        bad_labels = {("support", "none"), ("relevance", "irrelevant")}
+        is_unsupported = any(bad_labels & each.items() for each in labels)
         cut_off = next((entry["cut_off"] for entry in winners if entry.get("cut_off")), "")
         used = [index for index in ranking.used_passages(segments) if index < len(documents)]
         # those that the answer rests on come first, so that the numbers are its own
@@ -310,15 +311,12 @@ class Paper(SelfRagNodes):
             "cut_off": cut_off,
             "documents": [documents[index] for index in used],
             "trace": Overwrite(trace),
-            "unsupported": any(
-                labels.get("support") == "none" or labels.get("relevance") == "irrelevant"
-                for labels in judged
-            ),
-            "notes": [*_note_critique(judged, len(winners)), *disagreements],
+            "unsupported": is_unsupported,
+            "notes": [*_note_critique(labels, len(winners)), *disagreements],
         }
 
     def _send_decided(self, beams: Sequence[Beam], sent_count: int, decided_count: int) -> int:
-        """Send the decided segments not sent yet, unless a guard must see the answer; return how many are done with."""
+        """Send the decided segments that were not sent yet, unless guards check answers; return the new count."""
         if decided_count > sent_count and not self.guards.answer:
             for text in ranking.cite_segments(beams[0]["segments"])[sent_count:decided_count]:
                 report("segment", text=text)
@@ -334,21 +332,21 @@ def wants_passages(state: Mapping[str, Any]) -> str:
 def _mark_winners(trace: Sequence[Any], segments: Sequence[AnswerSegment]) -> list[dict[str, Any]]:
     """Copy the trace; ``won`` tells of each candidate whether it is a segment of the answer."""
     identity = itemgetter("segment", "beam", "text", "passage")
-    of_answer = [identity({"segment": number, **part}) for number, part in enumerate(segments, start=1)]
-    return [{**entry, "won": entry["kept"] and identity(entry) in of_answer} for entry in trace]
+    winners = [identity({"segment": number, **part}) for number, part in enumerate(segments, start=1)]
+    return [{**entry, "won": entry["kept"] and identity(entry) in winners} for entry in trace]
 
 
-def _note_critique(judged: Sequence[Mapping[str, str]], count: int) -> list[str]:
-    """Note what the critique has against those of the ``count`` parts of the answer that it judged."""
+def _note_critique(labels: Sequence[Mapping[str, str]], count: int) -> list[str]:
+    """Note how many of the answer's ``count`` parts have a bad label, by the labels of those that were judged."""
     notes = []
-    for name, labels, problem in (
+    for name, bad_labels, problem in (
         ("relevance", ("irrelevant",), "rest on a passage that is irrelevant"),
         ("support", ("none",), "are not supported by their passage"),
         ("support", ("partial",), "are supported in part"),
         ("usefulness", ("1", "2"), "may not answer the question"),
     ):
-        if found := sum(entry.get(name) in labels for entry in judged):
-            notes.append(f"critique: {found} of {count} parts of the answer {problem}")
+        if bad_count := sum(each.get(name) in bad_labels for each in labels):
+            notes.append(f"critique: {bad_count} of {count} parts of the answer {problem}")
     return notes
 
 
@@ -360,29 +358,27 @@ def _none_if_refused(error: Exception) -> None:
         logger.info("log-probabilities were refused: %s", error)
 
 
-async def _for_each_group(
-    work: Callable[[Group], Logic[None]], groups: Sequence[Group]
-) -> list[BaseException]:
+async def _for_groups(work: Callable[[Group], Logic[None]], groups: Sequence[Group]) -> list[BaseException]:
     """Do the work for all groups side by side; return an error for each candidate of the groups that failed."""
     steps = [branch(f"candidates of beam {group[0]['beam']}", partial(work, group)) for group in groups]
     fan = await run_side_by_side(steps)
-    errors: list[BaseException] = []
+    failures: list[BaseException] = []
     for group, outcome in zip(groups, fan.outcomes, strict=True):
         if outcome.error is not None:
-            errors += [outcome.error] * len(group)
+            failures += [outcome.error] * len(group)
             for candidate in group:
                 candidate.update({"parts": {}, "reason": f"{ranking.FAILED}: {type(outcome.error).__name__}"})
-    return errors
+    return failures
 
 
 def _passages_for(beam: Beam, state: PaperState) -> list[int]:
-    """Return the indices of the passages for a beam: those that its search found, or that were put in since."""
+    """Return the indices of a beam's passages: those that its search found, and those that an editor added since."""
     count = len(state["documents"])
-    known_count = state.get("known", count)  # after the search; a thread of an earlier version has none
+    count_after_search = state.get("known", count)  # a thread of an earlier version has none
     found = [index for index in beam["found"] if index < count]
-    if known_count > count:  # an editor took some away
+    if count_after_search > count:  # an editor took some away
         return found or list(range(count))
-    return [*found, *range(known_count, count)]
+    return [*found, *range(count_after_search, count)]
 
 
 def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Continuation:
@@ -395,7 +391,7 @@ def _new_candidate(state: PaperState, beam: Beam, passage: int | None) -> Contin
 def _put_labels(
     candidate: Continuation, verdict: Any, tokens: Sequence[logprobs.AnswerToken], *, asked: Sequence[str]
 ) -> None:
-    """Put a verdict's labels for the critiques ``asked`` for (None: the lowest) and all scores into a candidate."""
+    """Put a verdict's labels for the critiques ``asked`` for (of None: the worst) and all scores into a candidate."""
     for name in asked:
         label = _WORST_LABELS[name] if verdict is None else str(getattr(verdict, name))
         candidate["labels"][name] = label

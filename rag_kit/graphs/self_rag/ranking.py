@@ -70,13 +70,13 @@ def rank(
 ) -> tuple[list[Beam], list[Continuation]]:
     """Score the candidates of a segment; return the best beams, best first, and the candidates with their scores.
 
-    A beam for which some candidate had nothing to add competes as it stands, too; one that got no candidate at all
-    has ended. Equal scores: the longer answer, then the order given. With ``hard``, candidates that are irrelevant or
+    A beam to which some candidate had nothing to add competes unchanged, too; one that got no candidate at all has
+    ended. Equal scores: the longer answer, then the order given. With ``hard``, candidates that are irrelevant or
     unsupported are left out.
     """
     judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
     competitors = _select_competitors(judged, beams, hard)
-    # beams, and the candidate that each ends with; None for a beam as it stands
+    # new beams, each with the candidate that it ends with; None for a beam that is unchanged
     options: list[tuple[Beam, Continuation | None]] = []
     for one in competitors:
         segment = AnswerSegment(text=one["text"], beam=one["beam"], passage=one["passage"], f=one["f"] or 0.0)
@@ -130,7 +130,7 @@ def _score(candidate: Continuation, beam: Beam, weights: Sequence[float]) -> Con
 def _select_competitors(
     judged: Sequence[Continuation], beams: Sequence[Beam], drop_unsupported: bool
 ) -> list[Continuation]:
-    """Return the scored candidates, best first, each text once; write the reason into the others.
+    """Return the scored candidates, best first, each text once; put into the others why they lost.
 
     With ``drop_unsupported``, irrelevant and unsupported ones are left out too.
     """

@@ -10,14 +10,8 @@ from typing_extensions import TypedDict
 
 from rag_kit.graphs.evaluators.base import note_ungraded
 from rag_kit.graphs.running import report
-from rag_kit.graphs.self_rag.shared import (
-    SelfRagContext,
-    SelfRagNodes,
-    SelfRagState,
-    none_if_unreadable,
-    source_of,
-)
-from rag_kit.graphs.state import Update, check_answer, question_of
+from rag_kit.graphs.self_rag.shared import SelfRagContext, SelfRagNodes, SelfRagState, none_if_unreadable
+from rag_kit.graphs.state import Update, check_answer, question_of, source_of
 from rag_kit.text import fold
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
@@ -73,12 +67,12 @@ class Reflect(SelfRagNodes):
         """Keep the passages that the evaluator finds relevant, and those it could not judge."""
         passages, evaluator = state["documents"], self.evaluator(context)
         gradings = await self.judge(passages, state, context)
-        # an evaluator that is not selective decides on all of them together
-        min_score = evaluator.thresholds.lower if evaluator.selective else -1.0
         all_useless = evaluator.thresholds.action([grading.score for grading in gradings]) == "incorrect"
         relevant_documents, trace = [], []
         for number, (document, grading) in enumerate(zip(passages, gradings, strict=True)):
-            is_relevant = not all_useless and grading.score >= min_score
+            # an evaluator that is not selective decides on all of them together
+            is_good = not evaluator.selective or grading.score >= evaluator.thresholds.lower
+            is_relevant = is_good and not all_useless
             if is_relevant:
                 relevant_documents.append(document)
             source = {"passage": number, "source": source_of(document)}
@@ -86,7 +80,7 @@ class Reflect(SelfRagNodes):
         report("graded", round=state["round"], relevant=len(relevant_documents), passages=len(passages))
         notes = note_ungraded("grade_documents", gradings)
         update = {"documents": relevant_documents, "trace": trace, "notes": notes}
-        # chosen for want of passages: where there are some, the edge leads to the answer
+        # the next node if no passage is relevant; if one is, the edge leads to `generate`
         return {**update, "choices": {"grade_documents": self._next_try(state, context)}}
 
     async def rewrite_query(self, state: ReflectState, context: SelfRagContext) -> Update:
@@ -118,7 +112,7 @@ class Reflect(SelfRagNodes):
             follows = self._next_try(state, context)
         return {
             "generations": number,
-            "notes": [] if rejected else written.get("notes", []),  # noted already
+            "notes": [] if rejected else written.get("notes", []),  # noted with the first answer
             "drafts": [*state["drafts"], draft],
             "trace": trace,
             "choices": {"generate": follows},

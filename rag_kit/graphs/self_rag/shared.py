@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, ModelOutputError
@@ -181,9 +180,3 @@ def none_if_unreadable(error: Exception) -> None:
     """Return None for a structured answer that cannot be read; raise other errors."""
     if not isinstance(error, ModelOutputError):
         raise error
-
-
-def source_of(document: Document) -> str | None:
-    """Return the file or the address of a passage."""
-    source = document.metadata.get("file") or document.metadata.get("source")
-    return None if source is None else str(source)
