@@ -138,7 +138,7 @@ class RefusesUnknownKeys:
             await JSONResponse({"detail": problem, **refusal_of(request, problem)}, 422)(scope, receive, send)
 
     async def find_problem(self, request: Any, parts: list[str], scope: Scope) -> str | None:
-        """Return an error if a request names what would be lost, else None; ``parts`` are those of its path."""
+        """Return an error if a request has keys that the server would drop, else None; ``parts`` are of its path."""
         if is_thread_edit(parts) and parts[-1] == "commands":
             return await self.find_unknown_in_command(request, scope)
         if is_thread_edit(parts):
@@ -166,7 +166,7 @@ class RefusesUnknownKeys:
         return allowed
 
     async def find_unknown_in_command(self, command: Any, scope: Scope) -> str | None:
-        """Return an error if a command (``run.start``, ``input.respond``) names what would be lost, else None."""
+        """Return an error if a command (``run.start``, ``input.respond``) has keys that the server would drop."""
         params = part_of(command, "params")
         if params.get("context"):
             return "context is not read here; give its settings as config.configurable, or make an assistant of them."
@@ -178,7 +178,7 @@ class RefusesUnknownKeys:
         return await find_unknown_setting(run)
 
     async def find_unknown_edit(self, request: Any, scope: Scope, *, is_new: bool) -> str | None:
-        """Return an error for a key of an edit, or of the states of a new thread, that is not in the graph's state."""
+        """Return an error for a key of an edit, or of a new thread's states, that is not in the graph's state."""
         edits = [request]
         if is_new:  # {"supersteps": [{"updates": [edit, ...]}, ...]}
             steps = request.get("supersteps") if isinstance(request, dict) else None

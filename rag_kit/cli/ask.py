@@ -63,9 +63,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: asyncio.Runner) -> None:
     """Answer the question that was given, or each line of a pipe."""
-    is_piped, questions = arguments.question is None, [arguments.question]
-    if is_piped:
-        questions = list(filter(None, map(str.strip, sys.stdin or ())))
+    is_piped = arguments.question is None
+    questions = list(filter(None, map(str.strip, sys.stdin or ()))) if is_piped else [arguments.question]
     if not questions:
         raise InvalidInputError("no question was given: standard input is empty; write one a line.")
     for question in questions:

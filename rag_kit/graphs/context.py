@@ -371,11 +371,12 @@ def _is_inside_another(config: RunnableConfig) -> bool:
 
 
 def _brings_question(edit: Any, config: RunnableConfig) -> bool:
-    """Tell whether an edit of the input asks a question, also the same one again once the turn's first node ran."""
+    """Tell whether an edit of the input asks a new question; the same one is new once the turn's first node ran."""
     question = field_of(edit, "question")
     if question is None:  # it may be in the messages of a chat
         return _human_messages(config) != _human_messages(config, fresh=True)
-    return question != read_state("question", config) or bool(read_state("asked", config))
+    is_another = question != read_state("question", config)
+    return is_another or bool(read_state("asked", config))  # a turn's first node writes "asked"
 
 
 def _hash_question(config: RunnableConfig, *, fresh: bool = False) -> str | None:
