@@ -75,8 +75,6 @@ class BM25Index(InvertedIndex):
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Weights:
         return bm25_weights(postings, lengths, self._formula)
 
-    # Reading
-
     def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
         """Return the k best documents for a query.
 
@@ -155,7 +153,7 @@ class BM25Index(InvertedIndex):
         self, query: str, terms: Mapping[str, float], view: BM25View, passes: Passes | None
     ) -> Mapping[str, float]:
         """Replace terms that no document of the view has by the nearest, with a note, if the analyzer allows it."""
-        find_known = partial(view.find_known, texts=MAX_TEXTS, passes=passes)
+        find_known = partial(view.find_known, max_texts=MAX_TEXTS, passes=passes)
         return correct_spelling(query, terms, self.analyzer, view.frequency, find_known)
 
     def query_terms(self, query: str) -> Sequence[str]:
@@ -174,8 +172,6 @@ class BM25Index(InvertedIndex):
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
         return self.current().scores(Counter(self.query_terms(query)))
-
-    # Storing
 
     def _header(self) -> dict[str, Any]:
         return {"settings": self._formula._asdict(), "analyzer": storage.settings_of(self.analyzer)}

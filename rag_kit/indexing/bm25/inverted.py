@@ -41,10 +41,10 @@ class InvertedIndex(ABC):
         self._vocabulary = Vocabulary()
         self._rows: dict[str, ScoreRow] = {}  # all documents by id, in insertion order
         self._postings = Postings.empty()  # of the merged documents
-        self._merged: Sequence[ScoreRow] = ()  # of the last view, by number; some may be deleted since
-        self._lengths = np.zeros(0, np.int64)  # numbers of terms of the merged documents
-        self._pending: list[PostingRun] = []  # postings of the added documents
-        self._added: list[ScoreRow] = []  # since the last view, numbered after the merged ones
+        self._merged_rows: Sequence[ScoreRow] = ()  # by document number; some may be deleted since
+        self._merged_lengths = np.zeros(0, np.int64)  # in terms
+        self._added_rows: list[ScoreRow] = []  # since the last merge, numbered after the merged ones
+        self._added_runs: list[PostingRun] = []  # their postings
         self._view: BM25View | None = None  # the state after all finished writes, once it is built
 
     @abstractmethod
@@ -128,7 +128,6 @@ class InvertedIndex(ABC):
             InvalidInputError: An id is there already or comes twice (nothing is added then), or is not a string.
 
         Example:
-            >>> from langchain_core.documents import Document
             >>> from rag_kit.indexing import BM25Index
             >>> index = BM25Index()
             >>> index.add([Document("a cat", id="1")]), index.add([Document("a dog")], ids=["2"]), len(index)
@@ -143,7 +142,6 @@ class InvertedIndex(ABC):
             InvalidInputError: An id comes twice (nothing is changed then), or is not a string.
 
         Example:
-            >>> from langchain_core.documents import Document
             >>> from rag_kit.indexing import BM25Index
             >>> index = BM25Index.from_texts(["a cat", "a dog"], ids=["1", "2"])
             >>> index.update([Document("a bird", id="1")]), index.ids, index.search("cat")
@@ -177,9 +175,10 @@ class InvertedIndex(ABC):
 
     def _merge(self) -> BM25View:
         """Add the postings of the last writes, drop those of deleted documents, and return a view. Needs the lock."""
-        # the postings name a document by its position in `numbered`, which still has the deleted ones
-        rows, numbered = list(self._rows.values()), [*self._merged, *self._added]
-        lengths = np.append(self._lengths, np.array([row.length for row in self._added], np.int64))
+        rows = list(self._rows.values())
+        numbered = [*self._merged_rows, *self._added_rows]  # by document number, with the deleted ones
+        added_lengths = np.array([row.length for row in self._added_rows], np.int64)
+        lengths = np.append(self._merged_lengths, added_lengths)
         new_numbers = None
         if len(rows) < len(numbered):
             is_kept = np.ones(len(numbered), bool)
@@ -187,8 +186,9 @@ class InvertedIndex(ABC):
             # kept documents are counted from 0, deleted ones get -1: [kept, deleted, kept] becomes [0, -1, 1]
             new_numbers = np.where(is_kept, np.cumsum(is_kept) - 1, -1).astype(np.int32)
             lengths = lengths[is_kept]
-        self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
-        self._merged, self._lengths, self._pending, self._added = rows, lengths, [], []
+        self._postings = merge(self._postings, self._added_runs, len(self._vocabulary), new_numbers)
+        self._merged_rows, self._merged_lengths = rows, lengths
+        self._added_rows, self._added_runs = [], []
         return BM25View(rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
 
     def save(self, path: str | Path) -> None:
@@ -212,8 +212,8 @@ class InvertedIndex(ABC):
         # where the postings of each used term begin, and the end of all
         pointers = np.append(postings.pointers[:-1][is_used], postings.pointers[-1:])
         self._postings = Postings(pointers, postings.documents, postings.counts)
-        self._rows, self._merged = {row.key: row for row in rows}, rows
-        self._lengths = np.array([row.length for row in rows], np.int64)
+        self._rows, self._merged_rows = {row.key: row for row in rows}, rows
+        self._merged_lengths = np.array([row.length for row in rows], np.int64)
         self.current()
 
     def _write(
@@ -243,15 +243,15 @@ class InvertedIndex(ABC):
         with self._lock:
             keys = self._keys(document_ids, documents, replace)
             self.delete(removed)
-            first_number = len(self._merged) + len(self._added)  # of the new rows, which follow all others
+            first_number = len(self._merged_rows) + len(self._added_rows)  # the new rows follow all others
             columns = zip(keys, document_ids, documents, copies, lengths, strict=True)
             for key, document_id, doc, metadata, length in columns:
                 row = ScoreRow(key, document_id, doc.page_content, metadata, length)
                 self._rows.pop(key, None)  # else the new row would have the position of the replaced one
                 self._rows[key] = row
-                self._added.append(row)
-            # each run counts its documents from 0; in the index they are numbered from first_number
-            self._pending += [run._replace(documents=run.documents + np.int32(first_number)) for run in runs]
+                self._added_rows.append(row)
+            for run in runs:  # each counts its documents from the first of this write
+                self._added_runs.append(run._replace(documents=run.documents + np.int32(first_number)))
             if keys:
                 self._view = None  # the next search builds one
         return keys
@@ -259,15 +259,15 @@ class InvertedIndex(ABC):
     def _keys(self, ids: Sequence[Any], documents: Sequence[Document], replace: bool) -> list[str]:
         """Return the keys of documents to write: their ids, else hashes of their texts (repeats: ``#2``, ``#3``...)."""
         keys: dict[str, None] = {}
-        repeats: dict[str, int] = {}  # the last number of each hash: the search for a free one begins there
+        last_numbers: dict[str, int] = {}  # by hash; the search for a free number begins at its last one
         for key, document in zip(ids, documents, strict=True):
             if key is None:
-                key = hashed = content_hash(document.page_content)
-                number = repeats.get(hashed, 1)
+                key = digest = content_hash(document.page_content)
+                number = last_numbers.get(digest, 1)
                 while key in keys or (not replace and key in self._rows):
                     number += 1
-                    key = f"{hashed}#{number}"
-                repeats[hashed] = number
+                    key = f"{digest}#{number}"
+                last_numbers[digest] = number
             elif not isinstance(key, str) or not key:
                 raise InvalidInputError(f"id {key!r} is not allowed; ids are non-empty strings.")
             elif key in keys:
@@ -279,17 +279,17 @@ class InvertedIndex(ABC):
 
 
 def _missing_positions(rows: Sequence[ScoreRow], present: Sequence[ScoreRow]) -> list[int]:
-    """Return the positions of the rows that are not in ``present``, which has all others in the same order.
+    """Return the positions of the rows that ``present`` lacks: [A, B, C, D] and [A, D] give [1, 2].
 
-    With m missing rows found, ``rows[i + m]`` is ``present[i]`` before the next missing row, and another row from there
-    on. So bisection over i finds it, much faster than a look at every row: [A, B, C, D] and [A, D] give [1, 2].
+    ``present`` has all others in the same order. When m missing rows are found, ``present[i]`` is ``rows[i + m]`` up to
+    the next missing row, and no longer behind it: bisection finds that i, much faster than a look at every row.
     """
     missing, start = list[int](), 0
 
-    def is_behind_next(position: int) -> bool:
-        return rows[position + len(missing)] is not present[position]
+    def is_behind_next_missing(position: int) -> bool:
+        return present[position] is not rows[position + len(missing)]
 
     while len(missing) < len(rows) - len(present):
-        start = bisect_left(range(len(present)), True, start, key=is_behind_next)
+        start = bisect_left(range(len(present)), True, start, key=is_behind_next_missing)
         missing.append(start + len(missing))
     return missing

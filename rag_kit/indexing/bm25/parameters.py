@@ -55,12 +55,12 @@ def check_ids(ids: Any, count: int | None = None) -> list[str]:
     return checked
 
 
-def _list_of(name: str, values: Any, kind: type | tuple[type, ...], wanted: str) -> list[Any]:
+def _list_of(name: str, values: Any, element_type: type | tuple[type, ...], wanted: str) -> list[Any]:
     """Return a collection as a list; raise InvalidInputError for a string or mapping, or elements of another type."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidInputError(f"{name} is {type(values).__name__}; give a list of {wanted}.")
     listed = list(values)
     for value in listed:
-        if not isinstance(value, kind):
+        if not isinstance(value, element_type):
             raise InvalidInputError(f"{name} holds {type(value).__name__}; give a list of {wanted}.")
     return listed

@@ -77,7 +77,7 @@ def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, fi
     if len(vocabulary) * size < 1 << 32:  # the keys fit 32 bits
         keys = keys.astype(np.uint32)  # half the width sorts twice as fast
     keys.sort()
-    # of each run of equal keys; prepended is a number that differs from the first key, so that a run starts there
+    # where runs of equal keys start; the first key starts one, for the number that is put before it differs from it
     starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] + 1))
     terms, documents = np.divmod(keys[starts], size)
     counts = np.minimum(np.diff(starts, append=total), _MAX_COUNT)
@@ -96,35 +96,35 @@ def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabular
 
 
 def merge(
-    base: Postings, added: Sequence[PostingRun], term_count: int, new_numbers: NDArray[np.int32] | None = None
+    old: Postings, added: Sequence[PostingRun], term_count: int, new_numbers: NDArray[np.int32] | None = None
 ) -> Postings:
     """Put the postings of added documents behind the old ones, term by term.
 
-    ``term_count`` is that of all terms now. ``new_numbers`` has each document's new number, below 0 for a deleted one.
+    ``term_count`` counts all terms now. ``new_numbers`` renumbers documents: below 0 are deleted ones.
     """
-    if not added and new_numbers is None and base.terms == term_count:
-        return base
-    empty_run = PostingRun(base.documents[:0], base.documents[:0], base.counts[:0])
+    if not added and new_numbers is None and old.terms == term_count:
+        return old
+    empty_run = PostingRun(old.documents[:0], old.documents[:0], old.counts[:0])
     runs = [empty_run, *added]  # `np.concatenate` needs one
     new = _sort_by_term(*(np.concatenate(arrays) for arrays in zip(*runs, strict=True)))
     if new_numbers is not None:
         documents = new_numbers[new.documents]
         is_kept = documents >= 0
         new = PostingRun(new.terms[is_kept], documents[is_kept], new.counts[is_kept])
-        documents = new_numbers[base.documents]
+        documents = new_numbers[old.documents]
         is_kept = documents >= 0
-        # how many postings are left out before those of each term
-        dropped_before = np.searchsorted(np.flatnonzero(~is_kept), base.pointers)
-        base = Postings(base.pointers - dropped_before, documents[is_kept], base.counts[is_kept])
+        # for each term, how many postings are dropped before its first one
+        dropped_before = np.searchsorted(np.flatnonzero(~is_kept), old.pointers)
+        old = Postings(old.pointers - dropped_before, documents[is_kept], old.counts[is_kept])
     # new postings of a term are inserted where its old ones end; those of a new term at the end of all old ones
-    ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], term_count - base.terms))
+    ends = np.append(old.pointers[1:], np.repeat(old.pointers[-1:], term_count - old.terms))
     pointers = np.zeros(term_count + 1, np.int64)
     pointers[1:] = ends + np.cumsum(np.bincount(new.terms, minlength=term_count))
-    if not len(base.counts):  # whose type may be another one than that of the new counts
+    if not len(old.counts):  # the new counts may be of another type, which `np.insert` would not keep
         return Postings(pointers, new.documents, new.counts)
-    positions = ends[new.terms]
-    counts: Any = np.insert(base.counts, positions, new.counts)
-    return Postings(pointers, np.insert(base.documents, positions, new.documents), counts)
+    insert_at = ends[new.terms]
+    counts: Any = np.insert(old.counts, insert_at, new.counts)
+    return Postings(pointers, np.insert(old.documents, insert_at, new.documents), counts)
 
 
 def _sort_by_term(terms: NDArray[np.int32], documents: NDArray[np.int32], counts: Counts) -> PostingRun:
@@ -162,7 +162,6 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
     dtype = np.dtype(np.float64 if variant == "okapi" else np.float32)
 
     def weights_of_term(term: int) -> Floats:
-        """Return the weight that each posting of a term adds to its document's score."""
         of_term = slice(postings.pointers[term], postings.pointers[term + 1])
         counts = postings.counts[of_term].astype(np.float64)
         weights: Floats = counts / (saturation[postings.documents[of_term]] + counts) * idf[term]
@@ -180,6 +179,6 @@ def inverse_frequencies(df: NDArray[np.int64], total: int, variant: Variant) -> 
     idf = np.log(total - df + 0.5) - np.log(df + 0.5)
     present = idf[df > 0]
     if len(present):
-        # negative ones get a share of the mean; fsum does not depend on the order in which an index grew
+        # as rank_bm25 does; fsum gives the same sum in whatever order the index grew
         idf[idf < 0] = EPSILON * math.fsum(present) / len(present)
     return idf

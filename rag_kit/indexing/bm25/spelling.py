@@ -27,7 +27,7 @@ FindKnown = Callable[[Iterable[str]], Iterator[tuple[str, Sequence[str]]]]
 
 
 def edits(word: str) -> set[str]:
-    """Return the words one edit away: a letter more, less or other, two neighbours swapped, a mark on equal letters.
+    """Return the words one edit away: a letter more, less or other, neighbours swapped, a mark on one or equal letters.
 
     Example:
         >>> sorted({"pump", "pimp", "upmp", "pumps"} & edits("pump"))
@@ -53,46 +53,54 @@ def correct_spelling(
 ) -> Mapping[str, float]:
     """Replace each misspelt term of a query by the nearest known one, with less weight and a note in whole words.
 
-    An analyzer without ``typos`` has its terms searched as typed. Words of four Latin letters or more are corrected, by
-    the most frequent one with a mark that was left out, else a single edit away: of each 100 mistypings about 80 are
-    one edit (Damerau, "A technique for computer detection and correction of spelling errors", 1964). The typed word is
-    edited, as a wrong letter may keep the analyzer from taking off the ending; documents may have it with another one.
-    Identifiers, numbers, other scripts are searched as typed. `find_known` gives only what the caller may see.
+    Misspelt are terms of four Latin letters or more that no document has; others, and all of an analyzer without
+    ``typos``, are searched as typed. The nearest term is that of a word with a mark that was left out, else of a word
+    one edit away, as about 80 of 100 mistypings are (Damerau, "A technique for computer detection and correction of
+    spelling errors", 1964). The word is edited, not its term: a wrong letter may have kept the ending in the term.
     """
     if not getattr(analyzer, "typos", False):
         return weights
     unknown = [term for term in weights if _LATIN.fullmatch(term) and not is_known(term)]
-    nearest: dict[str, str] = {}
-    typed_words = dict(_words(query, analyzer)) if unknown else {}
+    nearest_terms: dict[str, str] = {}  # by the unknown term
+    typed_words = dict(_terms_and_words(query, analyzer)) if unknown else {}  # by term
     for term in unknown[:_MAX_CORRECTED]:
         typed = typed_words.get(term, term)
-        if found := _nearest(typed, analyzer, find_known):
-            nearest[term], word = found
-            write_note(f"searched {word!r} for {typed!r}")
+        if nearest := _nearest(typed, analyzer, find_known):
+            nearest_terms[term], written = nearest
+            write_note(f"searched {written!r} for {typed!r}")
     corrected: defaultdict[str, float] = defaultdict(float)
     for term, weight in weights.items():
-        # the nearest one may be a term of the query, too
-        corrected[nearest.get(term, term)] += weight * WEIGHT if term in nearest else weight
+        if term in nearest_terms:
+            corrected[nearest_terms[term]] += weight * WEIGHT  # added, for it may be a term of the query, too
+        else:
+            corrected[term] += weight
     return corrected
 
 
 def _nearest(typed: str, analyzer: _Analyze, find_known: FindKnown) -> tuple[str, str] | None:
-    """Return the most frequent term near a typed word, and a word that has it; ``None`` if no term is near."""
-    near = {word for word in edits(fold(typed)) if _LATIN.fullmatch(word)}  # not "may" for "many"
-    best = None
-    marked = {word for word in near if typed.isascii() and not word.isascii()}
-    found = (find_known(set(analyzer(" ".join(words)))) for words in (marked, near - marked) if words)
-    for known, texts in islice(chain.from_iterable(found), _MAX_NEAR):
-        written = (match[0] for text in texts for match in _WORD.finditer(text[:_MAX_TEXT]))
-        if word := next((word for word in written if fold(word) in near and analyzer(word) == [known]), None):
-            return known, word
-        if best is None:  # an edit may be no word that people write, and yet have the stem of one
-            best = known, next((word for term, word in _words(texts[0], analyzer) if term == known), known)
-    return best
+    """Return the most frequent term near a typed word, and a word of documents that has it: ("pump", "pumps")."""
+    near_words = {word for word in edits(fold(typed)) if _LATIN.fullmatch(word)}  # not "may" for "many"
+    # words with a mark that was left out come first: for "cafe" rather "café" than "cave"
+    with_mark = {word for word in near_words if typed.isascii() and not word.isascii()}
+    groups = [words for words in (with_mark, near_words - with_mark) if words]
+    known = chain.from_iterable(find_known(set(analyzer(" ".join(words)))) for words in groups)  # lazily
+    first = None
+    for term, texts in islice(known, _MAX_NEAR):
+        for word in chain.from_iterable(map(_split_words, texts)):
+            if fold(word) in near_words and analyzer(word) == [term]:
+                return term, word
+        if first is None:  # an edit may be no word that people write, and yet have the stem of one
+            words_of_term = (word for other, word in _terms_and_words(texts[0], analyzer) if other == term)
+            first = term, next(words_of_term, term)
+    return first
 
 
-def _words(text: str, analyzer: _Analyze) -> Iterator[tuple[str, str]]:
-    """Yield each word of a text that has one term, behind its term."""
-    for match in _WORD.finditer(text[:_MAX_TEXT]):
-        if len(terms := analyzer(match[0])) == 1:
-            yield terms[0], match[0]
+def _split_words(text: str) -> Iterator[str]:
+    return (match[0] for match in _WORD.finditer(text[:_MAX_TEXT]))
+
+
+def _terms_and_words(text: str, analyzer: _Analyze) -> Iterator[tuple[str, str]]:
+    """Yield (term, word) for each word of a text that the analyzer makes one term of: ("pump", "Pumps")."""
+    for word in _split_words(text):
+        if len(terms := analyzer(word)) == 1:
+            yield terms[0], word

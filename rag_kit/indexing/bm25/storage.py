@@ -95,11 +95,11 @@ def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
         raise IndexFormatError(f"{path} is not a {kind.name} of rag_kit (or its beginning is damaged).")
     _, version, header_size, body_size = _PREFIX.unpack_from(data)
     if version != FORMAT_VERSION:
-        whose = "a newer rag_kit"
+        writer = "a newer rag_kit"
         if version < FORMAT_VERSION:
-            whose = "an older rag_kit, which made other terms of a text"
+            writer = "an older rag_kit, which made other terms of a text"
         raise IndexFormatError(
-            f"{path} is a {kind.name} of {whose}: it has format version {version}, and this rag_kit reads version "
+            f"{path} is a {kind.name} of {writer}: it has format version {version}, and this rag_kit reads version "
             f"{FORMAT_VERSION}. Build the index again, or use the rag_kit that wrote it."
         )
     view, body_start = memoryview(data), _PREFIX.size + header_size  # slices of a memoryview are no copies

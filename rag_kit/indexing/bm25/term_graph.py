@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 
-MAX_DF = 100
-"""Most documents that a term may be in to join them."""
+MAX_DF = 100  # documents with a term, at most, for it to join them
 _DAMPING = 0.5  # chance to go on from a document to its neighbours
 _ROUNDS = 2  # of documents to terms to documents; further ones do not change the order of the first results
 _SHOWN_TERMS = 3  # terms that explain a result
@@ -60,12 +59,12 @@ class TermGraph:
             return []
         mass = start = start / start.sum()
         for _ in range(_ROUNDS):
-            at_edges = mass[self._documents] * self._to_terms
-            term_mass = np.bincount(self._terms, at_edges, minlength=self._term_count)  # sums by term
-            at_edges = term_mass[self._terms] * self._to_documents
+            mass_of_edges = mass[self._documents] * self._to_terms
+            term_mass = np.bincount(self._terms, mass_of_edges, minlength=self._term_count)  # sums by term
+            mass_of_edges = term_mass[self._terms] * self._to_documents
             mass = (1 - _DAMPING) * start
             # squared, for a round has two steps: to terms and back
-            mass += _DAMPING**2 * np.bincount(self._documents, at_edges, minlength=self._size)
+            mass += _DAMPING**2 * np.bincount(self._documents, mass_of_edges, minlength=self._size)
             if allowed is not None:
                 mass = np.where(allowed, mass, 0.0)
         best = np.argsort(-mass, kind="stable")[:k]

@@ -100,14 +100,15 @@ class BM25View:
         return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
 
     def find_known(
-        self, terms: Iterable[str], texts: int, passes: Passes | None = None
+        self, terms: Iterable[str], max_texts: int, passes: Passes | None = None
     ) -> Iterator[tuple[str, list[str]]]:
-        """Yield the terms that passing documents have, most frequent first, each with the first ``texts`` of these."""
-        for term in sorted(filter(self.frequency, terms), key=lambda term: (-self.frequency(term), term)):
+        """Yield the terms that passing documents have, most frequent first, each with ``max_texts`` of their texts."""
+        present = [term for term in terms if self.frequency(term) > 0]
+        for term in sorted(present, key=lambda term: (-self.frequency(term), term)):
             rows = (self.rows[position] for position in self._documents_with(self._vocabulary[term]))
-            passing = (row.text for row in rows if passes is None or passes(row.metadata))
-            if found := list(islice(passing, texts)):
-                yield term, found
+            passing_texts = (row.text for row in rows if passes is None or passes(row.metadata))
+            if texts := list(islice(passing_texts, max_texts)):
+                yield term, texts
 
     @cached_property
     def graph(self) -> TermGraph:
@@ -171,9 +172,10 @@ class BM25View:
         """Return the positions of the k highest scores above zero, the best first; ties by position."""
         bound = 0.0  # a lower bound of the k-th best score, so that few scores need sorting
         if k < self._width:  # the k best columns have a score of at least the bound each, so k documents do
-            maxima = scores.reshape(self._height, self._width).max(axis=0)
-            bound = np.partition(maxima, self._width - k)[self._width - k]  # the k-th highest
-        positions = (scores >= bound if bound > 0 else scores > 0).nonzero()[0]
+            column_maxima = scores.reshape(self._height, self._width).max(axis=0)
+            bound = np.partition(column_maxima, self._width - k)[self._width - k]  # the k-th highest
+        may_be_best = scores >= bound if bound > 0 else scores > 0
+        positions = may_be_best.nonzero()[0]
         return positions[np.lexsort((positions, -scores[positions]))[:k]]
 
 

@@ -16,14 +16,13 @@ from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
-from rag_kit.indexing.bm25.postings import PostingRun, Postings, weighted_terms
-from rag_kit.indexing.bm25.postings import Weights as Scores
+from rag_kit.indexing.bm25.postings import PostingRun, Postings, Weights, weighted_terms
 from rag_kit.indexing.bm25.view import Hits, check_k, check_query, check_weights, passes_of
 from rag_kit.text import default_analyzer
 
 Vector = dict[str, float]
-Weights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
-SparseEncoder = Callable[[list[str]], Sequence[Weights] | Awaitable[Sequence[Weights]]]
+TermWeights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
+SparseEncoder = Callable[[list[str]], Sequence[TermWeights] | Awaitable[Sequence[TermWeights]]]
 
 _BATCH_SIZE = 64  # texts that an encoder is given at a time
 _TFIDF = "counts"  # in a file: the weights are counts of terms, for TF-IDF
@@ -86,7 +85,7 @@ class SparseIndex(InvertedIndex):
     def _make_run(self, analysed: Sequence[Vector], first: int) -> PostingRun:
         return weighted_terms(analysed, self._vocabulary, first)
 
-    def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Scores:
+    def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Weights:
         """Return what each posting adds to scores: the encoder's weight, or TF-IDF in document vectors of length 1."""
         pointers, frequencies = postings.pointers, postings.frequencies()
         weights: NDArray[Any] = postings.counts  # the encoder's weights; without an encoder counts of terms
@@ -97,9 +96,7 @@ class SparseIndex(InvertedIndex):
         scores = weights.astype(np.float32, copy=False)
         highest = np.zeros(len(pointers))  # by term; the last one, for all unknown terms, remains 0
         np.maximum.at(highest, np.repeat(np.arange(postings.terms), frequencies), scores)
-        return Scores(scores.dtype, highest, lambda term: scores[pointers[term] : pointers[term + 1]])
-
-    # Reading
+        return Weights(scores.dtype, highest, lambda term: scores[pointers[term] : pointers[term + 1]])
 
     def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
         """Return the best documents for a query.
@@ -118,7 +115,7 @@ class SparseIndex(InvertedIndex):
         """
         return self.search_vector(self.encode_query(query), k, filter)
 
-    def search_vector(self, vector: Weights, k: int = 4, filter: Filter | None = None) -> Hits:
+    def search_vector(self, vector: TermWeights, k: int = 4, filter: Filter | None = None) -> Hits:
         """Search as :meth:`search`, by a query's vector."""
         return self.current().search(check_weights(vector), check_k(k), passes_of(filter))
 
@@ -140,8 +137,6 @@ class SparseIndex(InvertedIndex):
         frequencies = np.array([view.frequency(term) for term in counts])
         weights = np.array(list(counts.values())) * _idf(len(view), frequencies)
         return dict(zip(counts, (weights / math.hypot(*weights)).tolist(), strict=True))
-
-    # Storing
 
     def _header(self) -> dict[str, Any]:
         return {

@@ -232,7 +232,9 @@ def test_many_small_adds_stay_small() -> None:
     index = make([" ".join(f"w{n}" for n in range(20_000))])
     for n in range(300):
         index.add([Document(f"w{n} new{n}")], ids=[f"n{n}"])
-    assert sum(run.terms.nbytes + run.documents.nbytes + run.counts.nbytes for run in index._pending) < 10_000
+    assert (
+        sum(run.terms.nbytes + run.documents.nbytes + run.counts.nbytes for run in index._added_runs) < 10_000
+    )
     assert found(index, "new7") == ["w7 new7"]
 
 
