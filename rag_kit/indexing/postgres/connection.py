@@ -44,8 +44,6 @@ _ADVICE = {
     "busy": "All connections of this process are in use: let fewer threads search and write at a time.",
     "57": f"{_NOTHING}, unless its end was just being committed: run the same again.",
 }
-
-
 #: SQLSTATE by words of what a server says that lets nobody in; libpq does not give its number.
 _REFUSALS = {
     "couldn't get a connection": "busy",
@@ -126,11 +124,11 @@ def explanation(error: psycopg.Error, location: PostgresLocation, wait: float) -
 
 def check_schema(connection: psycopg.Connection[Any], location: PostgresLocation) -> None:
     """Raise IndexMissingError for a database without the tables of an index, IndexFormatError for another version."""
-    name = f"{location.index}.migrations"
+    name = f"{location.name}.migrations"
     exists = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone()
     if exists == (False,):
         raise missing_index(location)
-    query = sql.SQL("SELECT max(number) FROM {}").format(sql.Identifier(location.index, "migrations"))
+    query = sql.SQL("SELECT max(number) FROM {}").format(sql.Identifier(location.name, "migrations"))
     (version,) = connection.execute(query).fetchone() or (None,)
     if version != VERSION:
         raise IndexFormatError(
@@ -141,13 +139,13 @@ def check_schema(connection: psycopg.Connection[Any], location: PostgresLocation
 
 def make_schema(connection: psycopg.Connection[Any], location: PostgresLocation) -> None:
     """Make an index's schema and tables if they are lacking, inside the open transaction; other processes wait."""
-    lock = f"rag_kit {location.index}"
+    lock = f"rag_kit {location.name}"
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (lock,))
     try:
         check_schema(connection, location)
         return
     except IndexMissingError:
-        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(location.index)))
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(location.name)))
     # one lock for all indexes of the database: a second CREATE EXTENSION would fail with a duplicate key
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit extension', 0))")
     connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
@@ -171,7 +169,7 @@ def make_trigram_tables(connection: psycopg.Connection[Any]) -> None:
         connection.execute(keyword_sql.replace("keyword_", "trigram_"))
 
 
-def types_schema(connection: psycopg.Connection[Any]) -> str:
+def vector_schema(connection: psycopg.Connection[Any]) -> str:
     """Return the name of the schema that pgvector is in; ``"public"``, where it will be made, if it is lacking."""
     query = "SELECT extnamespace::regnamespace::name FROM pg_extension WHERE extname = 'vector'"
     return str((connection.execute(query).fetchone() or ["public"])[0])

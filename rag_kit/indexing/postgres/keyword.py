@@ -41,20 +41,20 @@ class PostgresKeywordLeg:
         """Index the chunks written or removed since the leg was last updated; return its generation now."""
         native, tables = connection.native, TermTables(connection, self.label)
         check_version(state)
-        total = tables.counts()
+        totals = tables.counts()
         query = "SELECT n FROM removed WHERE generation > %s"
-        removed = native.execute(query, (total.generation,)).fetchall()
+        removed = native.execute(query, (totals.generation,)).fetchall()
         if removed:
-            total = write_terms(tables, total, {n: None for (n,) in removed})  # None removes a document
-        for rows in _chunks_since(native, total.generation):
+            totals = write_terms(tables, totals, {n: None for (n,) in removed})  # None removes a document
+        for rows in _chunks_since(native, totals.generation):
             texts = {n: searched_text(text, json.loads(metadata)) for n, text, metadata in rows}
             terms = {n: Counter(self.analyzer(text)) for n, text in texts.items()}
-            total = write_terms(tables, total, terms)
+            totals = write_terms(tables, totals, terms)
         native.execute(
             f"INSERT INTO {self.label}_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
             "ON CONFLICT (tenant) DO UPDATE SET documents = excluded.documents, tokens = excluded.tokens, "
             "generation = excluded.generation",
-            total._replace(generation=state.generation),  # a tuple, in the order of the columns
+            totals._replace(generation=state.generation),  # a tuple, in the order of the columns
         )
         return state.generation
 
@@ -77,19 +77,19 @@ class PostgresKeywordLeg:
             check_version(state)
         except IndexFormatError as error:
             report.problems.append(f"{self.label}: {error}")
-        total = TermTables(connection, self.label).counts()
+        totals = TermTables(connection, self.label).counts()
         for problem, query in _DIFFERENCES.items():
             if keys := [key for (key,) in native.execute(query.format(leg=self.label))]:
                 report.problems.append(f"{self.label}: {len(keys)} rows {problem}, for example {keys[0]}")
         sums = native.execute(_SUMS.format(leg=self.label)).fetchone()
         # the generation is -1 as long as nothing was indexed, which fits a store of generation 0
-        if sums != (total.documents, total.tokens, 0) or max(total.generation, 0) != state.generation:
+        if sums != (totals.documents, totals.tokens, 0) or max(totals.generation, 0) != state.generation:
             problem = "documents, terms or changes are not as many as were counted"
             report.problems.append(f"{self.label}: {problem}")
-        report.checked[f"{self.label} rows"] = total.documents
+        report.checked[f"{self.label} rows"] = totals.documents
 
 
-def write_terms(tables: TermTables, total: Counts, documents: Mapping[int, Counter[str] | None]) -> Counts:
+def write_terms(tables: TermTables, totals: Counts, documents: Mapping[int, Counter[str] | None]) -> Counts:
     """Write term counts of documents by row number, ``None`` to remove one; return the new totals of the tenant."""
     terms_before = tables.terms(documents)
     changed = {n: terms for n, terms in documents.items() if terms != terms_before.get(n)}
@@ -106,18 +106,14 @@ def write_terms(tables: TermTables, total: Counts, documents: Mapping[int, Count
         "SELECT * FROM unnest(%b::bigint[], %b::int[], %b::text[])",
         (list(added), lengths, texts),
     )
-    tokens = total.tokens + sum(lengths) - sum(terms.total() for terms in removed.values())
-    return total._replace(documents=total.documents + len(added) - len(removed), tokens=tokens)
+    tokens = totals.tokens + sum(lengths) - sum(terms.total() for terms in removed.values())
+    return totals._replace(documents=totals.documents + len(added) - len(removed), tokens=tokens)
 
 
 def _write_postings(
     tables: TermTables, removed: Mapping[int, Iterable[str]], added: Mapping[int, Counter[str]]
 ) -> None:
-    """Delete the postings of removed documents, and write those of added ones.
-
-    A table row holds the postings of one term in one block of documents; each touched row is written again. A posting
-    is a number of 64 bits, from the high bits: position in the block, count of the term, length of the document.
-    """
+    """Delete the postings of removed documents, and write those of added ones, packed as `keyword_search` says."""
     packed = _take_rows(tables, removed)
     new_postings: dict[tuple[str, int], list[int]] = defaultdict(list)  # by term and block
     for n, counts in added.items():

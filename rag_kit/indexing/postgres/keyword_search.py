@@ -121,30 +121,31 @@ def unpack(rows: Sequence[tuple[int, bytes]]) -> TermPostings:
 
 def score_all(tables: TermTables, weights: Terms) -> tuple[Numbers, Scores]:
     """Return row numbers and scores of all documents that score above zero, the same scores as ``BM25Index`` gives."""
-    total, postings = tables.counts(), tables.postings(weights)
+    totals, postings = tables.counts(), tables.postings(weights)
     numbers = np.concatenate([np.zeros(0, np.int64), *(each.numbers for each in postings.values())])
-    # blocks with postings, rising; with blocks 2 and 5, position p of block 5 has its score at scores[BLOCK + p]
-    blocks = np.flatnonzero(np.bincount(numbers // BLOCK))
-    scores = np.zeros(len(blocks) * BLOCK, np.float32)
+    # only blocks with postings have scores: if these are 2 and 5, position p of block 5 has its at scores[BLOCK + p]
+    used_blocks = np.flatnonzero(np.bincount(numbers // BLOCK))  # rising
+    scores = np.zeros(len(used_blocks) * BLOCK, np.float32)
     for term, term_postings in postings.items():
         block, position = np.divmod(term_postings.numbers, BLOCK)
-        added = _weights(term_postings, total) * np.float32(weights[term])
-        scores[np.searchsorted(blocks, block) * BLOCK + position] += added
+        added = _weights(term_postings, totals) * np.float32(weights[term])
+        scores[np.searchsorted(used_blocks, block) * BLOCK + position] += added
     hits = np.flatnonzero(scores > 0)
-    return blocks[hits // BLOCK] * BLOCK + hits % BLOCK, scores[hits]
+    rank_of_block, position = np.divmod(hits, BLOCK)
+    return used_blocks[rank_of_block] * BLOCK + position, scores[hits]
 
 
-def _idf(frequency: int, total: Counts) -> float:
-    [idf] = inverse_frequencies(np.array([frequency]), total.documents, "lucene")
+def _idf(frequency: int, totals: Counts) -> float:
+    [idf] = inverse_frequencies(np.array([frequency]), totals.documents, "lucene")
     return float(idf)
 
 
-def _weights(postings: TermPostings, total: Counts) -> Scores:
+def _weights(postings: TermPostings, totals: Counts) -> Scores:
     """Return what each posting of a term adds to its document's score."""
-    mean = total.tokens / total.documents if total.tokens else 1.0
+    mean = totals.tokens / totals.documents if totals.tokens else 1.0
     saturation = DEFAULT_K1 * (1 - DEFAULT_B + DEFAULT_B * postings.lengths / mean)
     counts = postings.counts.astype(np.float64)
-    weights: Scores = (counts / (saturation + counts) * _idf(len(counts), total)).astype(np.float32)
+    weights: Scores = (counts / (saturation + counts) * _idf(len(counts), totals)).astype(np.float32)
     return weights
 
 
@@ -160,15 +161,16 @@ def best_hits(
     is_tested, hits = np.zeros(len(scores), bool), list[tuple[str, float]]()
     while True:
         fetch_all = fetch >= len(scores)
-        top = np.arange(len(scores)) if fetch_all else np.argpartition(scores, -fetch)[-fetch:]
-        new = top[~is_tested[top]]  # positions of scores, in no order
-        is_tested[new] = True
-        score_of = dict(zip(numbers[new].tolist(), scores[new].tolist(), strict=True))
+        # positions of the best scores, in no order
+        best = np.arange(len(scores)) if fetch_all else np.argpartition(scores, -fetch)[-fetch:]
+        untested = best[~is_tested[best]]
+        is_tested[untested] = True
+        score_of = dict(zip(numbers[untested].tolist(), scores[untested].tolist(), strict=True))
         hits += [(key, score_of[n]) for n, key in filter_rows(native, list(score_of), where).items()]
         # scores are compared in steps of TIE: what differs by less is a tie, and goes by id
         hits.sort(key=lambda hit: (-round(hit[1] / TIE), hit[0]))
         # done if nothing is left, or what is left scores too low even for a tie with the k-th
-        if fetch_all or (len(hits) >= k and scores[top].min() < hits[k - 1][1] - 3 * TIE):
+        if fetch_all or (len(hits) >= k and scores[best].min() < hits[k - 1][1] - 3 * TIE):
             return hits[:k]
         fetch *= 4
 
@@ -241,17 +243,17 @@ class PostgresKeywordView(KeywordView):
             seed_numbers = np.array(list(id_of), np.int64)
             for _ in range(2):  # rounds of the walk, which goes on from the documents that pass
                 numbers_of_term = _documents_of_terms(tables, list(id_of))
-                numbers = np.unique(np.concatenate([seed_numbers, *numbers_of_term.values()]))
-                id_of = filter_rows(native, numbers.tolist(), where)
+                reached = np.unique(np.concatenate([seed_numbers, *numbers_of_term.values()]))
+                id_of = filter_rows(native, reached.tolist(), where)
             size = tables.counts().documents  # the rarity of a term is by all documents, not only those read
-            graph = TermGraph(_postings_of(numbers_of_term, numbers), size, list(numbers_of_term))
-            # in the graph, a document has the position of its row in ``numbers``; by id, of those that pass
-            position_of = {id_of[n]: position for position, n in enumerate(numbers.tolist()) if n in id_of}
+            graph = TermGraph(_postings_of(numbers_of_term, reached), size, list(numbers_of_term))
+            # the graph numbers documents by their position in ``reached``; here by id, without those that do not pass
+            position_of = {id_of[n]: position for position, n in enumerate(reached.tolist()) if n in id_of}
             allowed = np.zeros(size, bool)
             allowed[list(position_of.values())] = True
             seed_weights = {position_of[key]: seeds[key] for key in seeds if key in position_of}
             visits = graph.visits(seed_weights, k, allowed)
-            ids = [id_of[int(numbers[visit.document])] for visit in visits]
+            ids = [id_of[int(reached[visit.document])] for visit in visits]
             documents = read_documents(connection, ids)
         return [(documents[key], visit.mass, visit.terms) for key, visit in zip(ids, visits, strict=True)]
 
@@ -259,21 +261,21 @@ class PostgresKeywordView(KeywordView):
         """Return a number that no score for weighted terms exceeds; unknown terms count as rarest."""
         with self._store.reading() as connection:
             tables = TermTables(connection, self._leg)
-            total, postings = tables.counts(), tables.postings(terms)
+            totals, postings = tables.counts(), tables.postings(terms)
         frequencies = {term: len(term_postings.counts) for term, term_postings in postings.items()}
-        return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in terms.items())
+        return sum(weight * _idf(frequencies.get(term, 0), totals) for term, weight in terms.items())
 
 
 def _postings_of(numbers_of_term: Mapping[str, Numbers], numbers: Numbers) -> Postings:
-    """Make postings from row numbers by term; a document is named by the position of its row number in ``numbers``."""
+    """Make postings from row numbers by term; in them, a document is the position of its row number in ``numbers``."""
     joined = np.concatenate([numbers[:0], *numbers_of_term.values()])  # the first for no terms at all
     pointers = np.cumsum([0, *map(len, numbers_of_term.values())])  # where each term's postings begin
-    documents = np.searchsorted(numbers, joined).astype(np.int32)
+    documents = np.searchsorted(numbers, joined).astype(np.int32)  # 40 and 70 of [40, 55, 70] are 0 and 2
     return Postings(pointers, documents, np.ones(len(joined), np.uint16))
 
 
 def _documents_of_terms(tables: TermTables, numbers: Sequence[int]) -> dict[str, Numbers]:
-    """Return row numbers of documents by term, for the terms of some documents that 2 to `MAX_DF` documents have."""
+    """Return the row numbers of the documents with each term of some documents that 2 to `MAX_DF` documents have."""
     terms = set().union(*tables.terms(numbers).values())
     frequencies = tables.frequencies(terms)
     shared = sorted(term for term, count in frequencies.items() if 1 < count <= MAX_DF)

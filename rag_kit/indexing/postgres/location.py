@@ -12,9 +12,12 @@ from rag_kit.indexing.document_index.store import RemoteLocation
 
 # what is not percent-encoded would be cut in the middle of a password, and its end be shown
 _URL = re.compile(
-    r"postgres(?:ql)?://(?:(?P<user>[^:@/?]*)(?P<password>:[^@/?]*)?@)?(?P<server>(?:[^:@/?\[]|\[[^]@/?]*]|:\d+)*)"
-    r"(?P<database>(?:/[^@?]*)?)(?:\?(?P<query>.*))?",
-    re.I | re.S,
+    r"""postgres(?:ql)?://
+    (?:(?P<user>[^:@/?]*)(?P<password>:[^@/?]*)?@)?
+    (?P<server>(?:[^:@/?\[]|\[[^]@/?]*]|:\d+)*)  # hosts, IPv6 in brackets, ports
+    (?P<database>(?:/[^@?]*)?)
+    (?:\?(?P<query>.*))?""",
+    re.I | re.S | re.X,
 )
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,59}")
 _SECRET_KEYS = ("password", "sslpassword", "oauth_client_secret")
@@ -29,7 +32,7 @@ class PostgresLocation(RemoteLocation):
 
     url: str  # names it without a password
     conninfo: str = field(repr=False, compare=False)  # for psycopg; may hold a password, so never to be shown
-    index: str = "rag_kit"  # the schema
+    name: str = "rag_kit"  # of the index, which is that of its schema
     tenant: str = ""  # whose rows
 
     def __str__(self) -> str:
@@ -37,11 +40,6 @@ class PostgresLocation(RemoteLocation):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return location_of, (self.url,)  # without the password, which libpq finds in PGPASSWORD or ~/.pgpass
-
-    @property
-    def name(self) -> str:
-        """The name of the index, which is its schema."""
-        return self.index
 
     def without_secrets(self, text: str) -> str:
         """Replace the URL's passwords in a text, such as an error of the server's, by ``***``."""
@@ -75,25 +73,26 @@ def location_of(place: str) -> PostgresLocation:
         pairs = parse_qsl(query_as_is, keep_blank_values=True, strict_parsing=bool(query), errors="strict")
     except ValueError:
         raise InvalidInputError(_NO_URL) from None
-    names = _DEFAULTS | {key: value for key, value in pairs if key in _DEFAULTS}
-    if not _NAME.fullmatch(names["index"]):
+    own = _DEFAULTS | {key: value for key, value in pairs if key in _DEFAULTS}  # index and tenant
+    if not _NAME.fullmatch(own["index"]):
         raise InvalidInputError(
-            f"index={names['index'][:80]!r} cannot be the name of an index: it has small letters a-z, digits and _, at "
+            f"index={own['index'][:80]!r} cannot be the name of an index: it has small letters a-z, digits and _, at "
             "most 60, does not begin with a digit, nor with pg_."
         )
-    is_ambiguous = any(names.get(key, value) != value for key, value in pairs)  # as in "tenant=a&tenant=b"
-    if is_ambiguous or "\0" in names["tenant"]:
+    is_ambiguous = any(own.get(key, value) != value for key, value in pairs)  # as in "tenant=a&tenant=b"
+    if is_ambiguous or "\0" in own["tenant"]:
         raise InvalidInputError("The URL of an index has one index= and one tenant=, without NUL.")
-    # "key=value" as it was given, percent-encoded, with its decoded key
+    # each "key=value" as it was given, percent-encoded, with its decoded key
     parameters = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
     shown = "&".join(parameter for parameter, key in parameters if key not in _SECRET_KEYS)
     for_libpq = "&".join(parameter for parameter, key in parameters if key not in _DEFAULTS)
-    user, password = url["user"] or "", url["password"] or ""
-    at = "" if url["user"] is None else "@"
-    server = url["server"] + url["database"]  # below, "?" comes only before parameters
+    user = login = ""
+    if url["user"] is not None:
+        user, login = f"{url['user']}@", f"{url['user']}{url['password'] or ''}@"
+    server = url["server"] + url["database"]
     return PostgresLocation(
-        url=f"postgresql://{user}{at}{server}{shown and '?' + shown}",
-        conninfo=f"postgresql://{user}{password}{at}{server}{for_libpq and '?' + for_libpq}",
-        index=names["index"],
-        tenant=names["tenant"],
+        url=f"postgresql://{user}{server}" + (f"?{shown}" if shown else ""),
+        conninfo=f"postgresql://{login}{server}" + (f"?{for_libpq}" if for_libpq else ""),
+        name=own["index"],
+        tenant=own["tenant"],
     )

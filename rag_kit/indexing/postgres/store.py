@@ -35,7 +35,7 @@ try:
         explanation,
         make_schema,
         make_trigram_tables,
-        types_schema,
+        vector_schema,
     )
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
     from rag_kit.indexing.postgres.keyword_search import PostgresKeywordView
@@ -83,26 +83,26 @@ class PostgresStore(Store):
         self._views = threading.local()
         self._pools: dict[int, ConnectionPool[psycopg.Connection[Any]]] = {}
         with self.translate_errors(), self._probe() as probe:
-            self._make_statements(types_schema(probe))
+            self._make_statements(vector_schema(probe))
 
-    def _make_statements(self, types: str) -> None:
-        """Make the SQL that begins transactions to read and to write, sent at once; ``types`` is pgvector's schema."""
-        index, tenant = self.location.index, self.location.tenant
+    def _make_statements(self, pgvector: str) -> None:
+        """Make the SQL that begins transactions to read and to write, sent at once; ``pgvector`` is its schema."""
+        index, tenant = self.location.name, self.location.tenant
         # without JIT, for compiling a search takes longer than running it
         settings = sql.SQL(
             "SET LOCAL search_path = {}, {}; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
-        ).format(sql.Identifier(index), sql.Identifier(types), tenant)
-        key = hashlib.sha256(f"{index}\0{tenant}".encode()).digest()[:8]
+        ).format(sql.Identifier(index), sql.Identifier(pgvector), tenant)
+        lock_key = hashlib.sha256(f"{index}\0{tenant}".encode()).digest()[:8]
         # lock_timeout is in ms, below 2**31; 0 would wait for ever
-        turn = sql.SQL("SET LOCAL lock_timeout = {}; SELECT pg_advisory_xact_lock({})").format(
-            int(min(self._wait * 1000 + 1, 2**31 - 1)), int.from_bytes(key, signed=True)
+        take_turn = sql.SQL("SET LOCAL lock_timeout = {}; SELECT pg_advisory_xact_lock({})").format(
+            int(min(self._wait * 1000 + 1, 2**31 - 1)), int.from_bytes(lock_key, signed=True)
         )
         # asked in each transaction, for a role may get BYPASSRLS at any time; null where there are no tables yet
         self._ask_rls = sql.SQL("SELECT row_security_active(to_regclass({}))").format(f"{index}.meta")
         begin_read = sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         begin_write = sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED")
         self._begin_read = sql.SQL("; ").join([begin_read, settings, self._ask_rls])
-        self._begin_write = sql.SQL("; ").join([begin_write, settings, turn, self._ask_rls])
+        self._begin_write = sql.SQL("; ").join([begin_write, settings, take_turn, self._ask_rls])
 
     @classmethod
     def create(cls, location: PostgresLocation, access: Access, settings: Mapping[str, Any]) -> PostgresStore:
@@ -183,10 +183,7 @@ class PostgresStore(Store):
         return psycopg.connect(self.location.conninfo, **_CONNECT)  # type: ignore[arg-type]
 
     def _refuse_unrestricted_role(self, answer: psycopg.Cursor[Any]) -> None:
-        """Raise InvalidInputError if the role would read the rows of all tenants, and the index has tenants.
-
-        ``answer`` is the result of ``self._ask_rls``: whether row-level security restricts the role.
-        """
+        """Raise InvalidInputError if the role, by the answer to `_ask_rls`, sees all tenants; and there are any."""
         if answer.fetchone() != (False,):  # restricted, or null: no tables yet
             return
         if self.location.tenant or answer.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():

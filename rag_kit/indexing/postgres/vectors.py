@@ -18,19 +18,15 @@ from rag_kit.indexing.document_index.state import NO_GENERATION, IndexReport, In
 from rag_kit.indexing.document_index.vectors import Vectors, best_ids, decode_vectors, unit
 from rag_kit.indexing.postgres.connection import filter_rows
 
-#: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (docs/benchmarks.md).
-EXACT_ROWS = 20_000
+EXACT_ROWS = 20_000  # vectors of a tenant that a search reads all; above, it asks HNSW (docs/benchmarks.md)
 _MAX_DIMENSION = 16_000  # numbers of a vector that halfvec holds
 _MAX_INDEXED_DIMENSION = 4_000  # and that HNSW takes
 _EF_SEARCH = 200  # candidates that HNSW keeps while it searches
-# the number taken of these: at least, and for each hit to return
-_MIN_CANDIDATES, _CANDIDATES_PER_HIT = 30, 3
-#: Rows that HNSW gives at most, for the filter to choose from; then all are read.
-SCANNED = 5000
-# more than HNSW visits for each row that it gives; where it stops early, it gives worse ones
-_VISITS_PER_ROW = 20
+_MIN_CANDIDATES, _CANDIDATES_PER_HIT = 30, 3  # taken of these: at least, and for each hit to return
+SCANNED = 5000  # rows that HNSW gives at most, for the filter to choose from; then all are read
+_VISITS_PER_ROW = 20  # more than HNSW visits for a row that it gives: if it stops early, it gives worse ones
 _MARGIN = 0.0025  # above what half precision changes in the difference of two cosines
-_FIRST_PAGE, _PAGE = 100, 5000  # rows that are read together
+_MIN_PAGE, _MAX_PAGE = 100, 5000  # rows that are read together: few at first, for these are often enough
 # of the vectors written after a generation: those that `nearest` lacks, or has of another model or generation
 _FROM_OUTDATED = (
     "FROM vectors v LEFT JOIN nearest l USING (tenant, n) "
@@ -59,8 +55,8 @@ class PostgresVectorLeg:
         if state.dimension is None:
             return []
         native, count = connection.native, max(_MIN_CANDIDATES, _CANDIDATES_PER_HIT * k)
-        numbers = _nearest_by_graph(native, state, query, count, where)
-        numbers = numbers or _nearest_by_reading(native, state, query, k, where)
+        numbers = _nearest_by_hnsw(native, state, query, count, where)
+        numbers = numbers or _nearest_of_all(native, state, query, k, where)
         rows = native.execute(
             "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (tenant, n) WHERE c.n = ANY (%s)",
             (numbers,),
@@ -102,7 +98,7 @@ class PostgresVectorLeg:
         with native.cursor() as writer, native.cursor("rag_kit_vectors") as reader:
             query = f"SELECT v.n, v.vector, v.generation {_FROM_OUTDATED} ORDER BY v.n"
             reader.execute(query, (model, since), binary=True)
-            while page := reader.fetchmany(_PAGE):
+            while page := reader.fetchmany(_MAX_PAGE):
                 numbers, rows = decode_vectors([(n, blob) for n, blob, _ in page], size)
                 generations = {n: generation for n, _, generation in page}
                 units = zip(numbers, unit(rows), strict=True)
@@ -114,14 +110,14 @@ class PostgresVectorLeg:
                 )
                 if damaged := list(generations.keys() - set(numbers)):  # `decode_vectors` left them out
                     writer.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
-        _make_graph(native, state)
+        _make_hnsw_index(native, state)
 
 
-def _nearest_by_graph(
+def _nearest_by_hnsw(
     native: psycopg.Connection[Any], state: IndexState, query: Vectors, count: int, where: Filter | None
 ) -> list[int]:
     """Return the numbers of ``count`` near rows by HNSW; none without such an index, or if too few pass the filter."""
-    tenant = _tenant_with_graph(native, state)
+    tenant = _tenant_with_hnsw(native, state)
     if tenant is None:
         return []
     # with sorting switched off, the planner must read the rows in the order of the index
@@ -141,7 +137,7 @@ def _nearest_by_graph(
     return numbers if len(numbers) == count else []
 
 
-def _nearest_by_reading(
+def _nearest_of_all(
     native: psycopg.Connection[Any], state: IndexState, query: Vectors, k: int, where: Filter | None
 ) -> list[int]:
     """Compare all rows; return the numbers of the k nearest, and of others that half precision may rank too low."""
@@ -163,26 +159,26 @@ def _passing_rows(
     native: psycopg.Connection[Any], statement: sql.Composed, where: Filter | None
 ) -> Generator[tuple[int, float]]:
     """Run a query for (row number, distance); yield the rows that pass a filter, in order, read in growing pages."""
-    page = _FIRST_PAGE
+    page_size = _MIN_PAGE
     with native.cursor("nearest") as cursor:  # with a name the cursor is the server's, and sends page by page
         cursor.execute(statement)
-        while rows := cursor.fetchmany(page):
+        while rows := cursor.fetchmany(page_size):
             passing = filter_rows(native, [n for n, _ in rows], where)
             yield from ((n, distance) for n, distance in rows if n in passing)
-            page = min(4 * page, _PAGE)
+            page_size = min(4 * page_size, _MAX_PAGE)
 
 
-def _tenant_with_graph(native: psycopg.Connection[Any], state: IndexState) -> str | None:
+def _tenant_with_hnsw(native: psycopg.Connection[Any], state: IndexState) -> str | None:
     """Return the name of the tenant if it has an HNSW index of its vectors by the model, else ``None``."""
     query = "SELECT current_setting('rag_kit.tenant') WHERE to_regclass(%s) IS NOT NULL"
     row = native.execute(query, (_index_name(state),)).fetchone()
     return None if row is None else str(row[0])
 
 
-def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
+def _make_hnsw_index(native: psycopg.Connection[Any], state: IndexState) -> None:
     """Make the HNSW index of a tenant with more than ``EXACT_ROWS`` vectors and none yet; other writers wait for it."""
     size = state.dimension or 0
-    if size > _MAX_INDEXED_DIMENSION or _tenant_with_graph(native, state) is not None:
+    if size > _MAX_INDEXED_DIMENSION or _tenant_with_hnsw(native, state) is not None:
         return
     if native.execute("SELECT 1 FROM nearest OFFSET %s LIMIT 1", (EXACT_ROWS,)).fetchone() is None:
         return
@@ -197,7 +193,8 @@ def _make_graph(native: psycopg.Connection[Any], state: IndexState) -> None:
     if row is None:
         return  # the role does not own the table, or another process makes an index: a later write tries again
     tenant, rows, memory = row
-    memory = max(memory, min(rows * (2 * size + _BYTES_OF_NODE), _MAX_MEMORY))
+    needed = rows * (2 * size + _BYTES_OF_NODE)  # half precision has 2 bytes a number
+    memory = max(memory, min(needed, _MAX_MEMORY))
     native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory // 1024}kB",))
     statement = sql.SQL(
         "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE tenant = {} AND model = {}"

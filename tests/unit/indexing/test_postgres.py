@@ -30,7 +30,7 @@ def test_a_password_is_not_shown() -> None:
     assert not isinstance(location, Path)
     assert str(location) == "postgresql://ann@db:5/docs?index=a_1&tenant=x%26y&sslmode=require"
     assert location.conninfo == "postgresql://ann:s%40fe@db:5/docs?%70assword=geheim&sslmode=require"
-    assert (location.index, location.tenant) == ("a_1", "x&y")
+    assert (location.name, location.tenant) == ("a_1", "x&y")
     assert (
         "geheim" not in repr(location) and location.without_secrets("no s@fe, no geheim") == "no ***, no ***"
     )

@@ -114,7 +114,7 @@ def test_indexes_that_are_made_at_the_same_time(postgres_url: str, monkeypatch: 
 
     def make(native: Any, location: Any) -> None:
         make_schema(native, location)
-        if location.index == "first":
+        if location.name == "first":
             second.start()
             with psycopg.connect(url, autocommit=True) as connection:
                 until = time.monotonic() + 20

@@ -169,7 +169,7 @@ def test_readers_go_on_while_hnsw_is_made(url: str, monkeypatch: pytest.MonkeyPa
     """Between the making of the index and the commit a reader searches, and finds the state of before."""
     from rag_kit.indexing.postgres import vectors
 
-    make, seen = vectors._make_graph, []
+    make, seen = vectors._make_hnsw_index, []
     with DocumentIndex.create(url, embeddings=Points()) as writer:
         writer.upsert(points(range(1000, 1100)))
         with DocumentIndex.open(url, embeddings=Points()) as reader:
@@ -178,7 +178,7 @@ def test_readers_go_on_while_hnsw_is_made(url: str, monkeypatch: pytest.MonkeyPa
                 make(*arguments)
                 seen.extend(document.id for document, _ in reader.search_dense("point 1110 0", 1000))
 
-            monkeypatch.setattr(vectors, "_make_graph", make_and_search)
+            monkeypatch.setattr(vectors, "_make_hnsw_index", make_and_search)
             monkeypatch.setattr(vectors, "EXACT_ROWS", 150)
             writer.upsert(points(range(1100, 1200)))
             assert sorted(seen) == sorted(document.id for document in points(range(1000, 1100)))
