@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -99,7 +99,6 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
 
     Example:
         >>> import pathlib, tempfile
-        >>> from rag_kit.indexing import DocumentIndex
         >>> folder = pathlib.Path(tempfile.mkdtemp())
         >>> with DocumentIndex.create(folder / "index") as index:
         ...     _ = index.upsert([Document("The pump starts at 4O degrees.", id="pump")])
@@ -111,21 +110,21 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     """
     lines = _read_lines(Path(path))
 
-    def stored_chunks() -> tuple[dict[str, Correction], dict[str, tuple[Correction, bool]]]:
+    def read_stored() -> tuple[dict[str, Correction], dict[str, tuple[Correction, bool]]]:
         """Return what the index has of the lines' chunks: earlier corrections, and the chunks themselves."""
         earlier = {correction.id: correction for correction in index.corrections() if correction.id in lines}
         return earlier, index.present_chunks(lines)
 
     def check(_: Batch) -> None:
         """Raise InvalidInputError inside the transaction if the index does not have what was read before it."""
-        if stored_chunks() != (earlier, present):
+        if read_stored() != (earlier, present):
             raise InvalidInputError(
                 f"{path}: another process has just changed chunks of it. Nothing was changed; export again."
             )
 
-    earlier, present = stored_chunks()
+    earlier, present = read_stored()
     is_represented = bool(index.settings.get("represent"))
-    changes, rows, families, sources = [], [], [], []
+    changes = list[Correction]()
     for key, (number, text) in lines.items():
         chunk, has_children = present.get(key, (None, False))
         original = _chunk_as_read(chunk, earlier.get(key))
@@ -135,40 +134,54 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
                 f"{path}, line {number}: the index has no chunk {key!r} that can be corrected; its file may have "
                 "changed. Nothing was changed; export again."
             )
-        if text == (None if chunk is None else chunk.text):
-            continue  # the line is as the index has it
-        change = original._replace(corrected=text)
-        changes.append(change)
-        if text is None:
-            continue
-        metadata = json.loads(original.metadata)
-        if text != original.text:
-            metadata = _corrected_metadata(metadata)
-        if has_children or (chunk is None and is_represented):
-            families.append(Family(Document(text, id=key, metadata=metadata), [Child(text, 0, len(text))]))
-            sources.append(change.source)
-        else:
-            name = f"{path}, line {number}"
-            rows.append(make_row(name, key, change.source, change.ordinal, text, metadata))
+        text_now = None if chunk is None else chunk.text
+        if text != text_now:
+            changes.append(original._replace(corrected=text))
+    # a chunk that was taken out is put back with children if the others have them
+    with_children = {change.id for change in changes if present.get(change.id, (None, is_represented))[1]}
+    line_names = {key: f"{path}, line {number}" for key, (number, _) in lines.items()}  # for errors
+    batch = _batch_of(changes, with_children, line_names)
     corrections = [change for change in changes if change.corrected != change.text]
     restored = [change.id for change in changes if change.corrected == change.text]
     removed = [change.id for change in changes if change.corrected is None]
     # without settings on record the next ingest reads these files again, and represents their chunks
     records = index.source_records() if is_represented else {}
+    sources = {row.source for row in batch.parents}
     to_read = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]
-    parents, children = family_rows(families, sources=sources)
-    batch = Batch([*rows, *children], parents, removed_ids=removed, records=to_read, check=check)
+    batch = replace(batch, removed_ids=removed, records=to_read, check=check)
     index.write(replace(batch, corrections=corrections, uncorrected=restored))
     corrected, unchanged = len(corrections) - len(removed), len(lines) - len(changes)
     return Corrected(corrected, len(removed), len(restored), unchanged)
 
 
-def _chunk_as_read(chunk: Correction | None, correction: Correction | None) -> Correction | None:
-    """Return a chunk as it was read: as the index has it uncorrected, or by its correction; ``None`` if missing."""
-    if chunk is None:  # it was taken out; a chunk with a corrected text should be there
-        return correction if correction is not None and correction.corrected is None else None
-    is_corrected = correction is not None and json.loads(chunk.metadata).get(CORRECTED) is True
-    return correction if is_corrected else chunk
+def _batch_of(
+    changes: Sequence[Correction], with_children: Collection[str], line_names: Mapping[str, str]
+) -> Batch:
+    """Make the batch that writes changed texts: as chunks; ids in ``with_children`` as documents with one child."""
+    rows, families, sources = [], list[Family](), list[str]()  # and the sources of the families
+    for change in changes:
+        key, text = change.id, change.corrected
+        if text is None:
+            continue
+        metadata = json.loads(change.metadata)
+        if text != change.text:
+            metadata = _corrected_metadata(metadata)
+        if key in with_children:
+            families.append(Family(Document(text, id=key, metadata=metadata), [Child(text, 0, len(text))]))
+            sources.append(change.source)
+        else:
+            rows.append(make_row(line_names[key], key, change.source, change.ordinal, text, metadata))
+    parents, children = family_rows(families, sources=sources)
+    return Batch([*rows, *children], parents)
+
+
+def _chunk_as_read(stored: Correction | None, earlier: Correction | None) -> Correction | None:
+    """Return a chunk as it was read: as it is stored, or by its ``earlier`` correction; ``None`` if it is unknown."""
+    if stored is None:
+        was_taken_out = earlier is not None and earlier.corrected is None
+        return earlier if was_taken_out else None
+    is_corrected = earlier is not None and json.loads(stored.metadata).get(CORRECTED) is True
+    return earlier if is_corrected else stored
 
 
 def apply_corrections(
@@ -182,7 +195,7 @@ def apply_corrections(
     ids = [row.id for row in document_rows(chunks, sources=source)]
     correction_of = {correction.id: correction for correction in corrections if correction.id in ids}
     others = [correction for correction in corrections if correction.id not in correction_of]
-    results, applied = list[Document](), set[str]()  # applied: ids of the others that fit somewhere
+    results, placed = list[Document](), set[str]()  # placed: ids of the others that fit somewhere
     for chunk, key in zip(chunks, ids, strict=True):
         text = chunk.page_content
         if key in correction_of:
@@ -191,12 +204,12 @@ def apply_corrections(
             for correction in others:
                 if correction.text in text:
                     text = text.replace(correction.text, correction.corrected or "")
-                    applied.add(correction.id)
+                    placed.add(correction.id)
         if text == chunk.page_content:
             results.append(Document(text, id=key, metadata=chunk.metadata))
         elif text.strip():
             results.append(Document(text, id=key, metadata=_corrected_metadata(chunk.metadata)))
-    return results, [correction for correction in others if correction.id not in applied]
+    return results, [correction for correction in others if correction.id not in placed]
 
 
 def _corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -219,8 +232,8 @@ def _read_lines(path: Path) -> dict[str, tuple[int, str | None]]:
     except ValueError as error:
         reason = str(error)
         if isinstance(error, ValidationError):
-            wrong = error.errors(include_url=False)[0]
-            reason = "".join(f'"{name}": ' for name in wrong["loc"]) + wrong["msg"]
+            detail = error.errors(include_url=False)[0]
+            reason = "".join(f'"{name}": ' for name in detail["loc"]) + detail["msg"]
         raise InvalidInputError(
             f'{path}, line {number}: {reason}. A line has an "id" of its own, and a "text" that is not empty, or '
             "null to take the chunk out. Nothing was changed."

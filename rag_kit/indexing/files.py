@@ -56,22 +56,23 @@ def iter_files(
     pipes, sockets, devices and unreadable files. No file is opened. The root of a file is the given folder that it was
     found in; of a file that was given itself, the folder it lies in.
     """
-    listed = [paths] if isinstance(paths, str | Path) else paths
-    roots = sorted(Path(os.path.abspath(path)) for path in listed)
-    if missing := [str(path) for path in roots if not os.path.lexists(path)]:
+    given_paths = [paths] if isinstance(paths, str | Path) else paths
+    starts = sorted(Path(os.path.abspath(path)) for path in given_paths)  # folders and files
+    if missing := [str(path) for path in starts if not os.path.lexists(path)]:
         raise InvalidInputError(f"No such file or folder: {missing[0]!r}. Check the path.")
-    skip = {os.path.realpath(path) for path in exclude}  # real paths to leave out, or listed already
+    excluded = {os.path.realpath(path) for path in exclude}  # and later the files that are listed already
     files: list[SourceFile] = []
     problems: list[FileProblem] = []
     links: list[tuple[Path, Path]] = []  # with their roots
-    for root in filter(Path.is_dir, roots):
-        for path in _walk(root, skip, problems):
+    for root in filter(Path.is_dir, starts):
+        for path in _walk(root, excluded, problems):
             if path.is_symlink():
                 links.append((path, root))
             else:
-                _list_file(path, root, skip, files, problems)
+                _list_file(path, root, excluded, files, problems)
     # links and single files come after the folders, for what they lead to may be listed there
-    for path, root in [*links, *((path, path.parent) for path in roots if not path.is_dir())]:
+    single_files = [(path, path.parent) for path in starts if not path.is_dir()]
+    for path, root in links + single_files:
         try:
             target = Path(os.path.realpath(path, strict=True))
         except OSError as error:
@@ -81,7 +82,7 @@ def iter_files(
             reason = "the link leaves the folder; name the file itself, or copy it, to have it read"
             problems.append(_problem(path, root, reason))
         elif not target.is_dir():
-            _list_file(path, root, skip, files, problems)
+            _list_file(path, root, excluded, files, problems)
     files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
     return files, sorted(problems)
 
@@ -102,15 +103,15 @@ def printable_path(path: str) -> str:
     return data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
-def _walk(root: Path, skip: set[str], problems: list[FileProblem]) -> Iterator[Path]:
-    """Yield the visible files and links in a folder and below it, but in no folder of ``skip``."""
+def _walk(root: Path, excluded: set[str], problems: list[FileProblem]) -> Iterator[Path]:
+    """Yield the visible files and links in a folder and below it, but in no excluded folder."""
 
     def report(error: OSError) -> None:
         reason = f"the folder cannot be read ({error.strerror or error})"
         problems.append(_problem(Path(error.filename), root, reason))
 
     for folder, folders, files in os.walk(root, onerror=report):
-        if os.path.realpath(folder) in skip:
+        if os.path.realpath(folder) in excluded:
             folders.clear()
             continue
         folders[:] = filter(_is_visible, folders)  # `os.walk` goes on in this list, but in no link
@@ -119,11 +120,11 @@ def _walk(root: Path, skip: set[str], problems: list[FileProblem]) -> Iterator[P
 
 
 def _list_file(
-    path: Path, root: Path, skip: set[str], files: list[SourceFile], problems: list[FileProblem]
+    path: Path, root: Path, excluded: set[str], files: list[SourceFile], problems: list[FileProblem]
 ) -> None:
-    """Add a file to the files, unless its real path is in ``skip``; one that cannot be read, to the problems."""
-    real = os.path.realpath(path)
-    if real in skip:
+    """Add a file to ``files`` and its real path to ``excluded``, unless it is there; to ``problems`` if unreadable."""
+    real_path = os.path.realpath(path)
+    if real_path in excluded:
         return
     if not os.path.isfile(path):
         problems.append(_problem(path, root, "it is no regular file but a pipe, socket or device"))
@@ -134,7 +135,7 @@ def _list_file(
             f"There are more than {_MAX_FILES} files under {root}. Ingest parts of it one after the other."
         )
     else:
-        skip.add(real)
+        excluded.add(real_path)
         files.append(SourceFile(path, root, path.relative_to(root).as_posix()))
 
 

@@ -49,7 +49,6 @@ def locate(
         MissingExtraError: The passage was read by OCR, and the extra ``ocr`` is not installed.
 
     Example:
-        >>> from langchain_core.documents import Document
         >>> locate("the fee is 210.50 EUR", Document("...", metadata={"source": "rules.md"}))
         Traceback (most recent call last):
         rag_kit.errors.InvalidInputError: 'rules.md' is no PDF; locate takes passages of a PDF, or the path of one.

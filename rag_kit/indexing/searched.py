@@ -86,8 +86,8 @@ def passage_filter(where: Filter | None, derived: bool) -> Filter | None:
 
 def _filters_representation(where: Filter) -> bool:
     """Tell whether a filter has a condition on `representation`, at any depth."""
-    parts = [*where.get("$and", ()), *where.get("$or", ()), where.get("$not", {})]
-    return REPRESENTATION in where or any(_filters_representation(part) for part in parts if part)
+    inner_filters = [*where.get("$and", ()), *where.get("$or", ()), where.get("$not", {})]
+    return REPRESENTATION in where or any(_filters_representation(inner) for inner in inner_filters if inner)
 
 
 def _put_below_titles(text: str, metadata: Mapping[str, Any], max_titles: int) -> str:
@@ -95,12 +95,13 @@ def _put_below_titles(text: str, metadata: Mapping[str, Any], max_titles: int) -
     title, heading = metadata.get("title"), metadata.get("heading")
     titles = [title] if isinstance(title, str) else []
     titles += heading.split(" > ") if isinstance(heading, str) else []
-    folded_text, path = text.casefold(), ""
-    for name in dict.fromkeys(titles):
-        path_below = f"{path} > {name}" if path else name
-        if len(path_below) <= max_titles and name.strip() and not _has_words(folded_text, name.casefold()):
-            path = path_below
-    lines = [path, text] if path else [text]
+    folded_text, title_line = text.casefold(), ""
+    for name in dict.fromkeys(titles):  # each once
+        longer_line = f"{title_line} > {name}" if title_line else name
+        is_short_enough = len(longer_line) <= max_titles
+        if is_short_enough and name.strip() and not _has_words(folded_text, name.casefold()):
+            title_line = longer_line
+    lines = [title_line, text] if title_line else [text]
     situation = metadata.get(SITUATION)
     if isinstance(situation, str) and situation and REPRESENTATION not in metadata:
         lines.insert(-1, situation)  # above the text

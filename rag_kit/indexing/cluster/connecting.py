@@ -33,7 +33,8 @@ def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
     if isinstance(scheduler, Client):
         yield scheduler
         return
-    with _local_cluster(workers) if workers is not None else contextlib.nullcontext(scheduler) as address:
+    scheduler_address = contextlib.nullcontext(scheduler) if workers is None else _local_cluster(workers)
+    with scheduler_address as address:
         try:
             client = Client(str(address), timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:

@@ -7,7 +7,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 from langchain_core.documents import Document
@@ -88,18 +88,19 @@ class Cluster:
     def threads(self) -> int:
         """Return how many threads all workers have, at least 1; raise an error after five minutes without any."""
         now = time.monotonic()
-        if now - self._counted_at > _LOOK_SECONDS:  # else the last number will do
-            try:
-                self._counted_at, self._threads = now, sum(self._client.nthreads().values())
-            except OSError as error:
-                raise self._unreachable() from error
-            if self._threads:
-                self._workers_seen_at = now
-            if now - self._workers_seen_at > _MAX_IDLE_SECONDS:
-                raise ConfigurationError(
-                    f"The scheduler at {self._address} has had no workers for {_MAX_IDLE_SECONDS:.0f} seconds. Start "
-                    "workers, and run the same again: it goes on where it stopped."
-                )
+        if now - self._counted_at <= _LOOK_SECONDS:
+            return max(1, self._threads)  # the last count will do
+        try:
+            self._counted_at, self._threads = now, sum(self._client.nthreads().values())
+        except OSError as error:
+            raise self._unreachable() from error
+        if self._threads:
+            self._workers_seen_at = now
+        elif now - self._workers_seen_at > _MAX_IDLE_SECONDS:
+            raise ConfigurationError(
+                f"The scheduler at {self._address} has had no workers for {_MAX_IDLE_SECONDS:.0f} seconds. Start "
+                "workers, and run the same again: it goes on where it stopped."
+            )
         return max(1, self._threads)
 
     def submit(self, task: Callable[..., Any], *arguments: Any, priority: int = 0) -> Any:
@@ -158,12 +159,12 @@ class ClusterConverter:
 
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord, list[str]]:
         """Convert the next expected file to chunks, record and notes; raise ReadError if three workers died with it."""
-        wanted = max(_MIN_SUBMITTED, _SUBMITTED_PER_THREAD * self._cluster.threads())
-        while len(self._futures) < wanted and (following := next(self._coming, None)) is not None:
-            self._futures.append(self._cluster.submit(worker.convert, following))
-        future, deaths = self._futures.popleft(), 0
+        max_submitted = max(_MIN_SUBMITTED, _SUBMITTED_PER_THREAD * self._cluster.threads())
+        for coming in islice(self._coming, max(0, max_submitted - len(self._futures))):
+            self._futures.append(self._cluster.submit(worker.convert, coming))
+        future, deaths = self._futures.popleft(), 0  # the first is that of ``file``
         while (outcome := self._cluster.result(future)) is None:  # a worker died with it
-            deaths += int(future.exception().allowed_failures) + 1  # after so many Dask gives up
+            deaths += int(future.exception().allowed_failures) + 1  # so many deaths let Dask give up
             if deaths >= _MAX_FILE_DEATHS:
                 raise ReadError(
                     f"the worker that read it died {deaths} times. Mend its reader, or give workers more memory."

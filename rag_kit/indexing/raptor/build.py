@@ -40,9 +40,7 @@ class RaptorReport(ModelCost):
     summaries: list[int] = field(default_factory=list)  # of each level, from the lowest
     changed: int = 0  # passages that are others than those that the clusters were made of
     rebuilt: int = 0  # trees (one for each value of ``partition``) whose clusters were made anew
-    # clusters without a usable reply of the model: the beginnings of their texts stand for the summary until the
-    # next run, which asks again
-    failed: int = 0
+    failed: int = 0  # summaries that the model did not give; the next run asks again
     embedded: int = 0  # texts that went through the embedding model
 
 
@@ -98,9 +96,7 @@ def build_raptor(
     llm = chat_model() if llm is None else llm
     cache = None if dry_run and not replies.exists() else replies
     asker = Asker([_CLUSTER], llm, cache, max_concurrency)
-    builder = _TreeBuilder(index, asker, partition, seed, max_tokens, rebuild, dry_run, progress)
-    builder.build()
-    return builder.report
+    return _TreeBuilder(index, asker, partition, seed, max_tokens, rebuild, dry_run, progress).build()
 
 
 class _Node(NamedTuple):
@@ -135,24 +131,12 @@ class _TreeBuilder:
     progress: Callable[[int, int], None] | None
 
     def __post_init__(self) -> None:
-        self.nodes, self.rows = dict[str, _Node](), list[StoredRow]()
-        # the passages with vectors, and the tree, in one state of the index
-        query = (
-            "SELECT c.id, c.text, c.metadata, c.hash, v.vector FROM chunks c JOIN vectors v USING (n) "
-            "ORDER BY c.source, c.ordinal, c.id"
-        )
-        with self.index.view() as (connection, state, _):
-            self.tree = RaptorTree.of(connection)
-            stored = ((row, blob) for *row, blob in connection.execute(query))
-            rows, vectors = decode_vectors(stored, state.dimension or 0)
-        for (key, text, fields, digest), vector in zip(rows, unit(vectors), strict=True):
-            metadata = json.loads(fields)
-            if REPRESENTATION not in metadata and text.strip():
-                self.nodes[key] = _Node(embedded_row(text, fields), short_hash(digest), metadata, vector)
+        self.rows = list[StoredRow]()
+        self.nodes, self.old_tree = self._read_index()
         self.report = RaptorReport(passages=len(self.nodes))
         # a tree is named by the values of its partition as JSON: '{"tenant": "a"}'; without a partition: '{}'
         self.old_summaries: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
-        for summary in self.tree.nodes.values():
+        for summary in self.old_tree.nodes.values():
             tree, level = _json(summary.metadata[RAPTOR]["partition"]), summary.metadata["level"]
             self.old_summaries[tree, level].append(summary)
         fields = self._partition_fields()
@@ -167,10 +151,27 @@ class _TreeBuilder:
                 self.new_trees.add(tree)
         self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.new_trees)
 
+    def _read_index(self) -> tuple[dict[str, _Node], RaptorTree]:
+        """Return the passages with vectors, by id, and the tree that the index has, in one state of it."""
+        query = (
+            "SELECT c.id, c.text, c.metadata, c.hash, v.vector FROM chunks c JOIN vectors v USING (n) "
+            "ORDER BY c.source, c.ordinal, c.id"
+        )
+        with self.index.view() as (connection, state, _):
+            tree = RaptorTree.of(connection)
+            stored = ((row, blob) for *row, blob in connection.execute(query))
+            rows, vectors = decode_vectors(stored, state.dimension or 0)
+        passages = {}
+        for (key, text, fields, digest), vector in zip(rows, unit(vectors), strict=True):
+            metadata = json.loads(fields)
+            if REPRESENTATION not in metadata and text.strip():
+                passages[key] = _Node(embedded_row(text, fields), short_hash(digest), metadata, vector)
+        return passages, tree
+
     def _partition_fields(self) -> list[str]:
         """Return the metadata fields by which there are separate trees."""
         if self.partition is None:
-            summary = next(iter(self.tree.nodes.values()), None)  # any, for all have the same fields
+            summary = next(iter(self.old_tree.nodes.values()), None)  # any, for all have the same fields
             return [] if summary is None else sorted(summary.metadata[RAPTOR]["partition"])
         fields = {self.partition} if isinstance(self.partition, str) else set(self.partition)
         known = {name for node in self.nodes.values() for name in node.metadata}
@@ -183,34 +184,35 @@ class _TreeBuilder:
 
     def _count_changes(self, tree: str, ids: Sequence[str]) -> tuple[int, int]:
         """Return how many passages a tree was clustered from, and how many changed since, were added or removed."""
-        present = self._hashes(ids).items()  # (id, hash) pairs: a changed passage has another pair
-        clustered = set[tuple[str, str]]()
+        # both hold pairs of id and hash: a changed passage has another pair
+        present, clustered = self._hashes(ids).items(), set[tuple[str, str]]()
         for summary in self.old_summaries[tree, 1]:
             clustered.update(summary.metadata[RAPTOR]["first"].items())
         if not clustered and len(present) < 2:
             return 0, 0  # a single passage has no tree
-        # the larger difference, for a changed passage is in both
+        # the larger difference, not the sum, for a changed passage is in both
         return len(clustered), max(len(present - clustered), len(clustered - present))
 
-    def build(self) -> None:
+    def build(self) -> RaptorReport:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
         to_cluster, level = dict(self.passages), 1  # ids of nodes by tree: passages, then summaries
         while to_cluster:
-            summary_ids, clusters_of_level = dict[str, list[str]](), list[_Cluster]()
+            next_to_cluster, clusters_of_level = dict[str, list[str]](), list[_Cluster]()
             for tree, ids in to_cluster.items():
                 clusters = self._clusters_of_level(tree, level, ids)
                 clusters_of_level += clusters
                 # a new tree ends at as many clusters as nodes, which would give as many again on the next level
                 if clusters and (tree not in self.new_trees or len(clusters) < len(ids)):
-                    summary_ids[tree] = [cluster.id for cluster in clusters]
+                    next_to_cluster[tree] = [cluster.id for cluster in clusters]
             if clusters_of_level:
                 self._summarise(level, clusters_of_level)
                 self.report.summaries.append(len(clusters_of_level))
-            to_cluster, level = summary_ids, level + 1
+            to_cluster, level = next_to_cluster, level + 1
         if not self.dry:
-            removed = self.tree.nodes.keys() - {row.id for row in self.rows}
+            removed = self.old_tree.nodes.keys() - {row.id for row in self.rows}
             batch = Batch(rows=self.rows, removed_ids=sorted(removed))
             self.report.embedded = self.index.write(batch).embedded
+        return self.report
 
     def _clusters_of_level(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """Return the clusters of a tree's level: made anew of the nodes, or the old ones brought up to date."""
@@ -229,20 +231,20 @@ class _TreeBuilder:
 
     def _update_clusters(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """Return the old clusters without members that are gone or changed; each new node joins the nearest cluster."""
-        clusters, present = [], set(ids)
-        clustered = set[str]()
+        clusters, present, clustered = [], set(ids), set[str]()
         for summary in self.old_summaries[tree, level]:
             data = summary.metadata[RAPTOR]
-            hashes = data["leaves"]  # of passages when summarised; none above level 1
+            old_hashes = data["leaves"]  # of passages when summarised; none above level 1
             members = [key for key in summary.metadata["members"] if key in present]
-            members = [key for key in members if hashes.get(key) in (None, self.nodes[key].hash)]
+            members = [key for key in members if old_hashes.get(key) in (None, self.nodes[key].hash)]
             if members:
                 clusters.append(_Cluster(tree, summary.id or "", members, data["first"]))
                 clustered.update(members)
-        new = [key for key in ids if key not in clustered]
-        if clusters and new:
+        new_ids = [key for key in ids if key not in clustered]
+        if clusters and new_ids:
             centres = unit(np.stack([self._vectors(cluster.members).mean(axis=0) for cluster in clusters]))
-            for key, nearest in zip(new, (self._vectors(new) @ centres.T).argmax(axis=1), strict=True):
+            nearest_clusters = (self._vectors(new_ids) @ centres.T).argmax(axis=1)
+            for key, nearest in zip(new_ids, nearest_clusters, strict=True):
                 clusters[nearest].members.append(key)
         return clusters
 
@@ -256,7 +258,7 @@ class _TreeBuilder:
         """Add a row for each cluster's summary: the old one, or the model's if the members have changed."""
         requests: dict[str, PassageRequest] = {}
         for cluster in clusters:
-            old = None if self.rebuild else self.tree.nodes.get(cluster.id)
+            old = None if self.rebuild else self.old_tree.nodes.get(cluster.id)
             if old is None or old.metadata[RAPTOR]["digest"] != self._members_digest(cluster):
                 passage = Document(self._joined_text(cluster, self.max_tokens))
                 requests[cluster.id] = self.asker.request(_CLUSTER, passage, cluster.id)
@@ -264,7 +266,7 @@ class _TreeBuilder:
         for cluster in clusters:
             digest = self._members_digest(cluster)
             if cluster.id not in requests:
-                text = self.tree.nodes[cluster.id].page_content
+                text = self.old_tree.nodes[cluster.id].page_content
             elif summary := replies.get(requests[cluster.id].key):
                 text = summary[0]
             elif self.dry:
@@ -278,6 +280,7 @@ class _TreeBuilder:
     def _add_row(self, level: int, cluster: _Cluster, text: str, digest: str) -> None:
         """Add the summary of a cluster to the rows to write, and to the nodes, as one of the next level."""
         members = cluster.members
+        # fields that all members have with equal values, compared as JSON, for a list has no hash
         metadata = [self.nodes[key].metadata.items() for key in members]
         equal = set.intersection(*({(name, _json(value)) for name, value in pairs} for pairs in metadata))
         shared = {name: json.loads(value) for name, value in sorted(equal) if name not in _POSITION_FIELDS}
@@ -287,8 +290,8 @@ class _TreeBuilder:
             "first": cluster.first_members,
             "leaves": self._hashes(members) if level == 1 else {},
         }
-        fields = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
-        summary = Document(text, id=cluster.id, metadata={**shared, **fields})
+        fields = {**shared, REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
+        summary = Document(text, id=cluster.id, metadata=fields)
         row = make_rows([summary], source="")[0]
         self.rows.append(row)
         vector = unit(self._vectors(members).mean(axis=0))

@@ -61,11 +61,12 @@ def _cut_by_mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray
         return [np.arange(count)]
     centres = np.stack([points[labels == label].mean(axis=0) for label in large])
     nearest = large[np.linalg.norm(points[:, None] - centres[None], axis=2).argmin(axis=1)]
+    likeliest = np.where(np.isin(labels, large), labels, nearest)
     # masks of shape (vectors, large components)
-    in_likeliest = np.where(np.isin(labels, large), labels, nearest)[:, None] == large
-    in_likely = in_likeliest | (probabilities[:, large] > _MIN_PROBABILITY)
-    members = in_likely if in_likely.sum() <= _MAX_OVERLAP * count else in_likeliest
-    return [np.flatnonzero(column) for column in members.T]
+    is_likeliest = likeliest[:, None] == large
+    is_likely = is_likeliest | (probabilities[:, large] > _MIN_PROBABILITY)
+    is_member = is_likely if is_likely.sum() <= _MAX_OVERLAP * count else is_likeliest
+    return [np.flatnonzero(column) for column in is_member.T]
 
 
 def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -31,10 +31,6 @@ class RaptorTree:
         nodes: The summaries by id, the lowest level first; metadata ``level`` (from 1) and ``members``: ids of
             passages on level 1, of summaries above it.
         leaves: The passages by id, without those that are no longer in the index.
-
-    Example:
-        >>> print(RaptorTree({}, {}))
-        tree of 0 levels: 0 passages, 0 summaries
     """
 
     nodes: dict[str, Document]
@@ -87,13 +83,15 @@ class RaptorTree:
         """Yield a line for a node and each node below it, ``depth`` levels deep (``None``: all)."""
         if depth == 0:
             return
-        if (node := self.nodes.get(key)) is None:
+        node = self.nodes.get(key)
+        if node is None:
             text = self.leaves[key].begins if key in self.leaves else "(no longer in the index)"
             yield f"{indent}- {' '.join(clean_text(text).split())}"
             return
         yield f"{indent}[{node.metadata['level']}] {' '.join(clean_text(node.page_content).split())}"
+        depth_below = None if depth is None else depth - 1
         for member in node.metadata["members"]:
-            yield from self._lines(member, f"{indent}  ", depth and depth - 1)  # None stays None
+            yield from self._lines(member, f"{indent}  ", depth_below)
 
 
 def short_hash(digest: bytes) -> str:
