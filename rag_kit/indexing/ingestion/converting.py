@@ -128,8 +128,8 @@ class Converter:
         )
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
-        """Return a hash that copies share, of words (and folder, if copies in others are kept); ``b""`` to keep all."""
-        keep = self._settings.keep_duplicates  # None: those in other folders
+        """Return a hash of a file's words (and folder, if copies in others are kept); ``b""`` if it is never a copy."""
+        keep = self._settings.keep_duplicates  # True: all copies, None: those in other folders, False: none
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:
             return b""

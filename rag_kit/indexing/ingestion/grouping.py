@@ -71,10 +71,9 @@ class Grouping:
         for record in self.records.values():  # files that are not given now may be originals, too
             if record.source not in files and not record.original and os.path.exists(record.source):
                 self._add_original(record)
-
-        # files with chunks in the index come first, then new ones, then copies, for copies need their originals
-        rank = {source: 2 if record.original else 0 for source, record in self.records.items()}
-        for source in sorted(files, key=lambda source: rank.get(source, 1)):
+        # files with chunks in the index come first (0), then new ones (1), then copies (2), which need their originals
+        rank_of = {source: 2 if record.original else 0 for source, record in self.records.items()}
+        for source in sorted(files, key=lambda source: rank_of.get(source, 1)):
             with self._report_failure(source):
                 if not self._keep_unchanged(group, source):
                     changed.append(source)
@@ -106,7 +105,7 @@ class Grouping:
             self.progress.count()
 
     def _keep_unchanged(self, group: Group, source: str) -> bool:
-        """Count a file as unchanged if it need not be read again, and tell whether; a new time goes into the group."""
+        """Count a file as unchanged unless it must be read again; tell whether it was. A new time goes to the group."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
             return False
@@ -141,9 +140,7 @@ class Grouping:
                 chunks, unplaced = apply_corrections(chunks, source, corrections)
                 self.report.lost += [(file.file, lost.text, lost.corrected) for lost in unplaced]
             elif original := self._originals.get(record.fingerprint, ""):
-                group.whole.append(source)
-                group.records.append(replace(record, original=original))
-                return
+                chunks, record = [], replace(record, original=original)
             rows = make_rows(chunks, source=source)
         except InvalidInputError as error:
             raise ReadError(str(error)) from error
@@ -193,17 +190,18 @@ class Grouping:
         batch.whole = read - outdated
 
     def _outdated_sources(self, batch: Batch, read: set[str]) -> set[str]:
-        """Return the files of a batch that do not fit what the index has now; ``read`` are those that were read."""
-        corrections = {correction for correction in self.corrections if correction.source in read}
-        # those with a correction that was made or dropped since this ingest began (^: in one of the sets only)
-        outdated = {correction.source for correction in corrections ^ set(self.index.corrections(read))}
+        """Return the files of a batch that other processes have overtaken; ``read`` are those that were read."""
+        known = {correction for correction in self.corrections if correction.source in read}
+        # files with a correction that was made or dropped since this ingest began (^: in one of the sets only)
+        outdated = {correction.source for correction in known ^ set(self.index.corrections(read))}
         names = {name for record in batch.records for name in (record.source, record.original)}
         stored = self.index.source_records(names)
         kept = [record for record in batch.records if record.source not in outdated]
         after_write = stored | {record.source: record for record in kept}
         for record in batch.records:
             if record.source in read:
-                original = after_write.get(record.original or record.source)  # itself, if it is no copy
+                # a copy needs its original with the same text; a file that is no copy is its own original
+                original = after_write.get(record.original or record.source)
                 is_valid = original is not None and original.fingerprint == record.fingerprint
             else:  # only its time is new
                 is_valid = stored.get(record.source) == self.records[record.source]

@@ -81,10 +81,12 @@ def open_index(
     """Open or create the index for writing; for a dry run, open it for reading, or create one in a temporary folder."""
     legs: Any = options.legs
     common: Any = {"embeddings": embeddings, "wait": options.wait, "sparse_encoder": options.sparse_encoder}
-    opening: Any = {"embeddings": embeddings} if dry_run else {**common, "mode": "w", "legs": legs}
     with contextlib.ExitStack() as stack:
         try:
-            index = DocumentIndex.open(folder, **opening)
+            if dry_run:
+                index = DocumentIndex.open(folder, embeddings=embeddings)
+            else:
+                index = DocumentIndex.open(folder, mode="w", legs=legs, **common)
         except IndexMissingError:
             check_paths(paths, [])
             if dry_run:
@@ -133,10 +135,7 @@ def make_representer(index: DocumentIndex, options: IngestOptions, *, dry_run: b
 def open_converter(
     index: DocumentIndex, settings: SplitSettings, options: IngestOptions, *, dry_run: bool
 ) -> Iterator[Converter | ClusterConverter]:
-    """Open the converter of files to chunks: in this process, or on a cluster, which then also runs a local model.
-
-    On a cluster, a local model of the index is replaced by one that runs there.
-    """
+    """Open the converter of files to chunks, in this process or on a cluster, where a local model then runs, too."""
     is_clustered = options.workers is not None or options.scheduler is not None
     if settings.pictures and (is_clustered or not isinstance(index.folder, Path)):
         raise InvalidInputError(

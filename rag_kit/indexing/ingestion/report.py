@@ -36,21 +36,17 @@ class IngestReport:
     updated: int = 0  # files that had changed, or were split anew
     unchanged: int = 0
     removed: int = 0  # files that vanished
-    # a file left out, and the one it is a copy of
-    duplicates: list[tuple[str, str]] = field(default_factory=list)
-    # a file, and what of it was left out, where, or guessed, as its encoding
-    remarks: list[tuple[str, str]] = field(default_factory=list)
+    duplicates: list[tuple[str, str]] = field(default_factory=list)  # file, and the one it is a copy of
+    remarks: list[tuple[str, str]] = field(default_factory=list)  # file, and what was left out or guessed
     # corrections by hand that fit nowhere in their file now, and are kept: file, text once read, correction
     lost: list[tuple[str, str, str | None]] = field(default_factory=list)
-    # file and reason; an earlier version of it stays
-    failed: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)  # file, reason; an earlier version stays
     chunks: int = 0  # in the index now
     embedded: int = 0  # texts that went through the embedding model
     embedding: str = "none"  # the index's embedding model; "none" where it is searched by keyword only
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)  # remarks for people
-    # representation -> texts that the written files have
-    represented: dict[str, int] = field(default_factory=dict)
+    represented: dict[str, int] = field(default_factory=dict)  # representation -> texts of written files
     calls: int = 0  # of the model for these
     tokens: int = 0  # about how many the calls sent
     reused: int = 0  # replies that the model had given in an earlier run

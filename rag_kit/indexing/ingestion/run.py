@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -103,7 +102,7 @@ def ingest(
         report = IngestReport(notes=list(settings.notes), failed=refused, dry_run=dry_run)
         with (
             open_converter(opened, settings, options, dry_run=dry_run) as converter,
-            opened.transaction() if options.strict and not dry_run else contextlib.nullcontext(),
+            opened.transaction() if options.strict and not dry_run else nullcontext(),
         ):
             grouping = Grouping(
                 opened,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.readers.formats import check_pattern
+from rag_kit.indexing.readers.formats import UserReader, check_pattern
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.splitting.api import SplitPart, Splitter, choose_splitter
@@ -20,12 +20,11 @@ from rag_kit.indexing.splitting.packing import check_sizes
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex, Leg
-    from rag_kit.indexing.readers.formats import UserReader
     from rag_kit.indexing.sparse.index import SparseEncoder
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 9
-_KINDS: Any = (  # names of options, the type of their values, and that in words
+_OPTION_TYPES: Any = (  # names of options, the type of their values, and that in words
     ("pictures keep_duplicates strict rehash", bool | None, "True or False"),
     ("wait", float | int, "a number of seconds"),
     ("limits", ReadLimits | None, "ReadLimits(max_pages=200, ...)"),
@@ -102,10 +101,10 @@ class IngestOptions:
     scheduler: Any = None
 
     def __post_init__(self) -> None:
-        for names, kind, allowed in _KINDS:
+        for names, option_type, in_words in _OPTION_TYPES:
             for name in names.split():
-                if not isinstance(value := getattr(self, name), kind):
-                    raise InvalidInputError(f"{name}={value!r} was given; it is {allowed}.")
+                if not isinstance(value := getattr(self, name), option_type):
+                    raise InvalidInputError(f"{name}={value!r} was given; it is {in_words}.")
         for pattern, reader in (self.readers or {}).items():
             check_pattern(pattern, reader)
         if self.vision and not (isinstance(self.vision, str) or hasattr(self.vision, "invoke")):
@@ -134,9 +133,10 @@ class SplitSettings:
     @property
     def values(self) -> dict[str, Any]:
         """Return the settings to record in the index: sizes always, others only if they are not the default."""
-        defaults, values = vars(SplitSettings), {name: getattr(self, name) for name in _RECORDED}
-        always = ("chunk_size", "chunk_overlap")
-        return {k: v for k, v in values.items() if k in always or v != defaults[k]} | dict(self.represent)
+        values = {name: getattr(self, name) for name in _RECORDED}
+        defaults = {name for name, value in values.items() if value == getattr(SplitSettings, name)}
+        omitted = defaults - {"chunk_size", "chunk_overlap"}
+        return {name: value for name, value in values.items() if name not in omitted} | dict(self.represent)
 
     @property
     def key(self) -> str:
@@ -148,7 +148,8 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
     """Return the settings given in the options, else those recorded in the index, else the defaults; note changes."""
     recorded = index.settings
     before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}
-    now = before | {name: value for name in _RECORDED if (value := getattr(options, name)) is not None}
+    given = {name: getattr(options, name) for name in _RECORDED}
+    now = before | {name: value for name, value in given.items() if value is not None}
     now["chunk_overlap"] = check_sizes(now["chunk_size"], options.chunk_overlap, before["chunk_overlap"])
     splitter, tokenizer = options.splitter, options.tokenizer
     if splitter is None:
@@ -164,8 +165,9 @@ def settings_for(index: DocumentIndex, options: IngestOptions, represent: Mappin
     changes = [f"{name} changed from {before[name]!r} to {now[name]!r}" for name in changed]
     if "represent" in recorded and any(recorded.get(key) != value for key, value in represent.items()):
         changes.append("what represents chunks (kinds, model or prompts) changed")
-    has_files = "chunk_size" in recorded  # else no ingest wrote the index before
-    notes = [f"{' and '.join(changes)}: all given files are split again"] if changes and has_files else []
+    notes = []
+    if changes and "chunk_size" in recorded:  # else no ingest wrote the index before
+        notes.append(f"{' and '.join(changes)}: all given files are split again")
     return SplitSettings(**now, cut=cut, represent=represent, notes=notes)
 
 
@@ -179,7 +181,9 @@ def _recorded_splitter(index: DocumentIndex, recorded: str, tokenizer: Any) -> t
             "is not known by name: give splitter= (and tokenizer=) again, or others, by which all given files are "
             "split again."
         )
-    return splitter, (tokenizer_name or None) if tokenizer is None else tokenizer
+    if tokenizer is None:
+        tokenizer = tokenizer_name or None
+    return splitter, tokenizer
 
 
 def _vision_name(options: IngestOptions, values: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from langchain_core.documents import Document
 
@@ -27,6 +27,7 @@ _MAX_PASSAGES = 8  # of a call
 _MAX_CHARACTERS = 8_000  # of the passages of a call
 _SUBJECT_FIELDS = ("title", "heading")  # the subject of a passage is often only in these
 _MAX_REPLIES = 5_000_000  # of the cache of replies
+OnProgress: TypeAlias = Callable[[int, int], None] | None  # called with calls done, and calls in all
 
 
 class PassageRequest(NamedTuple):
@@ -90,7 +91,7 @@ class Asker:
         self,
         requests: Sequence[PassageRequest],
         cost: ModelCost,
-        progress: Callable[[int, int], None] | None = None,
+        progress: OnProgress = None,
         *,
         dry: bool = False,
     ) -> dict[str, list[str]]:
@@ -116,7 +117,7 @@ class Asker:
         self,
         calls: Sequence[list[PassageRequest]],
         replies: dict[str, list[str]],
-        progress: Callable[[int, int], None] | None,
+        progress: OnProgress,
     ) -> None:
         """Make calls in parallel, and add their texts to ``replies`` and the cache; skip unusable replies."""
         done = 0
@@ -139,7 +140,6 @@ class Asker:
                 raise outcome.error
 
     def _count_tokens(self, batch: Sequence[PassageRequest]) -> int:
-        """Estimate the tokens that a call sends."""
         prompt, values = self._prompt_and_values(batch)
         messages = prompt.format_prompt(**values).to_messages()
         return sum(estimate_tokens(text_of(message)) for message in messages)
@@ -158,7 +158,6 @@ class Asker:
         return texts
 
     def _prompt_and_values(self, batch: Sequence[PassageRequest]) -> tuple[Any, dict[str, Any]]:
-        """Return the prompt for a batch, and the values of its variables."""
         kind, language = batch[0].kind, batch[0].language
         prompt = self._prompts[kind.spec, language]
         values = {

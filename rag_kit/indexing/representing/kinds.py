@@ -85,9 +85,9 @@ class RepresentationKind:
     def values(self, language: str) -> dict[str, str]:
         """Return the prompt's variables besides the passages, which are in ``language`` ("en" or "zh")."""
         names = {"en": "English", "zh": "Chinese (中文)"}
-        # the language to translate to: as named, else the other one of the two
-        target = names.get(self.argument, self.argument) or names["en" if language == "zh" else "zh"]
-        return {"count": str(self.count), "names": ", ".join(self.tag_names), "target": target}
+        target = self.argument or ("en" if language == "zh" else "zh")  # the code or name of a language
+        full_name = names.get(target, target)
+        return {"count": str(self.count), "names": ", ".join(self.tag_names), "target": full_name}
 
     def texts(self, reply: Any) -> list[str]:
         """Return the usable texts of a model's reply for one passage: cleaned, no more and no longer than allowed."""

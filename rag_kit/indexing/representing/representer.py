@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from rag_kit.documents import copy_document
 from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import ConfigurationError
 from rag_kit.indexing.document_index.rows import Child, Family
-from rag_kit.indexing.representing.asking import Asker, ModelCost, PassageRequest
+from rag_kit.indexing.representing.asking import Asker, ModelCost, OnProgress, PassageRequest
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, RepresentationKind, kinds_of
 from rag_kit.indexing.splitting.hierarchy import split_family
 from rag_kit.models import chat_model
@@ -82,7 +82,7 @@ class Representer:
         self,
         documents: Sequence[Document],
         sources: Sequence[str] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: OnProgress = None,
     ) -> Represented:
         """Make a family of each document; passages of one source (default: that in the metadata) may share a call.
 
@@ -171,4 +171,6 @@ def _around(documents: Sequence[Document], origins: Sequence[str], number: int) 
         before = f"{documents[previous].page_content}\n\n{before}"
     if number + 1 < len(documents) and origins[number + 1] == origin:
         after = documents[number + 1].page_content
-    return f"{before[-_MAX_BEFORE:]}[...]\n\n{after[:_MAX_AFTER]}" if before or after else ""
+    if not before and not after:
+        return ""
+    return f"{before[-_MAX_BEFORE:]}[...]\n\n{after[:_MAX_AFTER]}"
