@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.pool import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
 from rag_kit.indexing.document_index.rows import text_hash
-from rag_kit.indexing.document_index.state import IndexState, select_in, upsert_statement
+from rag_kit.indexing.document_index.state import Connection, IndexState, select_in, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import vectors_by_hash
@@ -61,8 +61,7 @@ def embed_ahead(
     """Embed groups of texts (hash -> text); yield for each, in order, hash -> vector (bytes: float32, little endian).
 
     The next groups are drawn, on the caller's thread, and embedded while the caller uses a result. Vectors must have
-    the length `dimension`; ``None`` takes that of the first. An endpoint gets several requests at a time, by default 4;
-    other models are called once at a time.
+    the length `dimension`; ``None`` takes that of the first. ``max_concurrency`` is as for `requests_of`.
     """
 
     def embed_batch(batch: tuple[dict[bytes, str], bool]) -> tuple[dict[bytes, Vectors], bool]:
@@ -85,7 +84,7 @@ def embed_ahead(
 
 
 def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
-    """Return how many batches a model is given at a time: several only over connections, or by workers."""
+    """Return how many batches a model is given at a time: several (default: 4) only by an endpoint, or by workers."""
     if connections_of(embeddings):
         return max_concurrency or _DEFAULT_REQUESTS
     return int(getattr(embeddings, "concurrent_batches", 1))
@@ -173,7 +172,7 @@ class VectorFiller:
             state = self._store.state(connection)
             table = self._table(state)
             is_new_model = table == _NEXT
-            if is_new_model and state.next_embedding == self._name:
+            if is_new_model and state.next_embedding == self._name:  # begun before: go on
                 connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {_IS_CURRENT}")
             elif is_new_model:
                 connection.execute(f"DELETE FROM {_NEXT}")
@@ -182,15 +181,19 @@ class VectorFiller:
             if lacking:
                 return int(lacking)
             if is_new_model:
-                columns, dimension = "n, vector, generation", self._store.state(connection).next_dimension
-                connection.execute("DELETE FROM vectors")
-                connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
-                connection.execute(f"DELETE FROM {_NEXT}")
-                self._store.set_meta(embedding=self._name, dimension=dimension)
-                self._store.set_meta(next_embedding=None, next_dimension=None)
+                self._replace_vectors(connection)
             if is_new_model or has_new_vectors:
                 self._store.set_meta(generation=state.generation + 1)
         return 0
+
+    def _replace_vectors(self, connection: Connection) -> None:
+        """Put the vectors of the new model in the place of the old ones."""
+        columns, dimension = "n, vector, generation", self._store.state(connection).next_dimension
+        connection.execute("DELETE FROM vectors")
+        connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
+        connection.execute(f"DELETE FROM {_NEXT}")
+        self._store.set_meta(embedding=self._name, dimension=dimension)
+        self._store.set_meta(next_embedding=None, next_dimension=None)
 
     def _fill(self) -> Iterator[tuple[int, int]]:
         """Embed the chunks that lack vectors, in order; yield the numbers of texts and chunks of each step."""
@@ -202,8 +205,8 @@ class VectorFiller:
                 table = self._table(state)
                 query = f"SELECT c.n, c.hash, c.text, c.metadata {_FROM_LACKING.format(table)} AND c.n > ?"
                 rows = connection.execute(f"{query} ORDER BY c.n LIMIT {size}", (last,)).fetchall()
-                usable = f"(SELECT * FROM {_NEXT} WHERE {_IS_CURRENT})" if table == _NEXT else table
-                known = vectors_by_hash(connection, {digest for _, digest, *_ in rows}, usable)
+                current_vectors = f"(SELECT * FROM {_NEXT} WHERE {_IS_CURRENT})" if table == _NEXT else table
+                known = vectors_by_hash(connection, {digest for _, digest, *_ in rows}, current_vectors)
             if not rows:
                 return
             texts = {n: embedded_row(text, metadata) for n, _, text, metadata in rows}

@@ -45,8 +45,8 @@ class FileLeg(ABC):
     def _prefix(self, state: IndexState) -> str:
         """Return the beginning of its files' names, which files of another index or model do not share."""
         model = str(getattr(state, self.made_by)) if self.made_by else ""
-        key = f"{hashlib.sha256(model.encode()).hexdigest()[:8]}-" if model else ""
-        return f"{self.kind}-{state.uid[:8]}-{key}"
+        model_hash = f"{hashlib.sha256(model.encode()).hexdigest()[:8]}-" if model else ""
+        return f"{self.kind}-{state.uid[:8]}-{model_hash}"
 
     @abstractmethod
     def _save(self, connection: Connection, state: IndexState, path: Path) -> None:
@@ -77,9 +77,12 @@ class FileLeg(ABC):
         """Return (generation, path) of this index's files, newest first; files newer than the store are left out."""
         # such a file is left if the store's log was lost in a power failure, or if an older store was put back
         prefix = self._prefix(state)
-        paths = {path.stem.removeprefix(prefix): path for path in self._folder.glob(f"{prefix}*.index")}
-        files = [(int(name), path) for name, path in paths.items() if name.isdecimal()]
-        return sorted([(saved, path) for saved, path in files if saved <= state.generation], reverse=True)
+        files = []
+        for path in self._folder.glob(f"{prefix}*.index"):
+            generation = path.stem.removeprefix(prefix)
+            if generation.isdecimal() and int(generation) <= state.generation:
+                files.append((int(generation), path))
+        return sorted(files, reverse=True)
 
     def _saved_generation(self, state: IndexState) -> int:
         """Return the newest file's generation; NO_GENERATION without a file, or if later removals are forgotten."""
@@ -129,9 +132,10 @@ class FileLeg(ABC):
         """Report a lost file as a problem, and one with many changes pending as a note."""
         if self._is_empty(state) or self._is_recent(connection, state):
             return
+        made_at = state.legs_since if self.label in state.legs else 0
+        was_saved = state.floor > made_at  # for the floor rises when all legs have saved a file
         # any file counts: a writer may have just replaced the file of this state by a newer one
-        since = state.legs_since if self.label in state.legs else 0  # up to then, the index had no such file
-        if state.floor > since and not any(self._files(state)):
+        if was_saved and not any(self._files(state)):
             report.problems.append(
                 f"{self.label}: the saved file is lost; the next writer, or repair, writes it again"
             )
@@ -145,7 +149,7 @@ class FileLeg(ABC):
 class LoadedLeg(FileLeg, Generic[T]):
     """Part of an index that loads its newest file into memory, and there adds the store's later changes."""
 
-    takes_newer: ClassVar[bool]  # whether a newer file takes the place of what has followed the store
+    takes_newer: ClassVar[bool]  # whether a newer file replaces loaded data that have followed the store
 
     def _forget(self) -> None:
         self._keep(None, "", NO_GENERATION)
@@ -171,10 +175,7 @@ class LoadedLeg(FileLeg, Generic[T]):
         raise IndexFormatError(f"{error} {repair_advice(self._folder)}") from error
 
     def load(self, state: IndexState) -> None:
-        """Load the newest saved file, unless the data in memory are as new.
-
-        Files older than ``state.floor`` are not used: the store no longer knows which rows were removed since then.
-        """
+        """Load the newest saved file, unless the data in memory are as new."""
         prefix = self._prefix(state)
         with self._lock:
             # data in memory are newer than the store if an older store was put in its place
@@ -184,6 +185,7 @@ class LoadedLeg(FileLeg, Generic[T]):
             if self._loaded is not None and not self.takes_newer:
                 return
             for generation, path in self.readable(state):
+                # below the floor, the store no longer knows which rows were removed since
                 if generation < state.floor or generation <= self._generation:
                     return
                 try:

@@ -29,7 +29,6 @@ _PART = re.compile(
     r"|(bm25|trigram)-[0-9a-f]{8}-[0-9]+\.index|(sparse|vectors|store)-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index"
     r"|\.(bm25|trigram|sparse|vectors)[^/]*\.tmp|pictures"
 )
-
 _PICTURE = re.compile(r"[0-9a-f]{32}\.(png|jpg)")
 _DRAFT = re.compile(rf"\.(picture-[^/]*|{_PICTURE.pattern}\.[0-9a-f]+)\.tmp")  # of a picture
 
@@ -186,7 +185,7 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
-    """Return a connection that reads, and ``None``, or the file's `stamp` if it will not see what is written later."""
+    """Return a connection that reads, and the file's `stamp` if it will not see later writes; else ``None``."""
     try:
         connection = _connect(path, "mode=ro")
         connection.execute("SELECT count(*) FROM meta").fetchone()  # only now is the file read

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from rag_kit.documents import Filter
 from rag_kit.errors import (
     DocumentIndexError,
     IndexFormatError,
@@ -31,8 +32,6 @@ from rag_kit.indexing.document_index.views import PostingsView
 
 if TYPE_CHECKING:
     from filelock import FileLock
-
-    from rag_kit.documents import Filter
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +206,7 @@ class FolderStore(Store):
                     reader.execute("COMMIT")
 
     def _current_reader(self) -> sqlite3.Connection:
-        """Return the connection to read by, a new one after a fork, or if another index is in the folder now."""
+        """Return the connection to read by; make a new one after a fork, or if another index is in the folder now."""
         if self._reader is not None and not self._reader.in_transaction and self._is_outdated():
             self._reader.close()
             self._reader = None
@@ -216,7 +215,7 @@ class FolderStore(Store):
         if self._closed:
             raise sqlite3.ProgrammingError("closed database")
         opened_before, reader = self._opened, self._connect()
-        if self._opened == opened_before:
+        if self._opened == opened_before:  # the same file
             return reader
         # another file: its vectors must be by the same model, and the search indexes be loaded again
         try:

@@ -246,6 +246,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             logger.warning("After an error, the index could not be brought up to date: %s", closing_error)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Return what pickle stores: how the index is opened again, for reading."""
         folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
         connected = self._access.connected
         make = None if connected is None else connected.make

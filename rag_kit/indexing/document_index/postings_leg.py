@@ -92,16 +92,13 @@ class KeywordLeg(PostingsLeg[BM25Index]):
         return KeywordView(self.current(connection, state), state.derived)
 
     def mask(self, connection: Connection, state: IndexState, where: Filter) -> Mask:
-        """Return a mask of the rows that pass a filter, by row number; numbers without a row do not pass.
-
-        The metadata in memory are not in the order of the row numbers; the positions are looked up once for a view.
-        """
+        """Return a mask of the rows that pass a filter, by row number; numbers without a row do not pass."""
         with self._lock:
             index = self.current(connection, state)
             view = index.current()
             absent = len(view)  # the position of the False that is appended below
             positions = self._positions.get(view)
-            if positions is None:
+            if positions is None:  # once for a view
                 number_of = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
                 positions = np.full(max(number_of.values(), default=0) + 1, absent, np.int64)
                 positions[list(number_of.values())] = [view.position_of.get(key, absent) for key in number_of]
@@ -158,12 +155,7 @@ class SparseLeg(PostingsLeg[SparseIndex]):
 
 
 def encoder_name(encoder: SparseEncoder) -> str:
-    """Return the name of an encoder: its ``name``, else that of its function, class, or method of a ``model``.
-
-    Example:
-        >>> encoder_name(encoder_name)
-        'rag_kit.indexing.document_index.postings_leg.encoder_name'
-    """
+    """Return the name of an encoder: its ``name``, else that of its function, class, or method of a ``model``."""
     if isinstance(name := getattr(encoder, "name", None), str):
         return name
     named = encoder if hasattr(encoder, "__qualname__") else type(encoder)

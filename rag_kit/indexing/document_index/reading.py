@@ -60,11 +60,11 @@ class ReadableIndex:
         query = "SELECT id, source, ordinal FROM chunks"  # the last two are needed to order a union
         if "represent" in self.settings:  # then searches return the documents of children
             query += " WHERE parent = '' UNION ALL SELECT id, source, ordinal FROM parents"
-        # this finds the field's name anywhere in the metadata, also in a value; the JSON tells whether it is a field
-        with_name = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
+        # finds the name of the field that marks texts made of others, but maybe as a value: their JSON is parsed below
+        marked = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
         with self._store.reading() as connection:
-            named = connection.execute(with_name)
-            made_ids = {key for key, data in named if json.loads(data).get(REPRESENTATION) is not None}
+            candidates = connection.execute(marked)
+            made_ids = {key for key, data in candidates if json.loads(data).get(REPRESENTATION) is not None}
             rows = connection.execute(f"{query} ORDER BY source, ordinal, id").fetchall()
         return [key for key, *_ in rows if key not in made_ids]
 

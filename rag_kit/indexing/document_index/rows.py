@@ -79,6 +79,7 @@ def _merge_equal(documents: Iterable[_RowWithChildren]) -> list[_RowWithChildren
     first_of: dict[str, _RowWithChildren] = {}
     for row, children in documents:
         first, first_children = first_of.setdefault(row.id, (row, children))
+        # the second of two equal rows has another position
         if first != row._replace(ordinal=first.ordinal) or children != first_children:
             raise InvalidInputError(
                 f"The id {row.id!r} names two different documents in one call. Give each its own id."
@@ -195,9 +196,8 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
     """Yield the rows of a document's children, each with its place and the span that holds it, if any."""
     inherited: dict[str, Any] = json.loads(parent.metadata)
     shift = offset_in_source(inherited, len(parent.text))
-    for key in ("start", "end"):  # those of the document
-        inherited.pop(key, None)
-    leaves = Counter((child.span.start, child.span.end) for child in family.children if child.span)  # by span
+    inherited = {key: value for key, value in inherited.items() if key not in ("start", "end")}
+    leaf_counts = Counter(child.span[:2] for child in family.children if child.span)  # by start and end
     occurrences: Counter[str] = Counter()  # by text
     for ordinal, child in enumerate(family.children):
         start, end = child.start, child.end
@@ -206,20 +206,22 @@ def _child_rows(family: Family, parent: StoredRow) -> Iterator[StoredRow]:
                 f"A child of {parent.id!r} is not what stands at {start}:{end} of its document (it starts "
                 f"{child.text[:60]!r}). Give its true place, or start=None."
             )
-        # metadata have offsets in the source, `place` has those in the document
-        offsets = {} if start is None else {"start": start + shift, "end": (end or 0) + shift}
-        metadata = {**inherited, **child.metadata, PARENT_KEY: parent.id, **offsets}
+        metadata = {**inherited, **child.metadata, PARENT_KEY: parent.id}
+        if start is not None and end is not None:  # offsets in the source; `place` has those in the document
+            metadata |= {"start": start + shift, "end": end + shift}
         key = chunk_id(f"child\0{parent.id}", child.text, occurrences[child.text])
         occurrences[child.text] += 1
         row = make_row(f"A child of {parent.id!r}", key, parent.source, ordinal, child.text, metadata)
-        span = child.span and child.span._replace(leaves=leaves[child.span.start, child.span.end])
+        span = child.span and child.span._replace(leaves=leaf_counts[child.span[:2]])
         yield row._replace(parent=parent.id, place=json.dumps([start, end, [span] if span else []]))
 
 
 def offset_in_source(metadata: dict[str, Any], length: int) -> int:
-    """Return a document's offset in its source: metadata ``start``, or 0 if ``end`` is not ``length`` behind it."""
+    """Return where a document begins in its source: at metadata ``start``; 0 if ``end`` is not ``length`` behind it."""
     start, end = metadata.get("start"), metadata.get("end")
-    return start if type(start) is int and type(end) is int and end - start == length and start >= 0 else 0
+    if type(start) is not int or type(end) is not int:
+        return 0
+    return start if start >= 0 and end - start == length else 0
 
 
 class FamilyView:

@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from rag_kit.documents import Filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.state import Connection, IndexState, read_state, upsert_statement
 from rag_kit.indexing.document_index.vectors import RankedIds, Vectors
 from rag_kit.indexing.document_index.views import PostingsView
 
 if TYPE_CHECKING:
-    from rag_kit.documents import Filter
     from rag_kit.indexing.document_index.state import IndexReport
     from rag_kit.indexing.document_index.vector_store_leg import ConnectedVectorStore
     from rag_kit.indexing.sparse.index import SparseEncoder

@@ -20,8 +20,7 @@ from rag_kit.indexing.document_index.vectors import Numbers, Vectors, VectorSegm
 
 logger = logging.getLogger(__name__)
 
-#: Up to so many rows every row is scored; above, sign bits choose which (decision 0020).
-EXACT_ROWS = 20_000
+EXACT_ROWS = 20_000  # up to so many rows every row is scored; above, sign bits choose which (decision 0020)
 _CANDIDATES = 3000  # rows that sign bits choose to be scored, at least
 _CANDIDATES_PER_HIT = 20  # and so many for each hit that is asked for
 _MAX_COSINE = 1.001  # no score of unit vectors is larger, rounding included
@@ -119,9 +118,10 @@ def _nearest(view: VectorView, query: Vectors, k: int, mask: Mask | None) -> tup
     """Return row numbers and cosines of the k nearest rows, and of those that tie with the k-th, in no order."""
     numbers: list[Numbers] = [np.empty(0, np.int64)]
     scores: list[Vectors] = [np.empty(0, np.float32)]
-    for segment, live in ((view.file, view.live), (view.later, np.ones(len(view.later.numbers), bool))):
+    all_later = np.ones(len(view.later.numbers), bool)
+    for segment, live in ((view.file, view.live), (view.later, all_later)):
         if not len(segment.numbers):
-            continue  # that of an empty index has no dimension yet
+            continue  # it may have no dimension yet, to be multiplied by the query
         positions, cosines = _score_segment(segment, live, query, k, mask)
         if not (np.abs(cosines) <= _MAX_COSINE).all():  # this finds NaN, too, which no comparison is true for
             raise IndexFormatError("The file of vectors is damaged: it holds rows that are no unit vectors.")
@@ -137,11 +137,11 @@ def _score_segment(
     size = len(segment.numbers)
     # clipped numbers are those of removed rows, which are not live
     allowed = live if mask is None else live & np.take(mask, segment.numbers, mode="clip")
-    allowed_count, enough = int(np.count_nonzero(allowed)), max(_CANDIDATES, _CANDIDATES_PER_HIT * k)
-    is_large = allowed_count > 2 * enough and size > EXACT_ROWS  # then sign bits choose the rows
+    allowed_count, wanted_count = int(np.count_nonzero(allowed)), max(_CANDIDATES, _CANDIDATES_PER_HIT * k)
+    is_large = allowed_count > 2 * wanted_count and size > EXACT_ROWS  # then sign bits choose the rows
     if is_large and segment.signs is not None and segment.centre is not None:
         bits = vectors.pack_signs(query[None], segment.centre)[:, 0]
-        positions = vectors.candidates(segment.signs, bits, enough, allowed)
+        positions = vectors.candidates(segment.signs, bits, wanted_count, allowed)
     elif allowed_count < size:
         positions = np.flatnonzero(allowed)
     else:  # without a copy of the rows

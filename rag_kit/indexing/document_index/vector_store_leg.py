@@ -105,7 +105,7 @@ class ConnectedVectorStore:
 
     @property
     def replaces(self) -> bool:
-        """Whether adding a row replaces the one with its id; deleted first, Chroma lost 20 of 680 rows."""
+        """Whether adding a row replaces the one with its id; if that was deleted first, Chroma lost 20 of 680 rows."""
         with self._open_store() as store:
             return any(made_by(store, package) for package in _REPLACING)
 
@@ -115,7 +115,8 @@ class ConnectedVectorStore:
             hits = store.similarity_search_by_vector(vector.tolist(), k=k)
         # an id is a UUID: 16 hexadecimal digits of the index, and 16 of the row number; see `_id`
         ids = [str(document.metadata.get(_ROW)).replace("-", "") for document in hits]
-        return np.array([int(key[16:], 16) for key in ids if key.startswith(state.uid[:16])], np.int64)
+        own_ids = [key for key in ids if key.startswith(state.uid[:16])]
+        return np.array([int(key[16:], 16) for key in own_ids], np.int64)
 
     def delete(self, state: IndexState, numbers: Numbers) -> None:
         """Delete rows, whether they are there or not."""
@@ -167,15 +168,16 @@ class VectorStoreLeg(FileLeg):
                 "search works without: index_retriever(index, 'bm25'), --pipeline bm25."
             )
         mask = None if where is None else self._keyword.mask(connection, state, where)
-        generation = self._usable_generation(connection, state, store)
+        generation, is_complete = self._usable_generation(connection, state, store), False
         if generation != NO_GENERATION:
             # the store gets no filter, and knows nothing of ties; it may lack what was written since
             count = k + _EXTRA if mask is None else 4 * k + _EXTRA_FILTERED
             changed = read_changed_numbers(connection, generation, "vectors")
             candidates = np.append(changed, store.nearest(state, query, count))
             numbers, scores = _score_candidates(connection, state, query, candidates, mask)
-        # score all rows if the store could not be asked, if too few of its hits pass, or if a writer has changed it
-        if generation == NO_GENERATION or len(numbers) < k or not self._file(state, generation).exists():
+            # the file is gone if a writer has begun to change the store meanwhile
+            is_complete = len(numbers) >= k and self._file(state, generation).exists()
+        if not is_complete:  # score all rows
             candidates = read_changed_numbers(connection, NO_GENERATION, "vectors")
             numbers, scores = _score_candidates(connection, state, query, candidates, mask)
         return best_by_id(connection, *best_with_ties(numbers, scores, k), k)
@@ -183,16 +185,13 @@ class VectorStoreLeg(FileLeg):
     def _usable_generation(
         self, connection: Connection, state: IndexState, store: ConnectedVectorStore
     ) -> int:
-        """Return the generation up to which the vector store holds all vectors; NO_GENERATION if that is unknown.
-
-        The newest file names it. Once for each file a few rows are looked up; if none is found, it is unknown.
-        """
+        """Return the generation of the newest file, if the vector store holds what it says; else NO_GENERATION."""
         generation = self._saved_generation(state)
         if generation == NO_GENERATION:
             return NO_GENERATION
         file = self._file(state, generation)
         is_found = self._sample_found.get(file)
-        if is_found is None:
+        if is_found is None:  # once for each file
             is_found = _holds_sample(connection, state, store, generation)
             self._sample_found = {file: is_found}
         return generation if is_found else NO_GENERATION
@@ -263,28 +262,26 @@ class VectorStoreLeg(FileLeg):
 def _holds_sample(
     connection: Connection, state: IndexState, store: ConnectedVectorStore, generation: int
 ) -> bool:
-    """Tell whether the store finds one of the last rows that the index wrote; if not, it is emptied or another one."""
+    """Tell whether the store finds one of the last rows that the index wrote; one that was emptied does not."""
     query = f"SELECT n FROM vectors WHERE generation <= ? ORDER BY generation DESC LIMIT {_SAMPLE}"
     sample = read_numbers(connection, query, generation)
+    if not len(sample):
+        return True  # any store is right for an index without vectors
     for _, rows in read_blocks(connection, sample, state.dimension or 0):
         for row in rows:
             near = store.nearest(state, row, _EXTRA)
             _, cosines = _score_candidates(connection, state, row, near, None)
             if cosines.max(initial=-1) > _SAME or not row.any():  # a vector of zeros has no nearest
                 return True
-    if len(sample):
-        message = "%s lacks what the index wrote to it; it is not asked until a writer has filled it."
-        logger.warning(message, store.name)
-    return not len(sample)  # an empty store is right for an index without vectors
+    message = "%s lacks what the index wrote to it; it is not asked until a writer has filled it."
+    logger.warning(message, store.name)
+    return False
 
 
 def _score_candidates(
     connection: Connection, state: IndexState, query: Vectors, candidates: Numbers, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
-    """Return the candidates that are in the index and pass the mask, with their cosines to the query.
-
-    The cosines are computed in double precision, so that equal vectors tie.
-    """
+    """Return the candidates that are in the index and pass the mask, with their cosines to the query."""
     candidates = np.unique(candidates)
     if mask is not None:
         candidates = candidates[np.take(mask, candidates, mode="clip")]  # clipped ones have no vector
@@ -292,7 +289,7 @@ def _score_candidates(
     scores: list[Any] = [np.empty(0, np.float32)]
     for group, rows in read_blocks(connection, candidates, state.dimension or 0):
         numbers.append(group)
-        scores.append(rows.astype(np.float64) @ query)
+        scores.append(rows.astype(np.float64) @ query)  # in double precision, so that equal vectors tie
     return np.concatenate(numbers), np.concatenate(scores)
 
 

@@ -73,9 +73,9 @@ def words_of(dimension: int) -> int:
 
 
 def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
-    """Pack for each row and dimension whether the row is above the centre, in one bit: uint64 of shape (words, n).
+    """Return a bit for each number of each row, set if it is above the centre's, as uint64 of shape (words, n).
 
-    With zero for the centre, vectors that share a part would have mostly equal signs. Searches read word after word.
+    With zero for the centre, vectors that share a part would have mostly equal bits. Searches read word after word.
     """
     bits = np.packbits(rows > centre, axis=1)
     padded = np.zeros((len(rows), words_of(rows.shape[1]) * 8), np.uint8)  # to whole words of 8 bytes

@@ -106,10 +106,7 @@ def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
 
 
 def _mark_damaged(connection: Connection, table: str) -> set[str]:
-    """Give damaged rows a hash that no text has, so that the next ingest replaces them; return their sources.
-
-    Else a row whose text is damaged, but not its hash, would count as unchanged.
-    """
+    """Give damaged rows a hash that no text has, or the next ingest might keep them; return their sources."""
     damaged = list(_damaged_rows(connection, table))
     values = [(row.text, row.metadata, row.hash, n) for n, row in damaged]
     connection.executemany(f"UPDATE {table} SET text = ?, metadata = ?, hash = ? WHERE n = ?", values)

@@ -65,8 +65,8 @@ class PostingsView:
             fetch *= 4
         ids = [view.rows[position].key for position in positions.tolist()]
         best = order_of(ids, scores)[:k]
-        found = [ids[hit] for hit in best] if ids_only else view.documents(positions[best].tolist())
-        return list(zip(found, scores[best].tolist(), strict=True))
+        results = [ids[hit] for hit in best] if ids_only else view.documents(positions[best].tolist())
+        return list(zip(results, scores[best].tolist(), strict=True))
 
 
 class KeywordView(PostingsView):

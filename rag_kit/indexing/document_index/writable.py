@@ -55,8 +55,10 @@ class WritableIndex(ReadableIndex):
         """
         report = self.write(_batch(documents, ids))
         if fields := report.replaced_fields | report.parents.replaced_fields:
-            how = "documents without an id replaced those of the same source and text, whose %s differed; give ids="
-            logger.warning(f"{how}, or sources of their own, where both are meant", ", ".join(sorted(fields)))
+            text = "documents without an id replaced those of the same source and text, whose %s differed; give ids="
+            logger.warning(
+                f"{text}, or sources of their own, where both are meant", ", ".join(sorted(fields))
+            )
         return report
 
     def sync(
@@ -191,7 +193,7 @@ class WritableIndex(ReadableIndex):
             return list(select_in(connection, f"{query} WHERE source IN ({{}})", sources))
 
     def present_chunks(self, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
-        """Return by id chunks that are no children, as `Correction`, and whether each is searched by its children."""
+        """Return (content, has_children) by id, of chunks that are no children and of documents with children."""
         ids, chunks = list(ids), {}
         with self._store.reading() as connection:
             for table in ("chunks", "parents"):
@@ -215,14 +217,14 @@ class WritableIndex(ReadableIndex):
 
 
 def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:
-    """Make the batch that adds documents or families; log how many documents searches leave out, made of others."""
+    """Make the batch that adds documents or families; warn of documents that only a filter on a field finds."""
     if isinstance(documents, Sequence) and documents and isinstance(documents[0], Family):
         parents, children = family_rows(cast("Sequence[Family]", documents), ids)
         return Batch(children, parents)
     rows = make_rows(cast("Sequence[Document]", documents), ids)
     if count := sum(f'"{REPRESENTATION}"' in row.metadata for row in rows):
-        how = "%d documents have the metadata field %r: only a filter that names it finds them"
-        logger.warning(how, count, REPRESENTATION)
+        text = "%d documents have the metadata field %r: only a filter that names it finds them"
+        logger.warning(text, count, REPRESENTATION)
     return Batch(rows=rows)
 
 

@@ -43,8 +43,7 @@ class Correction(NamedTuple):
 class Batch:
     """Changes to be made in one transaction."""
 
-    #: To add or replace, by id; children come with their documents in `parents`.
-    rows: Sequence[StoredRow] = ()
+    rows: Sequence[StoredRow] = ()  # to add or replace, by id; the documents of children are in `parents`
     parents: Sequence[StoredRow] = ()  # documents to add or replace; children not in `rows` are removed
     whole: Iterable[str] = ()  # sources of which `rows` are all there is; their other rows are removed
     removed_ids: Sequence[str] = ()  # of rows, or of documents with children
@@ -96,21 +95,21 @@ def apply_batch(
     report, generation = WriteReport(), state.generation + 1
     sources = {*batch.whole, *batch.removed_sources}  # of rows to remove, unless they are written anew
     _refuse_clashes(connection, batch, sources)
-    old_parents = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
+    removed_parents = _rows_to_remove(connection, "parents", batch.parents, sources, batch.removed_ids)
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
     # children of documents that are replaced or removed; a child that is written again is not removed below
-    parent_of = dict(select_in(connection, query, [*(row.id for row in batch.parents), *old_parents]))
-    ids = [*batch.removed_ids, *parent_of]
-    old_chunks = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
-    report.removed, report.parents.removed = list(old_chunks), list(old_parents)
-    _delete_chunks(connection, old_chunks, generation)
-    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in old_parents.values()])
+    parent_of = dict(select_in(connection, query, [*(row.id for row in batch.parents), *removed_parents]))
+    chunk_ids = [*batch.removed_ids, *parent_of]
+    removed_chunks = _rows_to_remove(connection, "chunks", batch.rows, sources, chunk_ids)
+    report.removed, report.parents.removed = list(removed_chunks), list(removed_parents)
+    _delete_chunks(connection, removed_chunks, generation)
+    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in removed_parents.values()])
     written = _write_rows(connection, "chunks", batch.rows, report, generation)
     _write_vectors(connection, written, vectors, generation)
     _write_rows(connection, "parents", batch.parents, report.parents, generation)
     # a document whose children alone have changed counts as updated, too
     changed = {row.parent for row, _, _ in written}
-    changed |= {parent_of[key] for key in old_chunks if key in parent_of}
+    changed |= {parent_of[key] for key in removed_chunks if key in parent_of}
     report.parents.updated += [key for key in report.parents.unchanged if key in changed]
     report.parents.unchanged = [key for key in report.parents.unchanged if key not in changed]
     if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
@@ -121,11 +120,13 @@ def apply_batch(
     return report
 
 
-def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Collection[str]) -> None:
+def _refuse_clashes(connection: Connection, batch: Batch, removed_sources: Collection[str]) -> None:
     """Raise InvalidInputError for the id of a child, and for an id of both a chunk and a document with children."""
     chunk_ids = [row.id for row in batch.rows if not row.parent]
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND id IN ({})"
-    for child, parent in select_in(connection, query, [*chunk_ids, *batch.removed_ids]):  # the first, if any
+    clash = next(select_in(connection, query, [*chunk_ids, *batch.removed_ids]), None)
+    if clash is not None:
+        child, parent = clash
         raise InvalidInputError(
             f"{child!r} is a part of the document {parent!r} and cannot be written or removed alone; write or delete "
             "the document."
@@ -133,31 +134,31 @@ def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Colle
     parent_ids = [row.id for row in batch.parents]
     for table, how, ids in (("parents", "with", chunk_ids), ("chunks", "without", parent_ids)):
         for key, source in select_in(connection, f"SELECT id, source FROM {table} WHERE id IN ({{}})", ids):
-            if source not in leaving_sources:
+            if source not in removed_sources:
                 raise InvalidInputError(
                     f"The id {key!r} is that of a document {how} children. Delete it first, or give another id."
                 )
 
 
 def _rows_to_remove(
-    connection: Connection, table: str, written: Sequence[StoredRow], **values: Iterable[str]
+    connection: Connection, table: str, kept: Sequence[StoredRow], sources: Iterable[str], ids: Iterable[str]
 ) -> dict[str, int]:
-    """Find the rows with given values (``source=["a.md"], id=["7"]``) that are not written anew: id -> number."""
-    leaving: dict[str, int] = {}
-    for column in values:
+    """Return the rows of some sources, and those with some ids, that are not among the kept: id -> row number."""
+    number_of: dict[str, int] = {}
+    for column, values in (("source", sources), ("id", ids)):
         query = f"SELECT id, n FROM {table} WHERE {column} IN ({{}}) ORDER BY source, ordinal"
-        leaving.update(select_in(connection, query, values[column]))
-    for row in written:
-        leaving.pop(row.id, None)
-    return leaving
+        number_of.update(select_in(connection, query, values))
+    for row in kept:
+        number_of.pop(row.id, None)
+    return number_of
 
 
-def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generation: int) -> None:
+def _delete_chunks(connection: Connection, number_of: Mapping[str, int], generation: int) -> None:
     """Delete rows (id -> number) and their vectors, and record them as removed, for the search indexes to follow."""
-    numbers = [(n,) for n in leaving.values()]
+    numbers = [(n,) for n in number_of.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
-    removed = [(key, n, generation) for key, n in leaving.items()]
+    removed = [(key, n, generation) for key, n in number_of.items()]
     connection.executemany("INSERT INTO removed (id, n, generation) VALUES (?, ?, ?)", removed)
 
 
@@ -178,7 +179,8 @@ def _write_rows(
         if old == row._replace(text=""):  # the hash stands for the text
             report.unchanged.append(row.id)
             continue
-        (report.added if old is None else report.updated).append(row.id)
+        changed_ids = report.added if old is None else report.updated
+        changed_ids.append(row.id)
         [(n,)] = connection.execute(statement, (*row, generation)).fetchall()
         written.append((row, old, n))
         # an id made from source and text may be that of another document, as of another tenant, replaced by mistake
@@ -205,7 +207,6 @@ def _write_vectors(
 
 
 def _write_records(connection: Connection, batch: Batch) -> None:
-    """Write and remove the records of sources and of corrections."""
     for table, column, values in (
         ("sources", "source", batch.removed_sources),
         ("corrections", "source", batch.removed_sources),
