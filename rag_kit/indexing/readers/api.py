@@ -17,14 +17,8 @@ from langchain_core.documents import Document
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.files import as_path, printable_path
-from rag_kit.indexing.readers.formats import (
-    KINDS,
-    UserReader,
-    check_pattern,
-    format_of,
-    reader_for,
-    user_documents,
-)
+from rag_kit.indexing.readers import formats
+from rag_kit.indexing.readers.formats import UserReader
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_wanted
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable, open_regular
@@ -68,7 +62,8 @@ class Reader(AbstractContextManager["Reader"]):
         if keep is not None:
             ocr_wanted(True)  # raises where its extra is missing
         self.keep = keep
-        self.readers = {check_pattern(pattern, reader): reader for pattern, reader in (readers or {}).items()}
+        given = (readers or {}).items()
+        self.readers = {formats.check_pattern(pattern, reader): reader for pattern, reader in given}
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -106,7 +101,7 @@ class Reader(AbstractContextManager["Reader"]):
             real = _resolved(path, base)
             user_reader, format_name = self._reader_of(path, real, limits.max_bytes, ocr)
             if user_reader:
-                documents = user_documents(user_reader, real)
+                documents = formats.user_documents(user_reader, real)
             else:
                 context = Context(limits, ocr, self.keep is not None, str(real.parent))
                 parts = self._convert(real, format_name, context)
@@ -123,9 +118,9 @@ class Reader(AbstractContextManager["Reader"]):
 
     def _reader_of(self, path: Path, real: Path, max_bytes: int, ocr: bool) -> tuple[UserReader | None, str]:
         """Return a user's reader for a file, or None, and its format; raises `Unreadable` if it cannot be read."""
-        user_reader = reader_for(path, self.readers)
+        user_reader = formats.reader_for(path, self.readers)
         if user_reader is None:
-            format_name = format_of(path, ocr=ocr)
+            format_name = formats.format_of(path, ocr=ocr)
             open_regular(real, max_bytes).close()
             return None, format_name
         if real.exists():  # a user's reader may know names that are no files
@@ -250,11 +245,12 @@ def _with_source(
     base = absolute.parent if root is None else Path(os.path.abspath(root))
     inside, folder = (absolute, base) if absolute.is_relative_to(base) else (real, base.resolve())
     file = inside.relative_to(folder).as_posix()
+    known_format = formats.KINDS.get(format_name)
     common: dict[str, Any] = {
         "source": printable_path(path.as_posix() if root is None else file),
         "file": printable_path(file),
         "title": printable_path(absolute.stem),
         "format": format_name,
-        "mime": KINDS[format_name].mime if format_name in KINDS else "application/octet-stream",
+        "mime": known_format.mime if known_format else "application/octet-stream",
     }
     return [Document(doc.page_content, metadata=common | doc.metadata, id=doc.id) for doc in documents]

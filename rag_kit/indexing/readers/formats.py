@@ -16,43 +16,20 @@ if TYPE_CHECKING:
 
 #: A function of a path, or a LangChain loader class, which is called with the path.
 UserReader: TypeAlias = "Callable[[Path], str | Document | Iterable[str | Document]] | type[Any]"
-
 _READERS: dict[str, UserReader] = {}
 
 
 class Format(NamedTuple):
-    """A format that is read: its suffixes, its media type, and ``module:function`` beside this file."""
+    """A format that is read."""
 
-    suffixes: str
+    reader: str  # "module:function" beside this file
     mime: str
-    reader: str
+    suffixes: str  # with blanks between them
 
 
-_OFFICE = "application/vnd.openxmlformats-officedocument"
 _PICTURE = "ocr:read_picture"
-KINDS = {
-    "pdf": Format(".pdf", "application/pdf", "pdf:read_pdf"),
-    "docx": Format(".docx .docm .dotx .dotm", f"{_OFFICE}.wordprocessingml.document", "word:read_docx"),
-    "pptx": Format(
-        ".pptx .pptm .ppsx .ppsm .potx .potm", f"{_OFFICE}.presentationml.presentation", "slides:read_pptx"
-    ),
-    "xlsx": Format(".xlsx .xlsm .xltx .xltm", f"{_OFFICE}.spreadsheetml.sheet", "sheets:read_xlsx"),
-    "html": Format(".html .htm .xhtml", "text/html", "pages:read_html"),
-    "epub": Format(".epub", "application/epub+zip", "pages:read_epub"),
-    "md": Format(".md .markdown", "text/markdown", "plain:read_md"),
-    "txt": Format(".txt .text .log .rst", "text/plain", "plain:read_txt"),
-    "ipynb": Format(".ipynb", "application/x-ipynb+json", "plain:read_ipynb"),
-    "csv": Format(".csv .tsv", "text/csv", "plain:read_csv"),
-    "json": Format(".json", "application/json", "plain:read_json"),
-    "jsonl": Format(".jsonl .ndjson", "application/jsonl", "plain:read_jsonl"),
-    "eml": Format(".eml", "message/rfc822", "mail:read_eml"),
-    "mbox": Format(".mbox", "application/mbox", "mail:read_mbox"),
-    "png": Format(".png", "image/png", _PICTURE),
-    "jpeg": Format(".jpg .jpeg", "image/jpeg", _PICTURE),
-    "tiff": Format(".tif .tiff", "image/tiff", _PICTURE),
-    "bmp": Format(".bmp", "image/bmp", _PICTURE),
-    "webp": Format(".webp", "image/webp", _PICTURE),
-}
+#: The formats by name, from lines such as ``md: plain:read_md text/markdown .md .markdown``.
+KINDS = {name: Format(*row.split(" ", 2)) for name, row in read_table("formats.txt").items()}
 FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
 #: Formats of older programs, of WPS and of LibreOffice that are not read, and the one that each program saves too.
 _SAVED_AS = read_table("saved_as.txt")
