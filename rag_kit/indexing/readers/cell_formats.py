@@ -17,8 +17,8 @@ from rag_kit.indexing.readers.parts import read_table
 
 _TOKEN = re.compile(
     r'(?P<general>General)|"(?P<text>[^"]*)"?|[\\!](?P<escaped>.)|[_*](?P<gap>.)|\[(?P<elapsed>h+|m+|s+)\]'
-    r"|\[(?P<bracket>[^\]]*)\]|(?P<half>AM/PM|A/P|上午/下午)|(?P<exponent>E[+-])"
-    r"|(?P<date>y+|m+|d+|h+|s+(?:\.0+)?|a{3,4}|g{1,3}(?=e)|e+)|(?P<place>[0#?])|(?P<sign>[.,/%@;])|(?P<other>.)",
+    r"|\[(?P<bracket>[^\]]*)\]|(?P<half_day>AM/PM|A/P|上午/下午)|(?P<exponent>E[+-])"
+    r"|(?P<date>y+|m+|d+|h+|s+(?:\.0+)?|a{3,4}|g{1,3}(?=e)|e+)|(?P<digit>[0#?])|(?P<sign>[.,/%@;])|(?P<other>.)",
     re.I | re.S,
 )
 _CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?[\d.]+)")
@@ -36,12 +36,12 @@ _SYSTEM = re.compile(r"\$-(?:F[48]00|x-sys)", re.I)  # the system's form, as [$-
 _NATIVE = re.compile(r"(?!.*\$\S*-(?!\S*804)).*(DBNum[123])")  # for Chinese signs; not with another country
 # first day of an era, its country as in [$-411], and its names for g, gg and ggg
 _ERAS = [(datetime.date.fromisoformat(day), row.split()) for day, row in read_table("eras.txt").items()]
-_SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}
+_SECONDS = {"h": 3600, "m": 60, "n": 60, "s": 1}  # minutes are n beside hours or seconds, else m
 _Moment = datetime.datetime | datetime.date | datetime.time
 
 
 class _Token(NamedTuple):
-    """A piece of a number format: its kind (``place`` for a digit, ``date``, ``text``, ...) and its text."""
+    """A piece of a number format: its kind (a group of `_TOKEN`, such as ``digit``), and its text, such as ``#``."""
 
     kind: str
     text: str
@@ -55,7 +55,7 @@ class _Section(NamedTuple):
     """A section of a format, between semicolons, and the numbers that it is for: those that compare so to a limit."""
 
     tokens: tuple[_Token, ...]
-    comparison: str  # a key of `_COMPARE`; empty for all numbers
+    comparison: str  # a key of `_COMPARE`; "" for all numbers
     limit: float
     shows_minus: bool  # before a negative number
 
@@ -93,24 +93,27 @@ def plain_text(value: object) -> str:
 
 @lru_cache(maxsize=1_000)
 def _sections(code: str) -> list[_Section]:
-    """Split a format into its sections; one without a condition gets Excel's: above, below or equal to zero."""
+    """Split a format such as ``0.0;-0.0;"none"`` into sections, each with the numbers that it is for."""
     parts = _split_tokens(code)
-    count = len(parts) - (len(parts) > 1 and _TEXT in parts[-1])  # the last one may be for texts
-    usual = {1: ["", ""], 2: [">=", "", ""]}.get(count, [">", "<", "", ""])  # of one more, for texts
+    number_sections = len(parts) - (len(parts) > 1 and _TEXT in parts[-1])  # without one for texts
+    # how Excel compares a number with zero where a section has no condition of its own; "" also for texts
+    comparisons = {1: ["", ""], 2: [">=", "", ""]}.get(number_sections, [">", "<", "", ""])
     sections: list[_Section] = []
-    for tokens, comparison in zip(parts, usual, strict=False):
+    for tokens, comparison in zip(parts, comparisons, strict=False):
+        brackets, limit = _brackets(tokens), 0.0
         # behind a section with the limit zero, negative numbers show no minus but what is written in their section
-        shows_minus = all(section.shows_minus and section.limit != 0 for section in sections[-1:])
-        # and so do those that differ from the first one by a colour alone, such as red
-        texts = {"".join(t.text for t in part if t.kind == "text").strip() for part in (tokens, parts[0])}
-        has_colour = any(token.kind == "bracket" and _COLOUR.fullmatch(token.text) for token in tokens)
-        shows_minus, limit = shows_minus or (has_colour and len(texts) == 1), 0.0
-        for token in tokens:
-            if token.kind == "bracket" and (condition := _CONDITION.fullmatch(token.text)):
-                shows_minus, comparison, limit = True, condition[1], float(condition[2])
-                break
-        sections.append(_Section(_named_tokens(tokens), comparison, limit, shows_minus))
+        shows_minus = not sections or (sections[-1].shows_minus and sections[-1].limit != 0)
+        if any(map(_COLOUR.fullmatch, brackets)):  # also in one that is as the first, but red
+            texts = {"".join(t.text for t in part if t.kind == "text").strip() for part in (tokens, parts[0])}
+            shows_minus = shows_minus or len(texts) == 1
+        if condition := next(filter(None, map(_CONDITION.fullmatch, brackets)), None):
+            shows_minus, comparison, limit = True, condition[1], float(condition[2])
+        sections.append(_Section(_with_minutes(tokens), comparison, limit, shows_minus))
     return sections
+
+
+def _brackets(tokens: Iterable[_Token]) -> list[str]:
+    return [token.text for token in tokens if token.kind == "bracket"]
 
 
 def _has_clock(tokens: Iterable[_Token]) -> bool:
@@ -123,12 +126,12 @@ def _split_tokens(code: str) -> list[list[_Token]]:
     for match in _TOKEN.finditer(code):
         kind = str(match.lastgroup)
         text = match[kind]
+        if kind == "sign" and text == ";":
+            sections.append([])
+            continue
         if kind == "gap":  # "_x": a gap as wide as x; "*x" fills up with x: "-* 0" shows -5
             before = sections[-1][-1].text[-1:] if sections[-1] else ""
             text = "" if match[0].startswith("*") and not before.isalnum() else " "
-        if (kind, text) == ("sign", ";"):
-            sections.append([])
-            continue
         sections[-1].append(_Token("text" if kind in ("escaped", "other", "gap") else kind, text))
         if kind == "bracket" and (currency := re.match(r"\$([^-]+)", text)):  # [$€-407]
             sections[-1].append(_Token("text", currency[1]))
@@ -149,29 +152,33 @@ def _number_text(value: float, sections: Sequence[_Section]) -> str:
         minus = "-" if value < 0 and shows_minus else ""
         if _has_clock(tokens):  # a day as charts keep it, or a duration
             return minus + _moment_text(_DAY_ZERO + datetime.timedelta(days=abs(value)), tokens)
-        if all(token.kind != "place" for token in tokens):
+        if not _digit_count(tokens):
             return minus + _in_native_signs(_write_texts(tokens, plain_text(abs(value))), tokens)
-        return minus + _in_native_signs(_placed_text(Decimal(f"{abs(value):.15g}"), tokens), tokens)
+        return minus + _in_native_signs(_digits_text(Decimal(f"{abs(value):.15g}"), tokens), tokens)
     return plain_text(value)
 
 
+def _digit_count(tokens: Iterable[_Token]) -> int:
+    return sum(token.kind == "digit" for token in tokens)
+
+
 def _in_native_signs(text: str, tokens: Sequence[_Token]) -> str:
-    """Write numbers in Chinese signs if a section says so: in places and years by digit (二一), others as 二十一."""
-    if (match := _NATIVE.match(" ".join(token.text for token in tokens if token.kind == "bracket"))) is None:
+    """Write digits in Chinese signs if a section says so: 21 is 二一 by ``[DBNum1]0``, 二十一 by ``[DBNum1]``."""
+    if (match := _NATIVE.match(" ".join(_brackets(tokens)))) is None:
         return text
     signs, is_date = DIGITS[match[1]], _has_clock(tokens)
-    if is_date or all(token.kind != "place" for token in tokens):
-        most, ten = (2, "十") if is_date else (12, "一十")  # digits of a number, and how 10 is written
+    if is_date or not _digit_count(tokens):  # then numbers are counted: 十, 百
+        most, ten = (2, "十") if is_date else (12, "一十")  # digits (a year has more), and how 10 is written
         counted = rf"(?<![.\d])[1-9]\d{{0,{most - 1}}}(?![\dE])"
         text = re.sub(counted, lambda number: chinese_number(number[0], signs).replace("一十", ten), text)
     return text.translate(str.maketrans("0123456789", signs[:10]))
 
 
-def _placed_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
+def _digits_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
     """Write a positive number by a section with places for digits: as a fraction, with a power of ten, or plainly."""
     places = _places(tokens)
-    number *= places.factor  # 100 for each percent sign
-    if _SLASH in tokens and any(token.kind == "place" for token in tokens[: tokens.index(_SLASH)]):
+    number *= places.factor
+    if _SLASH in tokens and _digit_count(tokens[: tokens.index(_SLASH)]):
         return _fraction_text(number, tokens)
     for index, token in enumerate(tokens):
         if token.kind == "exponent":
@@ -180,19 +187,20 @@ def _placed_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
 
 
 class _Places:
-    """The places for digits in a section; commas between them group by thousands, those after the last divide."""
+    """The places for digits in a section, such as ``#,##0.00``."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         point = tokens.index(_POINT) if _POINT in tokens else len(tokens)
-        places = [n for n, token in enumerate(tokens) if token.kind == "place"]
-        before_point = [n for n in places if n < point]
-        first_place, last_place = (before_point[0], before_point[-1]) if before_point else (point, point)
+        places = [n for n, token in enumerate(tokens) if token.kind == "digit"]
+        whole_places = [n for n in places if n < point]
+        first_whole, last_whole = (whole_places[0], whole_places[-1]) if whole_places else (point, point)
         commas = [n for n, token in enumerate(tokens) if token == _COMMA] if places else []
-        dividing = sum(n > places[-1] or last_place < n < point for n in commas)  # as in "0,," for millions
+        # a comma between places groups by thousands; one behind them divides by a thousand, as in "0,," for millions
+        self._grouped = any(first_whole < n < last_whole for n in commas)
+        divisions = sum(last_whole < n < point or n > places[-1] for n in commas)
         # a number is multiplied by this before it is written
-        self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** dividing
-        self._grouped = any(first_place < n < last_place for n in commas)
-        self._last_digit = Decimal(1).scaleb(len(before_point) - len(places))
+        self.factor = Decimal(100) ** tokens.count(_PERCENT) / Decimal(1000) ** divisions
+        self._last_digit = Decimal(1).scaleb(len(whole_places) - len(places))  # 0.01 for two decimals
         self._whole = [token for token in tokens[:point] if token != _COMMA]
         self._decimals = [token for token in tokens[point + 1 :] if token != _COMMA]
 
@@ -208,30 +216,30 @@ _places = lru_cache(maxsize=1_000)(_Places)  # makes them once for each section
 
 def _whole_text(digits: str, tokens: list[_Token], *, grouped: bool = False) -> str:
     """Put the digits before the point into their places, from the right; the first place takes all that are left."""
-    text, written = "", 0
-    free_places = sum(token.kind == "place" for token in tokens)
+    text, digits_written = "", 0
+    places_left = _digit_count(tokens)
     for token in reversed(tokens):
-        if token.kind != "place":
+        if token.kind != "digit":
             text = _write_texts([token]) + text
             continue
-        free_places -= 1
-        own_digits, digits = (digits[-1:], digits[:-1]) if free_places else (digits, "")
+        places_left -= 1
+        own_digits, digits = (digits[-1:], digits[:-1]) if places_left else (digits, "")
         if not own_digits and token.text == "0":  # without a digit, 0 shows a zero, # and ? nothing
             own_digits = "0"
         for digit in reversed(own_digits):
-            comma = "," if grouped and written and written % 3 == 0 else ""
+            comma = "," if grouped and digits_written and digits_written % 3 == 0 else ""
             text = digit + comma + text
-            written += 1
+            digits_written += 1
     return text + digits  # where there are no places
 
 
 def _decimals_text(digits: str, tokens: list[_Token]) -> str:
     """Write the point and the digits after it, without zeros in the last places that are ``#`` or ``?``."""
-    places = [token.text for token in tokens if token.kind == "place"]
+    places = [token.text for token in tokens if token.kind == "digit"]
     while places and places[-1] != "0" and digits.endswith("0"):
         places, digits = places[:-1], digits[:-1]
     remaining = iter(digits)
-    texts = (next(remaining, "") if token.kind == "place" else _write_texts([token]) for token in tokens)
+    texts = (next(remaining, "") if token.kind == "digit" else _write_texts([token]) for token in tokens)
     return ("." if digits else "") + "".join(texts)
 
 
@@ -241,11 +249,11 @@ def _power_text(number: Decimal, tokens: tuple[_Token, ...], e_index: int) -> st
     The exponent is a multiple of the number of places before the point: ``##0.0E+0`` writes 12345 as ``12.3E+3``.
     """
     mantissa_tokens, exponent_tokens = tokens[:e_index], list(tokens[e_index + 1 :])
-    before_point = list(takewhile(lambda token: token != _POINT, mantissa_tokens))
-    step = max(1, sum(token.kind == "place" for token in before_point))
-    decimals = sum(token.kind == "place" for token in mantissa_tokens[len(before_point) :])
+    whole_tokens = list(takewhile(lambda token: token != _POINT, mantissa_tokens))
+    step = max(1, _digit_count(whole_tokens))  # of exponents
+    decimal_count = _digit_count(mantissa_tokens[len(whole_tokens) :])
     exponent = number.adjusted() // step * step if number else 0  # adjusted() is 4 for 12345
-    if round(number.scaleb(-exponent), decimals) >= 10**step:  # 999.96, rounded, is 1.0E+3
+    if round(number.scaleb(-exponent), decimal_count) >= 10**step:  # 999.96, rounded, is 1.0E+3
         exponent += step
     mantissa = _places(mantissa_tokens).text(number.scaleb(-exponent))
     plus = "+" if tokens[e_index].text.endswith("+") else ""
@@ -254,79 +262,81 @@ def _power_text(number: Decimal, tokens: tuple[_Token, ...], e_index: int) -> st
 
 
 def _fraction_text(number: Decimal, tokens: tuple[_Token, ...]) -> str:
-    """Write a number as a fraction: ``# ?/?`` with the whole number before it, ``?/8`` in eighths."""
+    """Write a number as a fraction: 2.75 is ``2 3/4`` by ``# ?/?``, ``11/4`` by ``?/?``, ``2 6/8`` by ``# ?/8``."""
     slash = tokens.index(_SLASH)
-    # the tokens of numerator and denominator, and those before and after both
-    above = list(takewhile(lambda token: token.kind == "place", reversed(tokens[:slash])))
-    below = list(takewhile(lambda token: token.kind == "place" or token.text.isdigit(), tokens[slash + 1 :]))
-    before, after = tokens[: slash - len(above)], tokens[slash + 1 + len(below) :]
-    is_mixed = any(token.kind == "place" for token in before)
-    whole = int(number) if is_mixed else 0
+    upper = list(takewhile(lambda token: token.kind == "digit", reversed(tokens[:slash])))  # the numerator
+    lower = list(takewhile(lambda token: token.kind == "digit" or token.text.isdigit(), tokens[slash + 1 :]))
+    before, after = tokens[: slash - len(upper)], tokens[slash + 1 + len(lower) :]
+    has_whole = _digit_count(before) > 0
+    whole = int(number) if has_whole else 0
     rest = Fraction(number) - whole
-    denominator = int("".join(token.text for token in below).strip("#?") or 0)
+    denominator = int("".join(token.text for token in lower).strip("#?") or 0)
     if denominator:  # a fixed one, as in ?/8
         numerator = round(rest * denominator)
     else:  # the nearest fraction with as many digits as there are places
-        numerator, denominator = rest.limit_denominator(10 ** len(below) - 1).as_integer_ratio()
-    if is_mixed and numerator == denominator:
+        numerator, denominator = rest.limit_denominator(10 ** len(lower) - 1).as_integer_ratio()
+    if has_whole and numerator == denominator:
         whole, numerator = whole + 1, 0
     texts = [_write_texts(before).strip()]
-    if is_mixed and (whole or not numerator):
+    if has_whole and (whole or not numerator):
         texts.append(str(whole))
-    if numerator or not is_mixed:
+    if numerator or not has_whole:
         texts.append(f"{numerator}/{denominator}")
     return " ".join(texts).strip() + _write_texts(after)
 
 
-def _named_tokens(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
-    """Return tokens with those of dates in small letters, and a minute's ``m`` (behind h or before s) as ``n``."""
+def _with_minutes(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
+    """Return tokens with those of dates in small letters, and ``m`` for minutes (behind h or before s) as ``n``."""
     indices = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
     names = [tokens[n].text.lower() for n in indices]
-    named = list(tokens)
+    result = list(tokens)
     for n, before, name, after in zip(indices, ["", *names], names, [*names[1:], ""], strict=False):
         is_minute = before.startswith("h") or after.startswith("s")
-        named[n] = _Token(tokens[n].kind, name.replace("m", "n") if is_minute else name)
-    return tuple(named)
+        result[n] = _Token(tokens[n].kind, name.replace("m", "n") if is_minute else name)
+    return tuple(result)
 
 
 def _moment_text(moment: _Moment, tokens: Sequence[_Token]) -> str:
-    """Write a date, a time, or a duration from day zero as a section shows it, without 0:00:00 after a date."""
-    brackets = " ".join(token.text for token in tokens if token.kind == "bracket")
+    """Write a date, a time, or a duration since day zero as a section shows it, without 0:00:00 after a date."""
+    brackets = " ".join(_brackets(tokens))
     if not _has_clock(tokens) or _SYSTEM.search(brackets):
         return plain_text(moment)
     if isinstance(moment, datetime.time):
         moment = datetime.datetime.combine(_DAY_ZERO, moment)
     elif not isinstance(moment, datetime.datetime):
         moment = datetime.datetime.combine(moment, datetime.time())
-    if moment.microsecond and all("." not in token.text for token in tokens if token.kind == "date"):
-        moment += datetime.timedelta(microseconds=500_000)  # rounded where no part of a second is shown
+    has_decimals = any("." in token.text for token in tokens if token.kind == "date")  # of seconds, as ss.0
+    if moment.microsecond and not has_decimals:
+        moment += datetime.timedelta(microseconds=500_000)  # so that the seconds are rounded
+    has_half_days = any(token.kind == "half_day" for token in tokens)
     text = ""
     for kind, piece in tokens:
         if kind == "elapsed":  # [h]:mm shows 30:00 for a day and six hours
             seconds = (moment - _DAY_ZERO).total_seconds()
             text += str(int(seconds // _SECONDS[piece[0]])).zfill(len(piece))
         elif kind == "date":
-            text += _date_text(moment, piece, brackets, half=any(token.kind == "half" for token in tokens))
-        elif kind == "half":
-            text += ("上午/下午" if _CHINESE.search(brackets) else piece).split("/")[moment.hour >= 12]
+            text += _date_text(moment, piece, brackets, half_days=has_half_days)
+        elif kind == "half_day":
+            morning, afternoon = ("上午/下午" if _CHINESE.search(brackets) else piece).split("/")
+            text += morning if moment.hour < 12 else afternoon
         elif kind == "text" or (kind == "sign" and piece != "@"):
             text += piece
     return _in_native_signs(re.sub(r"\s+0?0:00:00$", "", text.strip()), tokens)
 
 
-def _date_text(moment: datetime.datetime, name: str, brackets: str, *, half: bool) -> str:
+def _date_text(moment: datetime.datetime, name: str, brackets: str, *, half_days: bool) -> str:
     """Write a piece of a date or time: ``yyyy``, ``mmm``, ``dd``, ``h``, ``nn`` (minutes), ``ss.00``, ``ggg`` (an era).
 
-    With ``half``, hours are those of a clock of 12 hours; ``brackets`` name a language, which may have eras.
+    With ``half_days``, hours are those of a clock of 12 hours; ``brackets`` name a language, which may have eras.
     """
     letter, length, chinese = name[0], len(name), _CHINESE.search(brackets)
     if letter in "ge":
-        place = brackets.replace("ja-JP", "411").replace("zh-TW", "404")
-        eras = (era for era in _ERAS if era[1][0] in place and moment.date() >= era[0])
-        first, names = next(eras, (datetime.date.min, [""] * 4))  # without an era, e is the year
-        year = moment.year - first.year + 1
+        countries = brackets.replace("ja-JP", "411").replace("zh-TW", "404")
+        begun_eras = (era for era in _ERAS if era[1][0] in countries and era[0] <= moment.date())
+        first_day, era_names = next(begun_eras, (datetime.date.min, [""] * 4))  # without one, e is the year
+        year = moment.year - first_day.year + 1
         number = "元" if year == 1 and "gannen" in brackets else str(year).zfill(length)
-        return names[length] if letter == "g" else number
+        return era_names[length] if letter == "g" else number
     if letter == "y":
         return str(moment.year) if length > 2 else f"{moment.year % 100:02}"
     if letter == "m" and length > 2:
@@ -339,6 +349,6 @@ def _date_text(moment: datetime.datetime, name: str, brackets: str, *, half: boo
     if "." in name:
         whole, _, decimals = name.partition(".")
         return f"{moment.second:0{len(whole)}}." + f"{moment.microsecond:06}"[: len(decimals)]
-    hour = (moment.hour - 1) % 12 + 1 if half else moment.hour  # 0 and 12 are both 12
+    hour = (moment.hour - 1) % 12 + 1 if half_days else moment.hour  # 0 and 12 are both 12
     numbers = {"m": moment.month, "d": moment.day, "h": hour, "n": moment.minute, "s": moment.second}
     return str(numbers[letter]).zfill(min(length, 2))

@@ -38,8 +38,7 @@ def _tables(all_series: Iterable[Any]) -> list[_Table]:
     tables: list[_Table] = []
     for number, series in enumerate(all_series):
         labels = _texts_by_index(series, "cat", "xVal")
-        # a table whose labels are some of the series' own, or have them all
-        own = labels.items()
+        own = labels.items()  # some of those of its table, or these and more
         fitting = (t for t in tables if own <= t.labels.items() or t.labels.items() <= own)
         if (table := next(fitting, None)) is None:
             table = _Table({}, {})
@@ -61,14 +60,17 @@ def _texts_by_index(series: Any, *names: str) -> dict[int, str]:
     if part is None:
         return {}
     code = part.findtext(f".//{C}formatCode") or "General"
-    lowest, *upper = [
+    lowest, *higher_levels = [
         {int(point.get("idx")): _formatted(point, code) for point in level.iter(f"{C}pt")}
         for level in list(part.iter(f"{C}lvl")) or [part]
     ]
-    for level in upper:
-        for n, text in lowest.items():  # an upper text, such as a year, is for all points up to the next one
-            first = max((start for start in level if start <= n), default=-1)
-            lowest[n] = f"{level.get(first, '')} {text}".strip()
+    for level in higher_levels:
+        for (
+            index,
+            text,
+        ) in lowest.items():  # a higher text, such as a year, is for all points up to the next one
+            start = max((start for start in level if start <= index), default=-1)
+            lowest[index] = f"{level.get(start, '')} {text}".strip()
     return lowest
 
 

@@ -43,15 +43,14 @@ def raised(before: str, text: str, after: str = "", *, note: bool = False) -> st
         text, note = text[:-1], True
     is_apart = not before.strip() or before[-1].isspace()
     # in brackets already, or a sign such as ™
-    is_marked = re.match(r"[\[(^]", text) or not re.search(r"\w|[*†‡§]", text)
+    is_complete = re.match(r"[\[(^]", text) or not re.search(r"\w|[*†‡§]", text)
     number = re.search(r"\d[\d.,]*$", before)
     is_short = number is not None and len(number[0]) < 3
     # a single letter behind a longer number is the mark of a note
     is_ordinal = number and _ORDINAL.fullmatch(text) and (len(text) > 1 or is_short)
-    if is_marked or is_ordinal or (is_apart and not text.isdigit()):
+    if is_complete or is_ordinal or (is_apart and not text.isdigit()):
         return text
-    # powers are written behind a short number, and behind a unit
-    takes_power = is_short and text[0] not in "*†‡§" if number else _UNIT.search(before)
+    takes_power = (is_short and text[0] not in "*†‡§") if number else _UNIT.search(before)
     if note or is_apart or (_RAISED_NUMBER.fullmatch(text) and not takes_power):
         return f"[{text}]"
     is_single = re.fullmatch(r"[+−–-]?(?:\w|\d+(?:\.\d+)?)[+−–-]?", text)
@@ -119,9 +118,9 @@ def list_number(number: int, style: str) -> str:
 
 
 def chinese_number(digits: str, signs: str) -> str:
-    """Write a number below 10^12 in Chinese signs: those of 0 to 9, ten, hundred and, where needed, thousand."""
+    """Write a number below 10^12 as in 二万零三百零五 (20305), by signs for 0 to 9, ten, hundred, perhaps thousand."""
     zero, units, text = signs[0], ["", *signs[10:]], ""
-    for place, digit in enumerate(reversed(digits)):
+    for place, digit in enumerate(reversed(digits)):  # from the right
         end = len(digits) - place
         # each four digits have the sign of their power of 10,000, unless all are zeros
         has_power = place % 4 == 0 and place and digits[max(0, end - 4) : end].strip("0")

@@ -20,8 +20,7 @@ from rag_kit.indexing.readers.parts import LEFT_OUT, Context, Part, Scalar, Unre
 from rag_kit.indexing.readers.tables import TOP_ROWS, are_notes, continues_table, find_header, row_groups
 from rag_kit.indexing.splitting.structure import first_heading
 
-# also over lines, of which all are long but the last
-_DATA_URI = re.compile(
+_DATA_URI = re.compile(  # also over lines, of which all are long but the last
     r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=]{40,}(?:\s+[A-Za-z0-9+/]{60,}=*)*(?:\s+[A-Za-z0-9+/=]+(?=[)\"'>]))?"
 )
 _FRONT_TITLE = re.compile(r"\A---\n(?:.*\n){0,60}?title:[ \t]*(.+)\n(?:.*\n){0,200}?---\n")
@@ -91,15 +90,15 @@ def _output_text(outputs: Any, number: int) -> str:
     """Return what a code cell printed, returned or raised, without pictures, cut, and safe inside a fence."""
     texts: list[str] = []
     for output in outputs if isinstance(outputs, list) else []:
-        kinds = {kind: _join_source(_field(output, "data", kind)) for kind in _OUTPUT_KINDS}
-        if html := kinds["text/html"]:
+        versions = {kind: _join_source(_field(output, "data", kind)) for kind in _OUTPUT_KINDS}
+        if html := versions["text/html"]:
             with leave_out(f"output of cell {number}"):
-                kinds["text/html"] = to_markdown(parse_html(html))
-        if _OBJECT.fullmatch(kinds["text/plain"].strip()):  # as <Figure size 640x480>: now the last kind
-            kinds["text/plain"] = kinds.pop("text/plain")
+                versions["text/html"] = to_markdown(parse_html(html))
+        if _OBJECT.fullmatch(versions["text/plain"].strip()):  # <Figure size 640x480> is wanted last
+            versions["text/plain"] = versions.pop("text/plain")
         failure = [_join_source(_field(output, name)) for name in ("ename", "evalue")]
         texts += [_join_source(_field(output, "text")), ": ".join(filter(None, failure))]
-        texts.append(next(filter(str.strip, kinds.values()), ""))  # the first kind that is not blank
+        texts.append(next(filter(str.strip, versions.values()), ""))  # the first version that is not blank
     text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
     text = _TERMINAL.sub("", text)
     if len(text) > _OUTPUT_CHARACTERS:
@@ -116,22 +115,22 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     delimiter = hint[1] if hint else _find_delimiter(text)
     rows_before = 0
     try:
-        numbered = _numbered_by_table(_csv_rows(text, delimiter, hint))
+        numbered = _numbered_by_table(_csv_rows(text, delimiter, has_hint=hint is not None))
         for table_number, run in groupby(numbered, key=itemgetter(0)):
             rows = (row for _, row in run)
             first_rows = list(islice(rows, TOP_ROWS))
             is_note = table_number > 0 and are_notes(first_rows)
-            header = len(first_rows) if is_note else find_header(first_rows)
-            titles = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
+            header = len(first_rows) if is_note else find_header(first_rows)  # all rows above it are text
+            lines = [filter(None, map(str.strip, row)) for row in first_rows[:header]]
             separator = f"{delimiter.strip()} "
-            above = "\n".join(map(separator.join, titles)) + "\n\n" if titles else ""
+            above = "\n".join(map(separator.join, lines)) + "\n\n" if lines else ""
             if is_note:
                 yield Part(above.strip(), {"row_start": rows_before + 1, "row_end": rows_before + header})
                 continue
             body = chain(first_rows[header + 1 :], rows)
             for table, first, last in row_groups(first_rows[header], body, separator):
                 yield Part(above + table, {"row_start": rows_before + first, "row_end": rows_before + last})
-                above = ""
+                above = ""  # it is written once
             rows_before += last
     except csv.Error as error:
         raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
@@ -139,39 +138,41 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
 
 def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, with the number of their table; two blank rows end it, unless it goes on."""
-    table, gap, blank = 0, 0, 0  # blank: rows just above; gap: most of them above what is held
-    first_rows, held = list[list[str]](), list[list[str]]()  # of the table; notes, or titles of what follows
+    table = blank_rows = widest_gap = 0  # the blank rows just above; the most above a row that is held back
+    first_rows, held_back = list[list[str]](), list[list[str]]()  # of the table; notes or titles of the next
     for is_filled, run in groupby(rows, key=lambda row: any(map(str.strip, row))):
-        rest = iter(run)
-        next_rows = list(islice(rest, TOP_ROWS))
+        remaining = iter(run)
+        next_rows = list(islice(remaining, TOP_ROWS))
         if not is_filled:
-            blank = len(next_rows)
+            blank_rows = len(next_rows)
             continue
-        gap = max(gap, blank)
-        held += next_rows
+        widest_gap = max(widest_gap, blank_rows)
+        held_back += next_rows
         if are_notes(next_rows):
             continue
         is_table = any(sum(bool(cell.strip()) for cell in row) > 1 for row in first_rows)  # not titles alone
-        if gap > 1 and is_table and not continues_table(first_rows, held):
+        if widest_gap > 1 and is_table and not continues_table(first_rows, held_back):
             table, first_rows = table + 1, []
-        first_rows = [*first_rows, *held][:TOP_ROWS]
-        yield from zip(repeat(table), chain(held, rest))
-        held, gap = [], 0
-    # below a single blank row, only what looks like a note is one
-    is_apart = held and first_rows and (gap > 1 or are_notes(held, first_rows))
-    yield from zip(repeat(table + bool(is_apart and not continues_table(first_rows, held))), held)
+        first_rows = [*first_rows, *held_back][:TOP_ROWS]
+        yield from zip(repeat(table), chain(held_back, remaining))
+        held_back, widest_gap = [], 0
+    if held_back and first_rows:
+        # below a single blank row, only what looks like a note beside the table's cells is one
+        are_apart = widest_gap > 1 or are_notes(held_back, first_rows)
+        table += are_apart and not continues_table(first_rows, held_back)
+    yield from zip(repeat(table), held_back)
 
 
-def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator[list[str]]:
-    """Yield the rows of a CSV text, without a first line ``sep=;`` (``hint``); misplaced quotation marks are noted."""
-    lines, line_number, misfits = io.StringIO(text), 0, 0
-    if hint:
+def _csv_rows(text: str, delimiter: str, *, has_hint: bool) -> Iterator[list[str]]:
+    """Yield the rows of a CSV text, without a first line such as ``sep=;``; misplaced quotation marks are noted."""
+    lines, lines_before, misfits = io.StringIO(text), 0, 0
+    if has_hint:
         lines.readline()
-        line_number = 1
+        lines_before = 1  # of those that the present reader counts
     reader = partial(csv.reader, delimiter=delimiter, skipinitialspace=True)
     rows = reader(lines, strict=True)
     while True:
-        start, first = lines.tell(), line_number + rows.line_num + 1
+        start, line_number = lines.tell(), lines_before + rows.line_num + 1  # of the next row
         try:
             row = next(rows)
         except StopIteration:
@@ -181,12 +182,12 @@ def _csv_rows(text: str, delimiter: str, hint: re.Match[str] | None) -> Iterator
             line = lines.readline()
             # with an odd number of marks, these are taken as characters like any other
             row = next(reader([line], quotechar=None if line.count('"') % 2 else '"'))
-            write_note(f"line {first}: a quotation mark does not fit; the line is read as a row")
-            line_number, misfits = first, misfits + 1
-            rows = reader(lines, strict=True)
+            write_note(f"line {line_number}: a quotation mark does not fit; the line is read as a row")
+            lines_before, misfits = line_number, misfits + 1
+            rows = reader(lines, strict=True)  # begins again behind this line
         yield row
         if misfits == _MAX_MISFITS:  # each cost a search for the end of a quotation through all that follows
-            write_note(f"lines after {first}: each is read as a row")
+            write_note(f"lines after {line_number}: each is read as a row")
             yield from (next(reader([line])) for line in lines)
             return
 

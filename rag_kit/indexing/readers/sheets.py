@@ -11,22 +11,12 @@ from itertools import pairwise
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
+from rag_kit.indexing.readers import tables
 from rag_kit.indexing.readers.cell_formats import CHINESE_FORMATS, plain_text, shown
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.numbers import join_runs, struck
 from rag_kit.indexing.readers.package import MC, A, Package, R, xml_bytes
 from rag_kit.indexing.readers.parts import LEFT_OUT, Context, OverCap, Part, Unreadable, leave_out, reason_of
-from rag_kit.indexing.readers.tables import (
-    TOP_ROWS,
-    are_notes,
-    continues_table,
-    find_header,
-    has_own_header,
-    is_value,
-    join_header,
-    row_groups,
-    split_runs,
-)
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")  # no value behind a formula
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
@@ -34,10 +24,10 @@ _BESIDE_CELLS = re.compile(r"docProps/|xl/(?!workbook|sharedStrings|styles|_rels
 _CELLS = ("cols", "sheetData", "mergeCells")
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML does not hold, such as a carriage return
 _SHIFTS = {"superscript": 1, "subscript": -1}
-# ranges of which openpyxl makes all cells, also those that are not in the file
-_RANGE = re.compile(
+_RANGE = re.compile(  # ranges of which openpyxl makes all cells, also those that are not in the file
     rb"(<(?:\w+:)?(?:mergeCell|hyperlink)\s[^<>]*?\bref=[\"'][$A-Za-z]+[$\d]+):[$A-Za-z]+[$\d]+"
 )
+Rows = dict[int, dict[int, str]]  # the text of each filled cell, by row and column
 _MAX_MERGE = 10_000  # cells of such a range, and of one whose text is repeated
 
 
@@ -45,9 +35,6 @@ class _Repeat(str):
     """The text of a merged cell in another of the cells that it covers."""
 
     __slots__ = ()
-
-
-Rows = dict[int, dict[int, str]]  # the text of each filled cell, by row and column
 
 
 def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
@@ -111,7 +98,7 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
     formulas = None
     for name in parts:
         data = changes.get(name) or package.read(name)
-        if (shrunk := _RANGE.sub(_first_of_many, data)) != data:
+        if (shrunk := _RANGE.sub(_shrink_range, data)) != data:
             changes = changes | {name: shrunk}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about fonts and extensions that carry no text
@@ -123,8 +110,8 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
     return [(sheet, formulas[sheet.title] if formulas else None) for sheet in book.worksheets]
 
 
-def _first_of_many(match: re.Match[bytes]) -> bytes:
-    """Return a range in the XML of a sheet; of one over very many cells, the first cell."""
+def _shrink_range(match: re.Match[bytes]) -> bytes:
+    """Return a range of cells, such as ``<mergeCell ref="A1:B2``; of very many cells the first: ``ref="A1``."""
     from openpyxl.utils import range_boundaries
 
     column, row, last_column, last_row = range_boundaries(match[0].decode().rpartition("ref=")[2][1:])
@@ -230,32 +217,38 @@ def _find_tables(block: Rows, *, by_columns: bool = False, cuts: int = 3) -> lis
         return []
     if not cuts:
         return [block]
-    tables = []
+    found = []
     for piece in _cut_at_gaps(block, by_columns=by_columns):
-        tables += _find_tables(piece, by_columns=not by_columns, cuts=cuts - 1)
-    return sorted(tables, key=lambda table: (min(table), min(min(row) for row in table.values() if row)))
+        found += _find_tables(piece, by_columns=not by_columns, cuts=cuts - 1)
+    return sorted(found, key=lambda table: (min(table), min(min(row) for row in table.values() if row)))
 
 
 def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
-    """Cut a block where two rows (or columns) are empty, or one between tables; not before rows of the table above."""
+    """Cut a block at two empty rows (or columns), or at one between tables; not before rows of the table above."""
     numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
-    runs = split_runs(numbers, lambda number, after: after == number + 1)  # without a gap
+    runs = tables.split_runs(numbers, lambda number, after: after == number + 1)  # without a gap
     areas = [_area(block, run, by_columns=by_columns) for run in runs]
     are_separate = _are_separate_columns if by_columns else _are_separate_rows
-    piece = list(runs[0])
-    for run, (area_before, area), after in zip(runs[1:], pairwise(areas), [*areas[2:], {}], strict=False):
-        is_separate = run[0] - piece[-1] > 2 or are_separate(area_before, area)
-        if is_separate and not by_columns:
-            upper = {n: block[n] for n in piece[:TOP_ROWS]}  # which may have the header of the rows below
-            # a single text may be the name of a group, below which the table goes on
-            is_name = run[0] - piece[-1] == 2 and are_notes(_grid(area))
-            grid, count = _grid(upper | (after if is_name else area)), len(_filled(upper))
-            is_separate = not (0 < count < len(grid) and continues_table(grid[:count], grid[count:]))
-        if is_separate:
+    piece = list(runs[0])  # numbers since the last cut
+    for run, (upper, lower), after in zip(runs[1:], pairwise(areas), [*areas[2:], {}], strict=False):
+        gap = run[0] - piece[-1] - 1  # empty rows or columns
+        is_cut = gap > 1 or are_separate(upper, lower)
+        if is_cut and not by_columns:
+            top = {row: block[row] for row in piece[: tables.TOP_ROWS]}
+            # a single text below one empty row may be the name of a group, below which the table goes on
+            is_group_name = gap == 1 and tables.are_notes(_grid(lower))
+            is_cut = not _continues(top, after if is_group_name else lower)
+        if is_cut:
             yield _area(block, piece, by_columns=by_columns)
             piece = []
         piece += run
     yield _area(block, piece, by_columns=by_columns)
+
+
+def _continues(top: Rows, lower: Rows) -> bool:
+    """Tell whether rows continue a table, of which the top rows are given."""
+    grid, count = _grid(top | lower), len(_filled(top))
+    return 0 < count < len(grid) and tables.continues_table(grid[:count], grid[count:])
 
 
 def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
@@ -272,7 +265,7 @@ def _are_separate_rows(upper: Rows, lower: Rows) -> bool:
     if not any(upper.values()) or not any(lower.values()):  # hidden rows alone
         return False
     is_remark = all(len(cells) <= 1 for cells in lower.values())  # no comma makes cells of it
-    return is_remark or (has_own_header(_grid(upper)) and has_own_header(_grid(lower)))
+    return is_remark or (tables.has_own_header(_grid(upper)) and tables.has_own_header(_grid(lower)))
 
 
 def _are_separate_columns(left: Rows, right: Rows) -> bool:
@@ -280,22 +273,25 @@ def _are_separate_columns(left: Rows, right: Rows) -> bool:
     left_grid, right_grid = _grid(left), _grid(right)
     if len(left_grid[0]) < 2 or len(right_grid[0]) < 2:
         return _is_aside(left, right_grid) or _is_aside(right, left_grid)
-    if _filled(left)[find_header(left_grid)] != _filled(right)[find_header(right_grid)]:
+    if _filled(left)[tables.find_header(left_grid)] != _filled(right)[tables.find_header(right_grid)]:
         return True
-    for grid in (left_grid, right_grid):
-        names = [row[0] for row in grid[find_header(grid) + 1 :]]
-        if not has_own_header(grid) or len(set(names)) < len(names) or any(map(is_value, names)):
-            return False
-    return True
+    return _has_row_names(left_grid) and _has_row_names(right_grid)
 
 
-def _is_aside(column: Rows, table: list[list[str]]) -> bool:
-    """Tell whether a block is a single column apart from a table: a name and, right below it, a few values."""
-    numbers, grid = _filled(column), _grid(column)
+def _has_row_names(grid: list[list[str]]) -> bool:
+    """Tell whether a table has a header, and below it names in the first column, each once."""
+    names = [row[0] for row in grid[tables.find_header(grid) + 1 :]]
+    is_named = len(set(names)) == len(names) and not any(map(tables.is_value, names))
+    return is_named and tables.has_own_header(grid)
+
+
+def _is_aside(block: Rows, table: list[list[str]]) -> bool:
+    """Tell whether a block is a single column beside a table: a name and, right below it, a few values."""
+    numbers, grid = _filled(block), _grid(block)
     name, *values = [row[0] for row in grid]
-    is_block = len(grid[0]) == 1 and numbers[-1] - numbers[0] == len(values) > 0  # without gaps
-    is_named = not is_value(name) and all(map(is_value, values))
-    return is_block and is_named and 2 * len(values) < len(table) and has_own_header(table)
+    is_column = len(grid[0]) == 1 and numbers[-1] - numbers[0] == len(values) > 0  # without gaps
+    is_named = not tables.is_value(name) and all(map(tables.is_value, values))
+    return is_column and is_named and 2 * len(values) < len(table) and tables.has_own_header(table)
 
 
 def _grid(block: Rows) -> list[list[str]]:
@@ -316,14 +312,14 @@ def _table_parts(table: Rows) -> Iterator[Part]:
         text = "\n".join(" ".join(filter(None, line)) for line in lines)
         yield Part(text, {"row_start": numbers[0], "row_end": numbers[-1]})
         return
-    first_header = find_header(lines)  # the first of its rows; those above are titles
+    first_header = tables.find_header(lines)  # the first of its rows; those above are titles
     titles = ([text for text in line if not isinstance(text, _Repeat)] for line in lines[:first_header])
     head = "".join(f"{' '.join(filter(None, title))}\n" for title in titles if any(title))
     head += "\n" if head else ""
     columns = list(filter(any, zip(*lines[first_header:], strict=True)))  # titles may span more
-    header, *body = join_header(list(zip(*columns, strict=True)))
+    header, *body = tables.join_header(list(zip(*columns, strict=True)))
     numbers = numbers[-len(body) - 1 :]  # of the header's last row and the rows below
-    for text, start, end in row_groups(header, body):  # the first row below the header is 1
+    for text, start, end in tables.row_groups(header, body):  # the first row below the header is 1
         yield Part(head + text, {"row_start": numbers[start], "row_end": numbers[end]})
         head = ""
 

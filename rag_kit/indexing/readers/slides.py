@@ -17,8 +17,7 @@ from rag_kit.indexing.readers.tables import fill_spans, join_header, markdown_ta
 
 _TYPES = "[Content_Types].xml"
 _PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
-# slide shows and templates, with programs or without, are presentations
-_MAIN_TYPE = re.compile(
+_MAIN_TYPE = re.compile(  # slide shows and templates, with programs or without, are presentations
     rb"application/vnd\.[\w.-]+\.(?:presentation|slideshow|template)(?:\.macroEnabled)?\.main\+xml", re.I
 )
 _GROUP_DEPTH = 20  # groups of shapes within each other
@@ -132,7 +131,7 @@ def _line_text(frame: Any) -> str:
 def _list_text(frame: Any, shape: Any = None) -> str:
     """Write the paragraphs of a frame as lines; bullets and numbers become list items."""
     lines: list[str] = []
-    counted: dict[int, tuple[str, str, int]] = {}  # scheme, start and last number of the list at each level
+    counted: dict[int, tuple[str, str, int]] = {}  # level -> scheme, start and last number of its list
     for paragraph in frame.paragraphs:
         text = " ".join(_paragraph_text(paragraph).split())
         if not text:
@@ -142,7 +141,7 @@ def _list_text(frame: Any, shape: Any = None) -> str:
         sign = "" if bullet is None else bullet.tag.removeprefix(A)
         last_scheme, last_start, last_number = counted.get(level, ("", "", None))
         # a number counts on over deeper paragraphs, and begins anew after one of its level or above without one
-        counted = {each: last for each, last in counted.items() if each < level}
+        counted = {upper: last for upper, last in counted.items() if upper < level}
         mark = "- " if level or sign == "buChar" else ""
         if sign == "buAutoNum":
             scheme, start = bullet.get("type") or "", bullet.get("startAt") or ""

@@ -106,37 +106,38 @@ def find_header(rows: Sequence[Sequence[str]]) -> int:
     chosen = wide_rows[-1] if wide_rows else 0
     for row, after in pairwise(wide_rows):
         # a line of text with separators in it, or of remarks, may be as wide as the names of columns below it
-        names_follow = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
-        values_follow = names_follow and any(map(is_value, texts[after + 1]))
+        are_names_below = len(texts[after]) == usual_end + 1 and not any(map(is_value, texts[after]))
+        are_values_below_names = are_names_below and any(map(is_value, texts[after + 1]))
         # pairs as in "Date: May", not "Price: EUR" among the names of columns
         are_pairs = len(texts[row]) <= usual_end and all(map(_PAIR.match, texts[row]))
         is_unlike_names = filled[row][-1] > usual_end or any(map(is_value, texts[row])) or are_pairs
         has_repeats = len(set(texts[row])) < len(texts[row])
-        if not (is_unlike_names and values_follow) or has_repeats:
+        if has_repeats or not (is_unlike_names and are_values_below_names):
             chosen = row
             break
     return _header_above(rows, filled, chosen)
 
 
 def _header_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]], chosen: int) -> int:
-    """Return the index of the header: a row above the chosen one if that is data, and widest only by a note beside it.
+    """Return the index of the header: the row ``chosen``, or one above it if the chosen one is data.
 
-    Data has a value in a column of values, or a text that its column repeats; other rows are the header themselves.
+    A row of data may be the widest by a note beside the table: ``Apple, 3, sold out`` below ``Item, Price``. It has a
+    value in a column of values, or a text that its column repeats. ``filled`` are the filled columns of each row.
     """
     texts = {column: rows[chosen][column] for column in filled[chosen]}
     body = rows[chosen + 1 : TOP_ROWS]
     below = {column: [row[column] for row in body if column < len(row)] for column in texts}
+    equal_counts = (sum(n < len(row) and row[n] == text for n, text in texts.items()) for row in body)
+    is_repeated_header = any(count > 1 for count in equal_counts)
     values = {column for column, text in texts.items() if is_value(text)}
-    equal_cells = (sum(n < len(row) and row[n] == text for n, text in texts.items()) for row in body)
-    is_repeated_header = any(count > 1 for count in equal_cells)
-    has_text_again = not is_repeated_header and any(texts[n] in below[n] for n in texts.keys() - values)
+    repeats_text = not is_repeated_header and any(texts[n] in below[n] for n in texts.keys() - values)
     sure_values = {n for n in values if not _YEAR.fullmatch(texts[n]) and has_values([texts[n], *below[n]])}
     for row in reversed(range(chosen)):
         names = [rows[row][column] for column in filled[row]]
         hold_values = any(is_value(name) or _PAIR.match(name) for name in names)
         are_names = len(set(names)) == len(names) > 1 and not hold_values
         note_columns = {column for column in texts if column > max(filled[row], default=0)}
-        is_data = has_text_again or (sure_values & set(filled[row]) and not note_columns & values)
+        is_data = repeats_text or (sure_values & set(filled[row]) and not note_columns & values)
         if are_names and note_columns and is_data and len(texts) <= 2 * len(names):
             return row
     return chosen
@@ -144,9 +145,6 @@ def _header_above(rows: Sequence[Sequence[str]], filled: Sequence[Sequence[int]]
 
 def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     """Join the rows of a table's header into one; the text of a merged cell is given in each column that it covers.
-
-    A row belongs to the header if a cell of the row before covers several columns, and if beside that cell it repeats
-    the row before, is empty, or names columns of values. A row with one text in all columns names a group of rows.
 
     Example:
         >>> join_header([["Item", "Price", "Price"], ["Item", "2024", "2025"], ["Apple", "3", "4"]])
@@ -158,20 +156,31 @@ def join_header(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     return [join_rows(rows[:count]), *map(list, rows[count:])]
 
 
-def _is_in_header(texts: Sequence[str], names: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the texts of a row belong to a header, ``names`` being the row before and ``body`` all below."""
-    if texts[0] and len(set(texts)) == 1 < len(texts):  # the name of a group
+def join_second_row(rows: list[list[str]]) -> list[list[str]]:
+    """Join the second row of a table into its header if it names a column of values whose first row is empty."""
+    upper, lower, *body = rows
+    columns = zip(upper, lower, zip(*body, strict=True), strict=True)
+    if any(name and not (above or is_value(name)) and has_values(below) for above, name, below in columns):
+        return [join_rows([upper, lower]), *body]
+    return rows
+
+
+def _is_in_header(row: Sequence[str], upper: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Tell whether a row belongs to the same header as the row above it (``upper``); ``body`` is all below.
+
+    It does if a cell of ``upper`` spans columns, and beside it the row repeats ``upper``, is empty, or names columns.
+    """
+    if row[0] and len(set(row)) == 1 < len(row):  # the name of a group
         return False
-    neighbours = zip(["", *names[:-1]], [*names[1:], ""], strict=True)
-    are_spans = [bool(name) and name in pair for name, pair in zip(names, neighbours, strict=True)]
-    columns = zip(texts, names, are_spans, strict=True)
-    # cells compared with the row before, without those below a name of several columns
-    are_repeated = [text == name for text, name, is_span in columns if text and not is_span]
-    if not any(are_spans) or len(set(names)) == 1:
-        return any(are_repeated) and all(are_repeated)
-    if any(are_repeated) or all(are_repeated):
+    neighbours = zip(["", *upper[:-1]], [*upper[1:], ""], strict=True)
+    are_spanning = [bool(name) and name in pair for name, pair in zip(upper, neighbours, strict=True)]
+    cells = zip(row, upper, are_spanning, strict=True)
+    are_repeated = [text == name for text, name, is_spanning in cells if text and not is_spanning]
+    if not any(are_spanning) or len(set(upper)) == 1:
+        return bool(are_repeated) and all(are_repeated)
+    if any(are_repeated) or not are_repeated:
         return True
-    return not any(map(is_value, texts)) and any(map(has_values, zip(*body, strict=True)))  # names of columns
+    return not any(map(is_value, row)) and any(map(has_values, zip(*body, strict=True)))
 
 
 def has_values(column: Sequence[str]) -> bool:
@@ -183,9 +192,8 @@ def has_own_header(rows: Sequence[Sequence[str]]) -> bool:
     """Tell whether a table begins with names of columns, below which some column has mostly values."""
     first = find_header(rows)
     names, body = rows[first], rows[first + 1 :]
-    if len(names) < 2 or not body or not all(names) or any(map(is_value, names)):
-        return False
-    return any(map(has_values, zip(*body, strict=True)))
+    are_names = len(names) > 1 and all(names) and not any(map(is_value, names))
+    return are_names and any(map(has_values, zip(*body, strict=True)))
 
 
 def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str]]) -> bool:
@@ -198,18 +206,18 @@ def continues_table(upper: Sequence[Sequence[str]], lower: Sequence[Sequence[str
     filled, filled_below = ([n for n, column in enumerate(part) if any(column)] for part in (above, below))
     is_as_wide = (filled[0], filled[-1]) == (filled_below[0], filled_below[-1])
     repeated_names = sum(text == name != "" for text, name in zip(lower[0], names, strict=False))
+    if not body or not is_as_wide or sum(map(bool, lower[0])) < 2 or 2 * repeated_names > len(filled):
+        return False
     # a year, month or date in a column that has none further down names the column
     dates = ([bool(_DATE.fullmatch(text)) for text in column] for column in below)
-    names_dates = any(first and not any(rest) for first, *rest in dates)
-    if len(lower) > 1 and (not any(has_values(column[1:]) for column in above) or names_dates):
-        return False
-    if not body or not is_as_wide or sum(map(bool, lower[0])) < 2 or 2 * repeated_names > len(filled):
+    names_dates = any(is_date and not any(further_down) for is_date, *further_down in dates)
+    value_columns = [n for n, column in enumerate(above) if has_values(column[1:])]
+    if len(lower) > 1 and (names_dates or not value_columns):
         return False
     if has_own_header(list(zip(*(below[n] for n in filled_below), strict=True))):
         return False
-    texts_below = ([text for text in column if text] or ["0"] for column in below)  # a blank column fits any
-    pairs = zip(above, texts_below, strict=False)
-    return all(has_values(texts) for column, texts in pairs if has_values(column[1:]))
+    texts_below = [[text for text in column if text] or ["0"] for column in below]  # a blank column fits any
+    return all(has_values(texts_below[n]) for n in value_columns if n < len(below))
 
 
 def are_notes(rows: Sequence[Sequence[str]], above: Sequence[Sequence[str]] = ()) -> bool:
@@ -218,12 +226,14 @@ def are_notes(rows: Sequence[Sequence[str]], above: Sequence[Sequence[str]] = ()
     One cell may also be a sum, or a task that nobody has yet: if the rows ``above`` are given, one text must begin as
     "Note: " does, or be over twice as long as all in its column.
     """
-    texts = ([cell for cell in row if cell.strip()] for row in rows)
-    are_short = (len(row) < 2 or (_PAIR.match(row[0]) and not any(map(is_value, row))) for row in texts)
-    longest = [max(map(len, cells)) for cells in zip_longest(*above[find_header(above) :], fillvalue="")]
+    for row in rows:
+        texts = [cell for cell in row if cell.strip()]
+        if len(texts) > 1 and (not _PAIR.match(texts[0]) or any(map(is_value, texts))):
+            return False
+    longest = [max(map(len, column)) for column in zip_longest(*above[find_header(above) :], fillvalue="")]
     cells = (cell for row in rows for cell in zip(row, longest, strict=False))
     stand_out = not above or any(_PAIR.match(text) or len(text) > 2 * length for text, length in cells)
-    return len(rows) < TOP_ROWS and all(are_short) and stand_out
+    return len(rows) < TOP_ROWS and stand_out
 
 
 def is_value(text: str) -> bool:
