@@ -229,13 +229,13 @@ def _find_in_piece(engine: Any, picture: Picture) -> tuple[list[Any], list[Any]]
 def _needed_turn(engine: Any, lines: Sequence[Any], corners: Sequence[Any]) -> int:
     """Return the degrees against the clock by which a picture must be turned so that its lines run to the right."""
     # the pictures of lines that run upwards or downwards are turned against the clock already
-    sides = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in corners]  # width and height
-    lengths = [max(side) - min(side) for side in sides]  # a single character, which is square, has no say
-    are_tall = [height >= _TALL * width for width, height in sides]
-    tall_length = sum(length for length, is_tall in zip(lengths, are_tall, strict=True) if is_tall)
-    is_mostly_tall = 2 * tall_length > sum(lengths)
-    usual = [n for n, is_tall in enumerate(are_tall) if is_tall == is_mostly_tall]
-    longest = sorted(usual, key=lambda n: -lengths[n])[:_VOTES]
+    sizes = [(dist(box[0], box[1]), dist(box[0], box[3])) for box in corners]  # width and height
+    weights = [max(size) - min(size) for size in sizes]  # a single character, which is square, has no say
+    are_tall = [height >= _TALL * width for width, height in sizes]
+    tall_weight = sum(weight for weight, is_tall in zip(weights, are_tall, strict=True) if is_tall)
+    is_mostly_tall = 2 * tall_weight > sum(weights)
+    voters = [n for n, is_tall in enumerate(are_tall) if is_tall == is_mostly_tall]
+    longest = sorted(voters, key=lambda n: -weights[n])[:_VOTES]
     # the model sees a picture that is four times as long as high, to which it would squeeze a longer one
     beginnings = [lines[n][:, : 4 * lines[n].shape[0]] for n in longest]
     _, answer = engine.cls_and_rotate(beginnings)

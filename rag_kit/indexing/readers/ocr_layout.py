@@ -213,7 +213,6 @@ def _find_rules(picture: Picture, angle: float, type_height: float, points: floa
     ink = _ink(grey)
     shortest = max(30, int(_RULE * type_height))
     page_height = picture.shape[0] * points
-
     for upright in (False, True):
         lying = np.ascontiguousarray(ink.T) if upright else ink  # in which the rules looked for are level
         closed = cv2.morphologyEx(lying, cv2.MORPH_CLOSE, np.ones((1, 7), np.uint8))  # bridges gaps

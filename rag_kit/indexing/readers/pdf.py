@@ -150,11 +150,11 @@ def _read_page(document: Any, index: int, context: Context, figures: Figures) ->
 def _drop_running_lines(pages: Sequence[_Page]) -> None:
     """Remove page numbers, headers, footers and watermarks; the first line with the document's number stays."""
     running = _running_keys(pages)
-    seen: set[str] = set()
+    seen: set[str] = set()  # keys of lines that stayed
     for number, sheet in [(number, sheet) for number, page in enumerate(pages) for sheet in page.sheets]:
-        kept = []
         keys_of_lines = [(line, _keys(line, number)) for line in sheet.lines]
         text_lines = [line for line, keys in keys_of_lines if not keys & running]
+        kept = []
         for line, keys in keys_of_lines:
             is_identifier = not line.aslant and not keys & seen and _IDENTIFIER.search(line.text)
             is_running = keys & running and not _is_text(line, text_lines)
@@ -165,16 +165,16 @@ def _drop_running_lines(pages: Sequence[_Page]) -> None:
 
 
 def _is_text(line: Line, lines: Sequence[Line]) -> bool:
-    """Tell whether a line that pages share is of a paragraph, or has three names of columns, most at edges below."""
-    gutter = _GUTTER * line.size
-    alike = (each for each in lines if each.size == line.size and abs(each.left - line.left) < gutter)
-    if any(abs(each.bottom - line.bottom) < _STEP * line.size for each in alike):
+    """Tell whether a line that pages share is text: of a paragraph, or three names of columns above their cells."""
+    alike = (other for other in lines if other.size == line.size)
+    aligned = (other for other in alike if abs(other.left - line.left) < _GUTTER * line.size)
+    if any(abs(other.bottom - line.bottom) < _STEP * line.size for other in aligned):
         return True
     names = _cell_edges(line)
-    near = (other for other in lines if 0 < line.bottom - other.bottom < _COLUMN_WITHIN * line.size)
-    edges_below = {edge for row in map(_cell_edges, near) if len(row) > 1 for cell in row for edge in cell}
-    are_above = [any({edge - 1, edge, edge + 1} & edges_below for edge in name) for name in names]
-    return len(names) > 2 and 4 * sum(are_above) >= 3 * len(names)
+    below = (other for other in lines if 0 < line.bottom - other.bottom < _COLUMN_WITHIN * line.size)
+    edges_below = {edge for row in map(_cell_edges, below) if len(row) > 1 for cell in row for edge in cell}
+    are_aligned = [any({edge - 1, edge, edge + 1} & edges_below for edge in edges) for edges in names]
+    return len(names) > 2 and 4 * sum(are_aligned) >= 3 * len(names)
 
 
 def _cell_edges(line: Line) -> list[tuple[int, int]]:
@@ -210,30 +210,31 @@ def _running_keys(pages: Sequence[_Page]) -> set[str]:
 
 
 def _keys(line: Line, page: int) -> set[str]:
-    """Return the text of a header or footer as pages share it: as it is, and with 0 for the number of its page.
+    """Return the texts by which a header or footer is known on other pages; none for a line that can be neither.
 
-    That number is apart and counts on with the pages; of an amount or an invoice's number each page has its own.
+    Its page number becomes 0 (in "page 3") or is taken less that of the page: "Report | 12" on page 3 and "Report | 13"
+    on page 4 are both ``Report #9``. An amount, or an invoice's number, does not count on with the pages.
     """
     if line.aslant:
         return {f"{_WATERMARK}{line.text}"}
     if _EDGE <= line.height <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
         return set()
     text = "\t".join(" ".join(word.text for word in words) for words in _cells(line))
-    cells = re.split(r"\t|\s*[|·•]\s*|\s[-–—]\s|\s(?=\d+\s?(?:/|of)\s?\d+$)", text)
+    pieces = re.split(r"\t|\s*[|·•]\s*|\s[-–—]\s|\s(?=\d+\s?(?:/|of)\s?\d+$)", text)
     for place in (0, -1):
-        if match := _COUNTED.fullmatch(cells[place]):
-            cells[place] = f"{match[1]}#{int(match[2]) - page}"
-    return {_PAGE.sub("0", " ".join(text.split())) for text in (line.text, "\t".join(cells))} - {""}
+        if match := _COUNTED.fullmatch(pieces[place]):
+            pieces[place] = f"{match[1]}#{int(match[2]) - page}"
+    return {_PAGE.sub("0", " ".join(text.split())) for text in (line.text, "\t".join(pieces))} - {""}
 
 
 def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
     """Tell whether a line is a page number: at the edge of the page, or near it and apart from the text."""
     text = line.text.strip()
-    at_edge = not _EDGE <= line.height <= 1 - _EDGE
+    is_at_edge = not _EDGE <= line.height <= 1 - _EDGE
     if not _PAGE_NUMBER.fullmatch(text):
-        return at_edge and len(text) <= _MAX_RUNNING and bool(_WITH_PAGE_NUMBER.search(text))
-    if at_edge or _MARGIN <= line.height <= 1 - _MARGIN:
-        return at_edge
+        return is_at_edge and len(text) <= _MAX_RUNNING and bool(_WITH_PAGE_NUMBER.search(text))
+    if is_at_edge or _MARGIN <= line.height <= 1 - _MARGIN:
+        return is_at_edge
     rises = [other.bottom - line.bottom for other in lines if other is not line]  # above this line
     is_outermost = all((rise > 0) == (line.height < 0.5) for rise in rises)
     # a number alone must be further from the text than one with a word, as in "page 3" or 第3页
@@ -242,28 +243,25 @@ def _is_page_number(line: Line, lines: Sequence[Line]) -> bool:
 
 
 def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
-    """Move blocks at the top of a page, such as a letterhead drawn last, but no top of a column, before other lines."""
+    """Move blocks at the top of a page, such as a letterhead drawn last, before other lines; no top of a column."""
     head, body = list[Line](), list[Line]()
     blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
     for number, block in enumerate(blocks, 1):
         last_line, later = block[-1], blocks[number:]
-        if last_line.height <= _TOP or not _is_above(last_line, body, later):
+        if last_line.height <= _TOP or not _is_letterhead(last_line, body, later):
             body += block
         else:
-            head = [*block, *head] if _is_above(last_line, head, later) else [*head, *block]
+            head = [*block, *head] if _is_letterhead(last_line, head, later) else [*head, *block]
     return [*head, *body]
 
 
-def _is_above(last_line: Line, before: Sequence[Line], later: Sequence[Sequence[Line]]) -> bool:
-    """Tell whether a block, of which the last line is given, is above the lines before it, and heads no column."""
-    is_higher = all(last_line.bottom > line.bottom + last_line.size for line in before)
-    # it heads a column to the right of the lines before if a later line is below it there
+def _is_letterhead(last_line: Line, before: Sequence[Line], later: Sequence[Sequence[Line]]) -> bool:
+    """Tell whether a block, given by its last line, is above the lines before it, and not the top of a column."""
     right = max((line.right for line in before), default=math.inf)
-    for line in chain.from_iterable(later):
-        is_beside = min(last_line.left, line.left) > right - 1
-        overlaps = line.left < last_line.right and last_line.left < line.right
-        is_higher = is_higher and not (is_beside and overlaps and line.bottom < last_line.bottom)
-    return is_higher
+    beside = (line for line in chain.from_iterable(later) if min(last_line.left, line.left) > right - 1)
+    column = (line for line in beside if line.left < last_line.right and last_line.left < line.right)
+    is_top_of_column = any(line.bottom < last_line.bottom for line in column)
+    return not is_top_of_column and all(last_line.bottom > line.bottom + last_line.size for line in before)
 
 
 def _with_cut_heads(lines: Sequence[Line]) -> list[Line]:
@@ -279,7 +277,7 @@ def _with_cut_heads(lines: Sequence[Line]) -> list[Line]:
 
 
 def _cut_heads(line: Line, later: Sequence[Line]) -> tuple[Line, Line, Line] | None:
-    """Cut a line at a gutter, with columns of text on both sides below; also return the first line of the right one."""
+    """Cut a line into the heads of the two columns below it; return both, and the first line of the right column."""
     for number, (word, after) in enumerate(pairwise(line.words), 1):
         if after.left - word.right < _GUTTER * line.size:
             continue

@@ -129,17 +129,17 @@ class Characters:
 
     def _close_break(self, match: re.Match[str]) -> str:
         """Replace a break where the line goes on behind it: by as many blanks, or signs that `decoded` leaves out."""
-        first, last = match.start() - 1, match.end()  # the characters before and behind it
-        if first < 0 or last >= len(match.string):
+        before, after = match.start() - 1, match.end()  # the characters at both sides of the break
+        if before < 0 or after >= len(match.string):
             return match[0]
-        (_, y, end), (start, next_y, _) = self.extent(first), self.extent(last)
-        gap, shift = start - end, abs(next_y - y)
+        (_, y, right), (left, next_y, _) = self.extent(before), self.extent(after)
+        gap, rise = left - right, abs(next_y - y)
         if not -_LARGE < gap < _LARGE:  # the usual case: the next line begins further left
             return match[0]
-        small, large = sorted((self.size(first), self.size(last)))
-        # the line goes on if the characters are beside each other, and level or one of them small and raised or lowered
+        small, large = sorted((self.size(before), self.size(after)))
+        # the line goes on if they are beside each other, and level or one of them small and raised or lowered
         is_beside = -0.3 * large < gap < 0.6 * large
-        is_level = shift <= 0.1 * large or (small <= 0.92 * large and shift <= 0.75 * large)
+        is_level = rise <= 0.1 * large or (small <= 0.92 * large and rise <= 0.75 * large)
         if not is_beside or not is_level:
             return match[0]
         has_blank = " " in match[0] or gap > 0.15 * large
@@ -147,16 +147,16 @@ class Characters:
 
     @cached_property
     def _shifts(self) -> list[tuple[int, int, int]]:
-        """List start, end and direction of superscripts (1) and subscripts (-1), by the baseline of their word."""
+        """List the start, the end, and 1 of each superscript, -1 of each subscript, by the baseline of its word."""
         shifts = []
         for word in WORD.finditer(self.text):
-            base = word.start()
+            base = word.start()  # the character on whose baseline the word is
             if (mark := _LEADING.match(self.text, base)) and self._shift(base, mark.end()) > 0:
                 base = mark.end()
                 shifts.append((word.start(), base, 1))
             for run in _SHIFTED.finditer(self.text, base, word.end()):
                 start, direction = run.end(), 0
-                # go back from the end of the run while its signs are shifted
+                # the last signs of the run may be shifted alone, as the 2 of 102
                 while start > max(run.start(), base + 1) and (shift := self._shift(start - 1, base)):
                     start, direction = start - 1, shift
                 if direction:

@@ -34,23 +34,23 @@ class Grid:
         """Return the texts of the cells by row, with a merged cell repeated; empty if the grid is not a table."""
         cells = self._empty_cells()
         for word in words:
-            column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1  # rules left of it, less 1
+            # the rules left of a word, or above it, less 1; a word beyond an edge belongs to the outermost cell
+            column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
             row = sum(y >= word.bottom + word.size / 4 for y in self.ys) - 1
-            # a word beyond an edge belongs to the outermost cell
             row, column = max(0, min(row, len(cells) - 1)), max(0, min(column, len(cells[0]) - 1))
             cells[row][column].append(word)
         distinct = {id(cell): cell for row in cells for cell in row}  # a merged cell is one list, repeated
         text_of = {key: _cell_text(cell) for key, cell in distinct.items()}
         rows = [[text_of[id(cell)] for cell in row] for row in cells]
         rows = [row for row in rows if any(row)]
-        counts = [sum(map(bool, column)) for column in zip(*rows, strict=True)]  # of texts in each column
-        is_filled = sum(map(bool, counts)) > 1 and sum(counts) > 0.3 * len(rows) * len(cells[0])
+        text_counts = [sum(map(bool, column)) for column in zip(*rows, strict=True)]  # by column
+        is_filled = sum(map(bool, text_counts)) > 1 and sum(text_counts) > 0.3 * len(rows) * len(cells[0])
         # in a drawing most lines end somewhere, so that most cells are merged
         is_drawing = 2 * len(distinct) <= len(cells) * len(cells[0])
         if len(rows) < 2 or not is_filled or is_drawing:
             return []
         # only filled columns
-        return [[text for text, count in zip(row, counts, strict=True) if count] for row in rows]
+        return [[text for text, count in zip(row, text_counts, strict=True) if count] for row in rows]
 
     def _empty_cells(self) -> list[list[list[Word]]]:
         """Make an empty list of words for each cell, by row; cells without a rule between them share one list."""

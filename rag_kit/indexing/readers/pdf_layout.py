@@ -101,10 +101,11 @@ class Layout:
         if line.aslant or len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
             return _TEXT
         ends_sentence = _END.search(text)
-        for level, size in enumerate(self._sizes, 1):
-            # sizes vary a little, hence 0.97 here and 0.95 below; a sentence must be much larger than the body text
-            if line.size >= size * 0.97 and not (ends_sentence and line.size < self.body * 1.4):
-                return level
+        # a sentence must be much larger than the body text; sizes vary a little, hence 0.97 here and 0.95 below
+        if not ends_sentence or line.size >= self.body * 1.4:
+            for level, size in enumerate(self._sizes, 1):
+                if line.size >= size * 0.97:
+                    return level
         if not line.bold or ends_sentence or _BULLET.match(text) or line.size < self.body * 0.95:
             return _TEXT
         # a long bold line right above or below another one belongs to a bold paragraph
@@ -156,27 +157,28 @@ def _goes_on(block: Sequence[Line], after: Line) -> bool:
         return False
     pitch = line.end_bottom - after.bottom
     if pitch < 0:  # the next line begins another column: the paragraph goes on there if a sentence is cut
-        is_cut = after.text[0].islower() or bool(_WIDE.match(after.text))
-        return is_cut and not _END.search(line.text) and _has_no_room(line, after)
-    is_below = after.left <= line.right and after.right >= line.left
-    if not is_below or not 0.3 * line.size < pitch < 2.2 * line.size:
+        begins_within_sentence = after.text[0].islower() or bool(_WIDE.match(after.text))
+        return begins_within_sentence and not _END.search(line.text) and _has_no_room(line, after)
+    overlaps = after.left <= line.right and after.right >= line.left
+    if not overlaps or not 0.3 * line.size < pitch < 2.2 * line.size:
         return False
     indent = 0.7 * line.size
     is_indented = after.left > line.left + indent and not _MARK.match(line.text)
     # a single line that ends a sentence is a paragraph of its own if the next line is indented
-    is_single = len(block) == 1 and bool(_END.search(line.text)) and after.left > after.column_left + indent
-    return not is_indented and not is_single and _has_no_room(line, after)
+    is_whole = len(block) == 1 and bool(_END.search(line.text)) and after.left > after.column_left + indent
+    return not is_indented and not is_whole and _has_no_room(line, after)
 
 
 def _begins_paragraph(line: Line, after: Line) -> bool:
     """Tell whether the next line begins a paragraph: with the mark of a list item, the number of a clause, or a key."""
     if _KEY.match(line.text) and _KEY.match(after.text):  # "Name: Ann" below "Date: May"
         return True
+    is_open = _OPEN_END.search(line.text) is not None  # as behind "and, ": a number below goes on with it
     if _MARK.match(after.text):
-        # a number may belong to a sentence that goes on, as behind "and, " or 第; a bullet never does
-        return after.text[0] in "•●○▪■◦‣⁃∙·*–—-" or not _OPEN_END.search(line.text)
+        is_bullet = after.text[0] in "•●○▪■◦‣⁃∙·*–—-"
+        return is_bullet or not is_open
     clause = _CLAUSE.match(after.text)
-    if clause is None or _OPEN_END.search(line.text):
+    if clause is None or is_open:
         return False
     is_ended = _END.search(line.text) and not re.search(r"\d\.$", line.text)  # 2020. is half of a date
     is_apart = clause["apart"] is not None  # as in 第三条：

@@ -76,7 +76,7 @@ class Rule:
     end: float
 
     def touches(self, other: Rule) -> bool:
-        """Tell whether two rules cross or meet."""
+        """Tell whether two rules cross or meet, or are so near that they look so."""
         overlaps = self.start < other.end + THICK and other.start < self.end + THICK
         if self.upright == other.upright:
             return overlaps and abs(self.at - other.at) < THICK
@@ -142,35 +142,35 @@ def _turned_spans(characters: Characters) -> Iterator[tuple[int, list[_Span]]]:
 
 def _level_spans(characters: Characters, spans: list[_Span]) -> list[list[_Span]]:
     """Cut a line of words where the next one is apart and at another height: PDFium makes one line of some cells."""
-    step = 0.4 * characters.size(spans[0][0])
+    near = 0.4 * characters.size(spans[0][0])
     _, first_bottom, _ = characters.extent(spans[0][0])
     _, last_bottom, _ = characters.extent(spans[-1][1] - 1)
-    if abs(first_bottom - last_bottom) < step:
+    if abs(first_bottom - last_bottom) < near:
         return [spans]
 
     def goes_on(word: _Span, after: _Span) -> bool:
-        left, after_bottom, _ = characters.extent(after[0])
+        next_left, next_bottom, _ = characters.extent(after[0])
         _, bottom, _ = characters.extent(word[0])
         _, _, right = characters.extent(word[1] - 1)
-        return -step < left - right < 2 * step or abs(after_bottom - bottom) < step
+        return -near < next_left - right < 2 * near or abs(next_bottom - bottom) < near
 
     return split_runs(spans, goes_on)
 
 
 def _read_line(characters: Characters, spans: list[_Span], frame: Frame) -> Line | None:
     """Make a line of words, with its position, font size and kind of font; None if they show nothing."""
-    start, end = spans[0][0], spans[-1][1]
-    text = characters.decoded(start, end)
+    start, last = spans[0][0], spans[-1][1] - 1  # its first and last character
+    text = characters.decoded(start, last + 1)
     if not text.strip():
         return None
     left, bottom, _ = characters.extent(start)
-    _, end_bottom, right = characters.extent(end - 1)
+    _, end_bottom, right = characters.extent(last)
     # a bullet at the beginning may be of another font
-    letter = next((index for index in range(start, end) if characters.text[index].isalnum()), start)
+    letter = next((n for n in range(start, last + 1) if characters.text[n].isalnum()), start)
     bold, mono = characters.is_bold_and_mono(letter)
-    if bold or mono:  # the line is so only if its last character is, too; PDFium may have made up a hyphen
-        last = end - 1 if characters.text[end - 1] != HYPHEN else (letter + end - 1) // 2
-        end_bold, end_mono = characters.is_bold_and_mono(last)
+    if bold or mono:  # the line is so only if its end is, too; PDFium may have made up a hyphen there
+        late = (letter + last) // 2 if characters.text[last] == HYPHEN else last
+        end_bold, end_mono = characters.is_bold_and_mono(late)
         bold, mono = bold and end_bold, mono and end_mono
     size = characters.size(letter)
     line = Line(text, left, right, bottom, end_bottom, round(size, 1), frame.height_of(bottom), bold, mono)
@@ -190,17 +190,18 @@ def _add_fields(lines: list[Line], page: Any, form: Any, frame: Frame) -> None:
     for text, box in _field_values(page, form):
         left, bottom, right, top = frame.box(box.left, box.bottom, box.right, box.top)
         is_box = text in "☑☐"
-        near = (line for line in lines if bottom - is_box * _BELOW_BOX <= line.bottom <= top)
-        if beside := [line for line in near if is_box or line.left < left]:
+        lowest = bottom - _BELOW_BOX if is_box else bottom
+        level = (line for line in lines if lowest <= line.bottom <= top)
+        if beside := [line for line in level if is_box or line.left < left]:
             line = min(beside, key=lambda line: max(left - line.right, line.left - right, 0))
         else:
             size = min(10.0, top - bottom)  # forms are usually set in 10 points
             line = Line("", left, right, bottom, bottom, size, frame.height_of(bottom))
             lines.append(line)
-        texts, place = line.text.split(), sum(word.left < left for word in line.words)
-        texts.insert(place if len(texts) == len(line.words) else len(texts), text)
+        texts, index = line.text.split(), sum(word.left < left for word in line.words)
+        texts.insert(index if len(texts) == len(line.words) else len(texts), text)
         line.text, line.left, line.right = " ".join(texts), min(line.left, left), max(line.right, right)
-        line.words.insert(place, Word(text, left, right, line.bottom, line.size))
+        line.words.insert(index, Word(text, left, right, line.bottom, line.size))
 
 
 def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
@@ -209,16 +210,17 @@ def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
         field, box = raw.FPDFPage_GetAnnot(page, index), raw.FS_RECTF()
         try:
             subtype = raw.FPDFAnnot_GetSubtype(field)
-            kind = -1 if form is None else raw.FPDFAnnot_GetFormFieldType(form, field)
+            field_type = -1 if form is None else raw.FPDFAnnot_GetFormFieldType(form, field)
             raw.FPDFAnnot_GetRect(field, box)
             if subtype == raw.FPDF_ANNOT_TEXT:
                 write_note(f"comments on pages{LEFT_OUT}only the pages are read")
-            elif kind in _BOXES:
+            elif field_type in _BOXES:
                 yield "☑" if raw.FPDFAnnot_IsChecked(form, field) else "☐", box
-            read = partial(raw.FPDFAnnot_GetFormFieldValue, form, field)
             if subtype == raw.FPDF_ANNOT_FREETEXT:
                 read = partial(raw.FPDFAnnot_GetStringValue, field, b"Contents")
-            elif kind not in _TYPED:
+            elif field_type in _TYPED:
+                read = partial(raw.FPDFAnnot_GetFormFieldValue, form, field)
+            else:
                 continue
             size = read(None, 0)  # bytes of UTF-16; 2 for no text
             if not 2 < size < _MAX_TYPED:

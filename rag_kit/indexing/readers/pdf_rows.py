@@ -14,29 +14,28 @@ from rag_kit.indexing.readers.tables import is_value
 
 ALIGNED = 0.15  # sizes of the font; edges of words that near are at one place
 _SHORT_CELL = 8  # characters; a shorter cell is seldom the first line of one
-# ends a name that goes on, such as "Ministry of"
-_OPEN_END = re.compile(
+_OPEN_END = re.compile(  # ends a name that goes on, such as "Ministry of"
     r"\s(?:&|and|at|by|for|from|in|of|on|or|per|the|to|with|und|am|bei|der|des|für|im|mit|von|zum|zur|de|du|et|la|le|les)$"
 )
 _PITCH = 1.6  # sizes of the font from one line of a cell to the next, at most
 _TIGHT = 0.9  # of the least step between two rows of a table; lines of one cell may be nearer to each other
 _SURELY_TIGHT = 0.7  # the same; a line that near is surely one of the cell above
-Row: TypeAlias = list[Word]  # its cells
+Row: TypeAlias = list[Word]  # its cells, or of a row of several lines the lines of its cells
 Column: TypeAlias = tuple[float, float]  # its left and right edge
 
 
 def row_step(rows: Sequence[Row]) -> float:
-    """Return the least distance between lines of several cells, given as their cells; 0 if there are too few."""
+    """Return the least distance between rows of several cells; 0 if there are too few to tell."""
     heights = sorted(row[0].bottom for row in rows if len(row) > 1)
-    steps = [after - height for height, after in pairwise(heights)]
+    steps = [upper - lower for lower, upper in pairwise(heights)]
     return min(steps) if len(steps) > 1 else 0.0
 
 
-def begun_above(cell: Word, cells: Sequence[Word], step: float = 0.0) -> Word | None:
-    """Return the cell whose next line a text is; None where the text begins a cell of its own.
+def line_above(cell: Word, cells: Sequence[Word], step: float = 0.0) -> Word | None:
+    """Return the line of a cell that goes on in ``cell``, which is a further line of it; None if ``cell`` begins anew.
 
-    It is right above, with the same left edge, and ends within a sentence; the text's first word did not fit there.
-    That is not asked of a text much nearer to it than rows are to each other, whose ``step`` is given if it is known.
+    It is right above, with the same left edge, and ends within a sentence; the first word of ``cell`` did not fit.
+    That is not asked of a line much nearer to it than rows are to each other, whose ``step`` is given if it is known.
     """
     near = ALIGNED * cell.size
     column = [other for other in cells if abs(other.left - cell.left) < near]
@@ -49,7 +48,7 @@ def begun_above(cell: Word, cells: Sequence[Word], step: float = 0.0) -> Word | 
         return above
     if len(above.text) < _SHORT_CELL:
         return None
-    # the characters of the text's first word, with a blank: had they fitted on the line above, they would be there
+    # the characters of the first word, with a blank: had they fitted on the line above, they would be there
     if CHINESE.match(cell.text):  # which breaks anywhere
         goes_on, needed = not is_value(cell.text), 1
     else:
@@ -67,76 +66,77 @@ def join_lines(lines: Sequence[Row], rules: Sequence[Rule]) -> list[Row]:
     """
     cells = list(chain.from_iterable(lines))
     step = row_step(lines)
-    pairs = ((cell, begun_above(cell, cells, step)) for cell in cells)
-    begun = {cell: above for cell, above in pairs if above and not _is_cut_off(cell, above, rules)}
-    return [_joined_cells(row, begun) for row in _groups(lines, begun, _Joining(lines, begun).joins)]
+    pairs = ((cell, line_above(cell, cells, step)) for cell in cells)
+    above = {cell: upper for cell, upper in pairs if upper and not _is_ruled_off(cell, upper, rules)}
+    return [_joined_cells(row, above) for row in _groups(lines, above, _Joining(lines, above).joins)]
 
 
 class _Joining:
-    """Decides whether a line belongs to a row above; ``begun`` has, for each further line of a cell, the line above."""
+    """Decides whether a line belongs to a row; ``above`` maps each further line of a cell to the one above it."""
 
-    def __init__(self, lines: Sequence[Row], begun: Mapping[Word, Word]) -> None:
-        names_end = min(cell.right for line in lines for cell in line)
-        names = {cell for line in lines for cell in line if cell.left < names_end}  # in the first column
-        longest_rows = _groups(lines, begun, lambda line, row: True)  # if all that may go on did
-        # rows that begin for sure, with the row above; how far the first one is from the header tells nothing
+    def __init__(self, lines: Sequence[Row], above: Mapping[Word, Word]) -> None:
+        first_column_right = min(cell.right for line in lines for cell in line)
+        names = {cell for line in lines for cell in line if cell.left < first_column_right}  # of rows
+        longest_rows = _groups(lines, above, lambda line, row: True)  # if all lines that may go on a row did
+        unnamed = [line for line in lines[1:] if names.isdisjoint(line) and not above.keys() >= set(line)]
+        # rows with a name and more, each with a named row above; how far the first is from the header tells nothing
         pairs = pairwise(longest_rows[1:])
-        sure = [pair for pair in pairs if len(pair[1]) > 1 and not any(map(names.isdisjoint, pair))]
-        cell_counts = (sum(begun.get(cell) not in row for cell in row) for _, row in sure)
-        unnamed = [line for line in lines[1:] if names.isdisjoint(line) and not begun.keys() >= set(line)]
-        self._begun, self._names = begun, names
-        self._step = min((above[-1].bottom - row[0].bottom for above, row in sure), default=0.0)
-        self._has_steps = len(sure) > 1
+        sure_pairs = [pair for pair in pairs if len(pair[1]) > 1 and not any(map(names.isdisjoint, pair))]
+        steps = (upper[-1].bottom - lower[0].bottom for upper, lower in sure_pairs)
+        cell_counts = (sum(above.get(cell) not in row for cell in row) for _, row in sure_pairs)
+        self._above, self._names = above, names
+        self._least_step = min(steps, default=0.0)  # from row to row
         self._fewest_cells = min(cell_counts, default=0)  # of a row
+        self._has_steps = len(sure_pairs) > 1
         self._has_small_names = any(row[0].text[0].islower() for row in longest_rows[1:])
         self._are_all_named = len(unnamed) < 2
 
     def joins(self, line: Row, row: Row) -> bool:
-        """Tell whether a line, some cells of which may be begun in a row above it, belongs to that row."""
-        begun, names = self._begun, self._names
-        further = [cell for cell in line if begun.get(cell) in row]
+        """Tell whether a line, with a cell that is a further line of one in the row, belongs to the row."""
+        above, names = self._above, self._names
+        further = [cell for cell in line if above.get(cell) in row]
         has_name = not names.isdisjoint(further)
-        if len(further) < len(line) and not names.isdisjoint(row):  # others may be of the name above
-            are_open = all(_OPEN_END.search(begun[cell].text) for cell in further)
-            return are_open and begun.keys() >= set(row[1:])
-        first, step = line[0], 0.3 * line[0].size
+        if len(further) < len(line) and not names.isdisjoint(row):  # its other cells may be of the name above
+            are_open = all(_OPEN_END.search(above[cell].text) for cell in further)
+            return are_open and above.keys() >= set(row[1:])
+        first, margin = line[0], 0.3 * line[0].size
         # of a cell that is centred, a line may be above and one below the other cells
         if len(line) == 1 and not has_name:
-            top = begun[first].bottom - step
-            if any(first.bottom + step < other.bottom < top for other in row):
+            top = above[first].bottom - margin
+            if any(first.bottom + margin < other.bottom < top for other in row):
                 return True
-        pitch = max(begun[cell].bottom - cell.bottom for cell in further)
-        is_near = pitch < _TIGHT * self._step
-        is_alone = len(line) == 1 and (not self._step or pitch < self._step / _TIGHT)
+        pitch = max(above[cell].bottom - cell.bottom for cell in further)
+        is_near = pitch < _TIGHT * self._least_step
+        is_alone = len(line) == 1 and (not self._least_step or pitch < self._least_step / _TIGHT)
         if not has_name:
             return is_near or (is_alone and self._are_all_named)
         name = next(cell for cell in further if cell in names)
         first_name = next((cell for cell in row if cell in names), name)
         is_small = name.text[0].islower() and not (self._has_small_names or first_name.text[0].islower())
-        if is_small or _OPEN_END.search(begun[name].text):  # it goes on from the name above, or is none
+        if is_small or _OPEN_END.search(above[name].text):  # it goes on from the name above, or is none
             return is_near or is_alone
         # cells that look like names are last lines if they are fewer than a row has, or Chinese; and shorter
         are_few = len(further) < self._fewest_cells or all(CHINESE.match(cell.text) for cell in further)
-        are_shorter = any(cell.right < begun[cell].right - 0.5 * cell.size for cell in further)
+        are_shorter = any(cell.right < above[cell].right - 0.5 * cell.size for cell in further)
         return is_near and self._has_steps and are_few and are_shorter
 
 
-def _is_cut_off(cell: Word, above: Word, rules: Sequence[Rule]) -> bool:
+def _is_ruled_off(cell: Word, above: Word, rules: Sequence[Rule]) -> bool:
     """Tell whether a level rule between two lines goes on beside them; one that does not is an underline."""
     left, right = cell.left - 0.5 * cell.size, max(cell.right, above.right) + 0.5 * cell.size
     between = [rule for rule in rules if cell.bottom + 0.5 * cell.size < rule.at < above.bottom]
     return any(not rule.upright and rule.start <= x <= rule.end for rule in between for x in (left, right))
 
 
-def _groups(lines: Sequence[Row], begun: Mapping[Word, Word], joins: Callable[[Row, Row], bool]) -> list[Row]:
-    """Group the cells of lines into rows: a line may join the row from which a cell of it goes on, and all below."""
+def _groups(lines: Sequence[Row], above: Mapping[Word, Word], joins: Callable[[Row, Row], bool]) -> list[Row]:
+    """Group the cells of lines into rows: a line may join the row in which a cell of it begins, with all rows below."""
     rows: list[Row] = []
     for line in lines:
-        above = next((begun[cell] for cell in line if cell in begun), None)
-        start = next((n for n, row in enumerate(rows) if above in row), len(rows))
+        upper = next((above[cell] for cell in line if cell in above), None)
+        start = next((n for n, row in enumerate(rows) if upper in row), len(rows))
         row = list(chain.from_iterable(rows[start:]))
         joined = {*row, *line}
-        first_lines = [cell for cell in joined if begun.get(cell) not in joined]
+        first_lines = [cell for cell in joined if above.get(cell) not in joined]
         is_apart = not any(_is_below(cell, other) for cell, other in product(first_lines, joined))
         if row and is_apart and joins(line, row):
             rows[start:] = [[*row, *line]]
@@ -150,19 +150,20 @@ def _is_below(cell: Word, other: Word) -> bool:
     return is_lower and other.left < cell.right and cell.left < other.right
 
 
-def _joined_cells(cells: Sequence[Word], begun: Mapping[Word, Word]) -> list[Word]:
-    """Join the lines of a row's cells, from left to right; ``begun`` maps each line of a cell to the one above it."""
-    index_of: dict[Word, int] = {}  # of the cell in the row that a line belongs to
-    row: list[Word] = []
-    for line in sorted(cells, key=lambda line: -line.bottom):
-        index = index_of[line] = index_of.get(begun.get(line, line), len(row))
-        if index == len(row):
-            row.append(line)
-        else:
-            cell = row[index]
-            text, right = join_texts(cell.text, line.text), max(cell.right, line.right)
-            row[index] = replace(cell, text=text, right=right)
-    return sorted(row, key=lambda cell: cell.left)
+def _joined_cells(lines: Sequence[Word], above: Mapping[Word, Word]) -> list[Word]:
+    """Join the lines of a row's cells; return the cells from left to right."""
+    index_of: dict[Word, int] = {}  # line -> index of its cell
+    cells: list[Word] = []
+    for line in sorted(lines, key=lambda line: -line.bottom):
+        upper = above.get(line, line)
+        if upper not in index_of:
+            index_of[line] = len(cells)
+            cells.append(line)
+            continue
+        index = index_of[line] = index_of[upper]
+        text, right = join_texts(cells[index].text, line.text), max(cells[index].right, line.right)
+        cells[index] = replace(cells[index], text=text, right=right)
+    return sorted(cells, key=lambda cell: cell.left)
 
 
 def repeat_names(table: list[list[str]], heights: Sequence[float]) -> list[list[str]]:
@@ -171,9 +172,9 @@ def repeat_names(table: list[list[str]], heights: Sequence[float]) -> list[list[
     named = [n for n in range(1, len(table)) if table[n][0]]  # rows with a name in it
     if not body or not named:
         return table
-    groupings = (_groups_by_edge(table, body, named), _groups_by_middle(body, named, heights))
+    groupings = filter(None, (_groups_by_edge(table, body, named), _groups_by_middle(body, named, heights)))
     # of both ways to group, the one whose largest group is smaller
-    groups = min(filter(None, groupings), key=lambda grouping: max(map(len, grouping)), default=[])
+    groups = min(groupings, key=lambda grouping: max(map(len, grouping)), default=[])
     group_of = {name: group for name, group in zip(named, groups, strict=False) if group}
     for name, group in group_of.items():
         for n in group:
@@ -195,14 +196,14 @@ def _groups_by_edge(table: list[list[str]], body: list[int], named: list[int]) -
     fewest_texts = min(sum(map(bool, table[n])) for n in named) - 1  # beside the name
     rows = [table[n][1:] for group in spanned for n in group]
     are_full = all(texts[0] and sum(map(bool, texts)) >= fewest_texts for texts in rows)
-    is_whole = sum(map(len, groups)) == len(body) and set(named) <= set(body)
-    return groups if len(spanned) > 1 and are_full and is_whole else []
+    is_complete = sum(map(len, groups)) == len(body) and set(named) <= set(body)
+    return groups if len(spanned) > 1 and are_full and is_complete else []
 
 
 def _groups_by_middle(body: Sequence[int], named: Sequence[int], heights: Sequence[float]) -> list[list[int]]:
-    """Group row numbers so that each name is at the middle of its group, where the heights of the rows fall.
+    """Group row numbers so that each name is at the middle of its group, by the heights of the rows on the page.
 
-    [] if one is not, or if all are at the top of their groups, which says nothing of the middle.
+    Returns [] if a name is not, or if all are at the top of their groups: then they are not centred.
     """
     remaining, groups = list(body), []
     for name in named:

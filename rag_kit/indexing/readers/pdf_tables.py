@@ -10,12 +10,11 @@ from typing import TypeAlias
 
 from rag_kit.indexing.readers.pdf_grids import find_grids, join_texts
 from rag_kit.indexing.readers.pdf_lines import THICK, Line, Rule, Word
-from rag_kit.indexing.readers.pdf_rows import ALIGNED, Column, begun_above, join_lines, repeat_names, row_step
+from rag_kit.indexing.readers.pdf_rows import ALIGNED, Column, join_lines, line_above, repeat_names, row_step
 from rag_kit.indexing.readers.tables import (
     has_values,
-    is_value,
     join_header,
-    join_rows,
+    join_second_row,
     markdown_table,
     split_runs,
 )
@@ -30,7 +29,7 @@ _WORD = re.compile(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+")
 _FEW_ROWS = 3
 _MAX_SPANNING = 0.15  # most cells of such a table that span columns, as a share of its cells
 _MIN_FILLED = 0.35  # least share of its cells that hold text
-_Pair: TypeAlias = tuple[Word, Word]  # side by side
+_Pair: TypeAlias = tuple[Word, Word]  # a word and the next one of its row
 
 
 def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
@@ -40,21 +39,21 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
         inside = [line for line in page if grid.holds(line)]
         if table := grid.cell_texts([word for line in inside for word in line.words]):
             page = _replace_by_table(page, inside, markdown_table(join_header(table)))
-    for stretch in _table_stretches(_late_lines_beside(page)):  # then those by the positions of words
+    for stretch in _table_stretches(_with_late_cells(page)):  # then those by the positions of words
         for rows in _row_groups(stretch):
             if table := _read_table(_cells_by_row(rows), rules):
                 page = _replace_by_table(page, [line for row in rows for line in row], markdown_table(table))
     return page
 
 
-def _late_lines_beside(lines: Sequence[Line]) -> list[Line]:
+def _with_late_cells(lines: Sequence[Line]) -> list[Line]:
     """Move cells that the file draws late, as programs for sheets do with Chinese ones, to the others of their rows."""
     ordered: list[Line] = []
     for stack in split_runs(lines, _is_stacked):
-        is_late = all(_row_end(ordered, line) is not None for line in stack)
+        is_late = all(_index_in_row(ordered, line) is not None for line in stack)
         for line in stack:
-            end = _row_end(ordered, line) if is_late else None
-            ordered.insert(len(ordered) if end is None else end, line)
+            index = _index_in_row(ordered, line) if is_late else None
+            ordered.insert(len(ordered) if index is None else index, line)
     return ordered
 
 
@@ -63,13 +62,14 @@ def _is_stacked(line: Line, after: Line) -> bool:
     return overlaps and 0.4 * after.size < abs(line.bottom - after.bottom) < 2.5 * after.size
 
 
-def _row_end(lines: Sequence[Line], line: Line) -> int | None:
-    """Return the index at which a line is to be inserted to end its row of a table; None if there is no such row."""
-    level = [n for n, other in enumerate(lines) if abs(other.bottom - line.bottom) < 0.4 * line.size]
-    cells = [_read_cells(other) for other in (line, *(lines[n] for n in level))]  # by line
-    is_short = all(_word_count(cell.text) <= 2 * _MAX_WORDS for row in cells for cell in row)
-    is_row = all(cells) and (len(cells[0]) > 1 or sum(map(len, cells)) > 2)  # a finished block has no cells
-    return level[-1] + 1 if level and is_short and is_row else None
+def _index_in_row(lines: Sequence[Line], late: Line) -> int | None:
+    """Return the index in ``lines`` behind the row of a table that a late line belongs to; None without such a row."""
+    level = [n for n, line in enumerate(lines) if abs(line.bottom - late.bottom) < 0.4 * late.size]
+    late_cells, cells = _read_cells(late), [_read_cells(lines[n]) for n in level]
+    are_read = late_cells and all(cells)  # a finished block has no cells
+    is_row = len(late_cells) > 1 or len(late_cells) + sum(map(len, cells)) > 2
+    are_short = all(_word_count(cell.text) <= 2 * _MAX_WORDS for row in (late_cells, *cells) for cell in row)
+    return level[-1] + 1 if level and are_read and is_row and are_short else None
 
 
 def join_torn_rows(pages: Sequence[list[Line]]) -> None:
@@ -120,8 +120,8 @@ def _word_runs(line: Line) -> list[list[Word]]:
     def goes_on(word: Word, after: Word) -> bool:
         gap = after.left - word.right
         is_bullet = word.text in _BULLETS or (word.text in _DASHES and gap < _INDENT * line.size)
-        if word is line.words[0] and is_bullet and after.text[0].isalpha():
-            return True  # an item of a list; its text may be far to the right of a bullet
+        if is_bullet and word is line.words[0] and after.text[0].isalpha():
+            return True  # the text of an item may be far to the right of its bullet
         return -0.5 * line.size < gap < 0.9 * line.size
 
     return split_runs(line.words, goes_on)
@@ -136,11 +136,11 @@ def _word_count(text: str) -> int:
 
 
 def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
-    """Read the cells of rows from left to right; words with a narrow gap are two cells if other rows have an edge."""
+    """Read the cells of rows from left to right; a narrow gap cuts, too, where other rows have a column's edge."""
     runs_by_row = [[run for line in row for run in _word_runs(line)] for row in rows]
     for runs in runs_by_row:
         runs.sort(key=lambda run: run[0].left)
-    names = list(map(_as_cell, runs_by_row[0]))  # of columns, in the first row
+    names = list(map(_as_cell, runs_by_row[0]))
     neighbours = [pair for runs in runs_by_row for pair in pairwise(chain.from_iterable(runs))]
     fewest = max(_FEW_ROWS, 0.5 * len(rows))  # rows in which a column shows
     column_lefts = [run[0].left for runs in runs_by_row for run in runs[1:]]
@@ -164,23 +164,24 @@ def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
 def _lefts_below_names(names: list[Word], neighbours: list[_Pair], fewest: float) -> Iterator[float]:
     """Yield where the second of two words begins if each is below a name of its own, as in ``fewest`` rows at least."""
 
-    def above(word: Word) -> list[Word]:
+    def names_above(word: Word) -> list[Word]:
         return [name for name in names if name.left < word.right and word.left < name.right]
 
-    names_above = [(above(word), above(after)) for word, after in neighbours]
-    for (_, after), (left, right) in zip(neighbours, names_above, strict=True):
-        if left != right and len(left) == len(right) == 1 and names_above.count((left, right)) >= fewest:
+    names_of_pairs = [(names_above(word), names_above(after)) for word, after in neighbours]
+    for (_, after), (left, right) in zip(neighbours, names_of_pairs, strict=True):
+        have_own_names = len(left) == len(right) == 1 and left != right
+        if have_own_names and names_of_pairs.count((left, right)) >= fewest:
             yield after.left
 
 
 def _ends_column(aligned: Sequence[_Pair], near: float, fewest: float) -> bool:
-    """Tell whether a column ends between aligned pairs: enough numbers of several widths, before more than a unit."""
-    if len(aligned) < fewest or not has_values([word.text for word, _ in aligned]):
+    """Tell whether numbers that end at one x are a column; words after them that are all at one place are a unit."""
+    if len(aligned) < fewest or not has_values([number.text for number, _ in aligned]):
         return False
-    numbers, texts = zip(*aligned, strict=True)
-    numbers_vary = _extent([word.left for word in numbers]) > near
-    texts_vary = _extent([w.left for w in texts]) > near or _extent([w.right for w in texts]) > near
-    return numbers_vary and texts_vary
+    numbers, words = zip(*aligned, strict=True)
+    numbers_vary = _extent([number.left for number in numbers]) > near
+    words_vary = max(_extent([word.left for word in words]), _extent([word.right for word in words])) > near
+    return numbers_vary and words_vary
 
 
 def _extent(positions: Sequence[float]) -> float:
@@ -188,13 +189,13 @@ def _extent(positions: Sequence[float]) -> float:
 
 
 def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Yield stretches of lines that may be a table: one font size, one column, short cells, of which two are beside."""
+    """Yield stretches of lines that may be a table: of one column and size, with short cells, some side by side."""
     for column in split_runs(lines, _is_same_column):
         for is_short, group in groupby(column, _has_short_cells):
             stretch = list(group)
             gaps = ((abs(line.bottom - after.bottom), after.size) for line, after in pairwise(stretch))
-            are_beside = any(gap < 0.4 * size for gap, size in gaps)
-            if is_short and (are_beside or any(len(_read_cells(line)) > 1 for line in stretch)):
+            has_level_lines = any(gap < 0.4 * size for gap, size in gaps)
+            if is_short and (has_level_lines or any(len(_read_cells(line)) > 1 for line in stretch)):
                 yield stretch
 
 
@@ -220,8 +221,8 @@ def _row_groups(stretch: list[Line]) -> Iterator[list[list[Line]]]:
         if wide_rows:
             start, end = wide_rows[0], wide_rows[-1] + 1
             step = row_step(cells)
-            # rows below that go on from a cell above belong to it
-            while end < len(table) and begun_above(cells[end][0], list(chain(*cells[start:end])), step):
+            # a row of one cell below belongs to the table if it is a further line of a cell
+            while end < len(table) and line_above(cells[end][0], list(chain(*cells[start:end])), step):
                 end += 1
             yield table[start:end]
 
@@ -234,21 +235,15 @@ def _read_table(lines: list[list[Word]], rules: Sequence[Rule]) -> list[list[str
     if len(lines) < _FEW_ROWS or is_prose or is_list:
         return []
     rows = join_lines(lines, rules)
-    columns = _join_headers(_find_columns(rows), rows)
-    if len(columns) < 2 or len(rows) < 2:
-        return []
-    table = _arrange(rows, columns)
+    columns = _join_columns(_find_columns(rows), rows)
+    table = _arrange(rows, columns) if len(columns) > 1 and len(rows) > 1 else []
     if not table:
         return []
     joined = join_header(table)
     if len(joined) == len(table) > _FEW_ROWS:
-        first, second, *below = table
-        by_column = zip(first, second, zip(*below, strict=True), strict=True)
-        # the second row has a name for a column of values whose first row is empty
-        if any(lower and not (upper or is_value(lower)) and has_values(c) for upper, lower, c in by_column):
-            joined = [join_rows(table[:2]), *below]
-    rows = rows[len(table) - len(joined) :]  # one for the header, as in the joined table
-    return repeat_names(joined, [row[0].bottom for row in rows])
+        joined = join_second_row(table)
+    header_rows = len(table) - len(joined) + 1
+    return repeat_names(joined, [row[0].bottom for row in rows[header_rows - 1 :]])
 
 
 def _arrange(rows: list[list[Word]], columns: Sequence[Column]) -> list[list[str]]:
@@ -267,8 +262,8 @@ def _arrange(rows: list[list[Word]], columns: Sequence[Column]) -> list[list[str
     return [] if is_ragged or is_sparse else table
 
 
-def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]:
-    """Join columns that are one: a header, and cells that are beside it since they are aligned to the other side."""
+def _join_columns(columns: list[Column], rows: list[list[Word]]) -> list[Column]:
+    """Join two columns that are one: a header, and cells beside it since they are aligned to the other side."""
     rows_of: list[set[int]] = [set() for _ in columns]  # numbers of the rows with a cell in this column alone
     for number, row in enumerate(rows):
         for cell in row:
@@ -276,20 +271,21 @@ def _join_headers(columns: list[Column], rows: list[list[Word]]) -> list[Column]
             if len(covered) == 1:
                 rows_of[covered[0]].add(number)
 
-    def heads(column: int, other: int) -> bool:  # one has a header alone, the other none
+    def heads(column: int, other: int) -> bool:  # one has a header alone, the other all but that
         return rows_of[column] == {0} and 0 not in rows_of[other]
 
     joined: list[Column] = []
     # in a run of columns, those with a header alone and those without one take turns: they are joined in pairs
     for run in split_runs(range(len(columns)), lambda n, after: heads(n, after) or heads(after, n)):
-        single = [columns[n] for n in run]
+        unpaired = [columns[n] for n in run]
         if len(run) % 2 and len(run) > 1 and heads(run[1], run[0]):
-            joined.append(single.pop(0))  # the odd one: names of rows seldom have a header
+            joined.append(unpaired.pop(0))  # the odd one: names of rows seldom have a header
             # a header between two columns, over both, is none of a column beside it
-            if len(run) == 3 and len(_covered_columns(single[0], [joined[-1], single[1]])) > 1:
-                del single[0]
-        joined += [(left, right) for (left, _), (_, right) in zip(single[::2], single[1::2], strict=False)]
-        joined += single[len(single) // 2 * 2 :]  # the last of an odd number
+            if len(run) == 3 and len(_covered_columns(unpaired[0], [joined[-1], unpaired[1]])) > 1:
+                del unpaired[0]
+        pairs = zip(unpaired[::2], unpaired[1::2], strict=False)
+        joined += [(left, right) for (left, _), (_, right) in pairs]
+        joined += unpaired[len(unpaired) // 2 * 2 :]  # the last of an odd number
     return joined
 
 

@@ -27,18 +27,18 @@ Rectangle = tuple[float, float, float, float]
 def find_quote(data: bytes, context: Context) -> Iterator[Part]:
     """Yield one part, as JSON: page and rectangles of a quote, at best of whole words; ``null`` if it is not there."""
     quote, _ = _letters(_MARKS.sub(" ", context.quote))
-    place, is_whole = None, False
+    found, is_whole = None, False
     with closing(open_pdf(data)) as document:
         context.check(len(document), "pages", "max_pages")
         for number in range(1, len(document) + 1):
             if not quote or is_whole or context.page not in (0, number):
                 continue
             with leave_out(f"page {number}"), closing(document[number - 1]) as page:
-                boxes, is_whole = _find_on_page(page, quote, ocr=context.ocr and place is None)
-                if boxes and (is_whole or not place):
+                boxes, is_whole = _find_on_page(page, quote, ocr=context.ocr and found is None)
+                if boxes and (is_whole or not found):
                     rounded = [[round(side, 2) for side in box] for box in boxes]
-                    place = {"page": number, "boxes": rounded}
-    yield Part(json.dumps(place))
+                    found = {"page": number, "boxes": rounded}
+    yield Part(json.dumps(found))
 
 
 def _letters(text: str) -> tuple[str, list[int]]:
@@ -62,7 +62,7 @@ def _find_letters(text: str, quote_letters: str) -> tuple[list[int], bool]:
         if not starts_inside_word and not ends_inside_word:
             return offsets[start:end], True
         start = letters.find(quote_letters, start + 1)
-    return offsets[first : first + len(quote_letters)] if first >= 0 else [], False
+    return (offsets[first : first + len(quote_letters)] if first >= 0 else []), False
 
 
 def _are_in_one_word(text: str, left: int, right: int) -> bool:
@@ -95,12 +95,10 @@ def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
     image, to_page = page_picture(page)
     reading = recognise(image)
     boxes = ordered_boxes(reading.boxes, reading.picture)
-    text, positions = "", list[tuple[int, int]]()  # line and column of each character
-    for line, box in enumerate(boxes):
-        text += f"{box.text}\n"
-        positions += [(line, column) for column in range(len(box.text) + 1)]
+    text = "".join(f"{box.text}\n" for box in boxes)
+    positions = [(line, n) for line, box in enumerate(boxes) for n in range(len(box.text) + 1)]
     offsets, is_whole = _find_letters(text, quote)
-    columns_of: dict[int, list[int]] = {}  # the columns of the quote's letters in each line
+    columns_of: dict[int, list[int]] = {}  # line -> which of its characters are of the quote
     for line, column in (positions[offset] for offset in offsets):
         columns_of.setdefault(line, []).append(column)
     rectangles = []
@@ -109,7 +107,7 @@ def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
         widths = [2 if _is_wide(character) else 1 for character in boxes[line].text]
         shares = [sum(widths[:end]) / sum(widths) for end in (min(columns), max(columns) + 1)]
         top_left, top_right, low_right, low_left = boxes[line].corners
-        corners = [
+        corners = [  # of the quote: where its shares of the top and the bottom side begin and end
             (left + share * (right - left), left_y + share * (right_y - left_y))
             for (left, left_y), (right, right_y) in ((top_left, top_right), (low_left, low_right))
             for share in shares
