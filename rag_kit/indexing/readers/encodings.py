@@ -17,13 +17,11 @@ from itertools import chain, product
 from rag_kit.concurrency.notes import write_note
 from rag_kit.indexing.readers.parts import Unreadable, read_table
 
-_BOMS: tuple[tuple[bytes, str], ...] = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_BOMS = {  # in this order: a mark of UTF-16 begins one of UTF-32
+    "utf-8-sig": (codecs.BOM_UTF8,),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""")
 # larger encoding -> the declared names of files that are really in it, as browsers read them
 _ALIASES = read_table("charsets.txt")
@@ -45,7 +43,7 @@ _SHIFTS = {  # the codecs of ASCII bytes that are tried where such bytes are fou
 _LOW = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # bytes that other encodings of texts do not have
 _SHORT = 16  # bytes; the characters of a shorter text may be usual by chance
 _USUAL = 0.9  # of the characters of a text in UTF-16 without a mark, and of those written in ASCII bytes
-_WHOLE_FOR_DAMAGED = 4  # well-formed sequences for each damaged one in UTF-8; long GB18030 and Thai have 1.5
+_WHOLE_FOR_DAMAGED = 4  # well-formed sequences for each damaged one in UTF-8; in GB18030 and Thai 1.5 look so
 _FEW_DAMAGED = 2  # sequences
 _MIN_SCORE = 0.55  # of an East Asian text
 _CLEAR_SCORE = 1.0  # of one, even where chardet takes it for another
@@ -54,16 +52,16 @@ _CHARACTERS_PER_DAMAGE = 50
 _DAMAGE = re.compile("\ufffd+")
 # a Greek, Cyrillic or Hebrew letter beside a Latin one
 _MIXED = re.compile(r"(?<=[A-Za-z])[\u0370-\u05ff]|[\u0370-\u05ff](?=[A-Za-z])")
-# signs of cp1252 that stand alone, such as £5, 40 °C and m²: too little for chardet
-_ALONE = re.compile(
+_ALONE = re.compile(  # signs of cp1252 that stand alone, such as £5, 40 °C and m²: too little for chardet
     rb"(?<![\x80-\xff])(?:[\x82\x84-\x87\x89\x8b\x91-\x97\x9b\xab\xb5\xbb]|(?<=[\dm])[\xb2\xb3](?![a-z])|(?<=\d)\xb9"
     rb"|(?<![A-Za-z])[\xb1\xbc-\xbe](?![A-Za-z])|\xb0[CF]?|[\x80\x99\xa2\xa3\xa5\xa7\xa9\xae\xb7\xd7\xf7](?![A-Za-z]))"
     rb"(?![\x80-\xff])"
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-
 # lead and trail bytes of the frequent half of an encoding's table; kana too
 _FREQUENT_ROWS = {encoding: rows.split(", ") for encoding, rows in read_table("frequent_rows.txt").items()}
+# the most frequent characters of running text; they settle what the tables alone leave open
+_FREQUENT = frozenset("".join(read_table("frequent_characters.txt").values()))
 
 
 @cache
@@ -76,10 +74,6 @@ def _common_characters(encoding: str) -> frozenset[str]:
         for pair in product(range(first_lead, last_lead + 1), range(first_trail, last_trail + 1)):
             common.update(bytes(pair).decode(table, "ignore"))
     return frozenset(common)
-
-
-# The most frequent characters of running text; they settle what the tables alone leave open.
-_FREQUENT = frozenset("".join(read_table("frequent_characters.txt").values()))
 
 
 def _score_encoding(text: str, encoding: str) -> float:
@@ -110,7 +104,7 @@ def codec_of(name: str) -> str:
 
 
 def _utf8_sequences(data: bytes) -> tuple[int, int]:
-    """Count the well-formed UTF-8 sequences beyond ASCII, and the damaged ones; (1, 0) for a sound text."""
+    """Count the well-formed UTF-8 sequences beyond ASCII, and the damaged ones; a sound text counts as (1, 0)."""
     try:
         data.decode("utf-8")
         return 1, 0
@@ -122,20 +116,20 @@ def _utf8_sequences(data: bytes) -> tuple[int, int]:
 
 def _detect(data: bytes, declared: str) -> str:
     """Return the codec of a text without a byte order mark: UTF-8 if it fits, else the declared one, else a guess."""
-    declared_works = declared not in ("", "utf-8") and _decode_nearly(data, declared) is not None
-    if declared_works and declared.startswith(_SEVEN_BIT):
+    is_possible = declared not in ("", "utf-8") and _decode_nearly(data, declared) is not None
+    if is_possible and declared.startswith(_SEVEN_BIT):
         return declared
-    whole, damaged = _utf8_sequences(data)
-    if wide := _wide_or_shifted(data, is_sound=not damaged):
-        write_note(f"encoding guessed: {wide}")
-        return wide
-    if declared_works and declared in _EAST_ASIAN and not damaged and _is_only_by_chance_utf8(data, declared):
+    well_formed, damaged = _utf8_sequences(data)
+    if unmarked := _wide_or_shifted(data, is_utf8=not damaged):
+        write_note(f"encoding guessed: {unmarked}")
+        return unmarked
+    if is_possible and declared in _EAST_ASIAN and not damaged and _is_only_by_chance_utf8(data, declared):
         return declared
-    if whole >= _WHOLE_FOR_DAMAGED * damaged:
+    if well_formed >= _WHOLE_FOR_DAMAGED * damaged:
         return "utf-8"
-    if declared_works:
+    if is_possible:
         return declared
-    guess = _guess(data, nearly_utf8=whole >= damaged and damaged <= _FEW_DAMAGED)
+    guess = _guess(data, nearly_utf8=well_formed >= damaged and damaged <= _FEW_DAMAGED)
     write_note(f"encoding guessed: {guess}")
     return guess
 
@@ -148,12 +142,12 @@ def _is_only_by_chance_utf8(data: bytes, east_asian: str) -> bool:
     return _score_encoding(data.decode(east_asian, "ignore")[:_SAMPLE], east_asian) >= 1
 
 
-def _wide_or_shifted(data: bytes, *, is_sound: bool) -> str:
+def _wide_or_shifted(data: bytes, *, is_utf8: bool) -> str:
     """Return the codec of UTF-16 without a mark, or of an encoding in ASCII bytes, as UTF-7; "" for other texts."""
-    if not is_sound or _LOW.search(data):
+    if not is_utf8 or _LOW.search(data):
         beginning = data[: _SAMPLE // 10]
-        names = ("utf-16-le", "utf-16-be")
-        shares = {name: _usual_share(beginning.decode(name, "replace")) for name in names}
+        codecs_of_16_bits = ("utf-16-le", "utf-16-be")
+        shares = {name: _usual_share(beginning.decode(name, "replace")) for name in codecs_of_16_bits}
         best = max(shares, key=shares.__getitem__)
         if len(data) > _SHORT and shares[best] >= _USUAL:
             return best
@@ -175,7 +169,7 @@ def _usual_share(text: Sequence[str]) -> float:
 
 
 def _guess(data: bytes, *, nearly_utf8: bool) -> str:
-    """Guess a codec; ``nearly_utf8`` says that as UTF-8 it has at most two damaged sequences: chardet is not asked."""
+    """Guess a codec, by East Asian characters or chardet; a text that is ``nearly_utf8`` has two damaged sequences."""
     east_asian, is_clear = _guess_east_asian(data)
     if is_clear:
         return east_asian
@@ -219,7 +213,7 @@ def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:
         >>> decode(b"\xef\xbb\xbfhello\r\nworld")
         'hello\nworld'
     """
-    marked = next((encoding for mark, encoding in _BOMS if data.startswith(mark)), "")
+    marked = next((encoding for encoding, marks in _BOMS.items() if data.startswith(marks)), "")
     if not declared and markup and (found := _DECLARED.search(data[:4096])):
         declared = found[1].decode("ascii")
     encoding = marked or _detect(data, codec_of(declared))

@@ -229,10 +229,10 @@ def _goes_on_with_header(rows: tuple[_Row, _Row]) -> bool:
         return False
     if upper.element.getparent().tag == "thead":
         return lower.element.getparent() is upper.element.getparent()
-    widths = [width for _, width, _ in lower.cells]
-    is_narrower = max((width for _, width, _ in upper.cells), default=1) > max(widths, default=1)
-    is_beside = sum(widths) < sum(map(bool, lower.texts))  # some texts are of cells that begin above
-    return (is_narrower or is_beside) and all(cell.tag == "th" for cell in lower.element)
+    upper_widths, widths = ([width for _, width, _ in row.cells] for row in rows)
+    is_below_span = max(upper_widths, default=1) > max(widths, default=1)
+    is_beside_span = sum(widths) < sum(map(bool, lower.texts))  # some texts are of cells that begin above
+    return (is_below_span or is_beside_span) and all(cell.tag == "th" for cell in lower.element)
 
 
 def _is_data(rows: Sequence[Sequence[Any]]) -> bool:

@@ -20,8 +20,7 @@ _MENU = re.compile(
     r"(?:^|[\s_-])(?:nav|navbar|navigation|navbox|menu|sidebar|breadcrumbs?|toc|pagination|pager|footer|catlinks)"
     r"(?:$|[\s_-])"
 )
-# cookie-banner, cookieConsent, cookies-notice and the like
-_BANNER = re.compile(
+_BANNER = re.compile(  # cookie-banner, cookieConsent, cookies-notice and the like
     r"cookie[_-]?(?:ban|bar|con|dia|law|mes|mod|not|over|pop|set)|\b(?:consent(?!-form)|gdpr|onetrust)\b"
 )
 _MAX_PROSE = 2_000  # characters that are not links; what has more is content

@@ -42,11 +42,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     with leave_out("numbers of lists"):
         numbering = package.related("numbering", main)
         lists = Lists(package.xml(numbering), styles) if numbering else None
-    roots = {main: document}
-    for kind in ("footnotes", "endnotes"):
-        for name in package.all_related(kind, main):
-            with leave_out(name):
-                roots[name] = package.xml(name)
+    roots = {main: document, **dict(_footnote_roots(package, main))}
     notes = (note for root in roots.values() for note in root.iter(f"{W}footnote", f"{W}endnote"))
     footnotes = {(note.tag.removeprefix(W), note.get(f"{W}id")) for note in notes}  # kind and id of each
     for name, root in roots.items():
@@ -80,6 +76,13 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         load = partial(package.read, target)
         yield from figures.parts(f"picture {number} ({target})", load, caption, title=title)
     figures.finish()
+
+
+def _footnote_roots(package: Package, main: str) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the XML of each part that holds footnotes or endnotes."""
+    for name in (*package.all_related("footnotes", main), *package.all_related("endnotes", main)):
+        with leave_out(name):
+            yield name, package.xml(name)
 
 
 def _to_html(package: Package, changes: dict[str, bytes], styles: Styles) -> str:
@@ -128,16 +131,12 @@ def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
     for node in list(document.iter(f"{C}chart", f"{DGM}relIds", f"{W}altChunk")):
         target = targets.get(node.get(f"{R}dm") or node.get(f"{R}id") or "", "")
         with leave_out(f"part {target}"):
-            if node.tag == f"{W}altChunk":
-                ending = target.rpartition(".")[2].lower()
-                if ending not in ("htm", "html", "xhtml", "txt"):
-                    raise Unreadable(f"it is an inserted file of a kind that is not read ({ending})")
-                text = decode(package.read(target), markup=ending != "txt")
-                text = text if ending == "txt" else to_markdown(parse_html(text))
-            elif node.tag == f"{C}chart":
+            if node.tag == f"{C}chart":
                 text = "\n\n".join(chart_texts(package.xml(target)))
-            else:
+            elif node.tag == f"{DGM}relIds":
                 text = diagram_text(package.xml(target))
+            else:
+                text = _inserted_text(package, target)
             is_in_table = next(node.iterancestors(f"{W}tc"), None) is not None
             mark = f"\ue000{len(texts)}\ue000"
             texts[mark] = " ".join(text.replace("|", " ").split()) if is_in_table else text
@@ -147,10 +146,19 @@ def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
     return texts
 
 
+def _inserted_text(package: Package, name: str) -> str:
+    """Return the text of a file that is inserted into a document; raises `Unreadable` for a kind that is not read."""
+    ending = name.rpartition(".")[2].lower()
+    if ending not in ("htm", "html", "xhtml", "txt"):
+        raise Unreadable(f"it is an inserted file of a kind that is not read ({ending})")
+    text = decode(package.read(name), markup=ending != "txt")
+    return text if ending == "txt" else to_markdown(parse_html(text))
+
+
 def _add_running_lines(document: Any, package: Package, main: str, styles: Styles) -> None:
     """Put the lines of page headers above a document and those of footers below it, each once, without page numbers."""
     body = document.find(f"{W}body")
-    shown = {" ".join(_text_of(paragraph).split()) for paragraph in document.iter(f"{W}p")} | {""}
+    known_lines = {" ".join(_text_of(paragraph).split()) for paragraph in document.iter(f"{W}p")} | {""}
     for kind in ("header", "footer"):
         position = 0 if kind == "header" else len(body)
         for name in package.all_related(kind, main):
@@ -160,14 +168,17 @@ def _add_running_lines(document: Any, package: Package, main: str, styles: Style
                 for paragraph in root.iter(f"{W}p"):
                     # empty around a text box, whose own paragraphs follow
                     line = "" if paragraph.find(f".//{W}p") is not None else _text_of(paragraph)
-                    pieces = [] if _PAGE_NUMBER.fullmatch(line) else _PIECE.split(line)
-                    kept = (piece for piece in pieces if not _PAGE_NUMBER.fullmatch(piece))
-                    if (text := " ".join("".join(kept).split())) in shown:
+                    if (line := _without_page_number(line)) in known_lines:
                         continue
-                    shown.add(text)
+                    known_lines.add(line)
                     body.insert(position, document.makeelement(f"{W}p"))
-                    body[position].append(run_of(document, text))
+                    body[position].append(run_of(document, line))
                     position += 1
+
+
+def _without_page_number(line: str) -> str:
+    pieces = [] if _PAGE_NUMBER.fullmatch(line) else _PIECE.split(line)
+    return " ".join("".join(piece for piece in pieces if not _PAGE_NUMBER.fullmatch(piece)).split())
 
 
 def _text_of(paragraph: Any) -> str:
@@ -181,8 +192,9 @@ def _mark_numbers(document: Any, lists: Lists, labels: list[tuple[int, str]]) ->
         is_deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
         has_text = any(text.text for text in paragraph.iter(f"{W}t"))
         is_hidden = not has_text and paragraph.find(f"{W}pPr/{W}rPr/{W}vanish") is not None
+        # what is in a Choice is written a second time for older programs
         if is_deleted or is_hidden or next(paragraph.iterancestors(f"{MC}Choice"), None) is not None:
-            continue  # not shown, or written a second time for older programs
+            continue
         if (label := lists.count(paragraph)) is None:
             continue
         if has_text:

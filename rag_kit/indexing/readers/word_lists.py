@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 from rag_kit.indexing.readers.numbers import list_number, whole_number
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+#: The id of the abstract definition of a list, by which it is counted, and its levels by number.
+_Definition: TypeAlias = "tuple[str, dict[int, _Level]]"
 _BASED_ON_STEPS = 10  # styles that a style builds on, one on the other
 
 
@@ -62,10 +64,6 @@ class _Level:
         return self.start if last is None else last + 1
 
 
-#: The id of the abstract definition of a list, by which it is counted, and its levels by number.
-_Definition: TypeAlias = tuple[str, dict[int, _Level]]
-
-
 class Lists:
     """Counts the numbered paragraphs of a document, in order.
 
@@ -97,20 +95,21 @@ class Lists:
         if level.style == "bullet":
             return depth, "- "
         # in "%1.%2", put the number of each level in its place; they count from 1
-        label = re.sub(r"%(\d)", lambda match: _digits(levels, counts, int(match[1]) - 1, level), level.text)
+        label = re.sub(r"%(\d)", lambda match: _number(levels, counts, int(match[1]) - 1, level), level.text)
         return (depth, label + level.gap) if label.strip() else None
 
     def _find_level(self, paragraph: Any) -> tuple[str, int]:
         """Return the list id and the level of a paragraph: by its own properties, else by those of its styles."""
         own = paragraph.find(f"{W}pPr/{W}numPr")
-        styles = list(self._styles.chain(value_of(paragraph.find(f"{W}pPr/{W}pStyle"))))
+        styles = list(self._styles.chain(value_of(paragraph.find(f"{W}pPr/{W}pStyle"))))  # nearest first
         numberings = [own, *(style.find(f"{W}pPr/{W}numPr") for style in styles)]
         list_id, level = _first_value(numberings, "numId"), _first_value(numberings, "ilvl")
-        if own is None or own.find(f"{W}ilvl") is None:  # a level that is linked to its style comes first
-            depths = {linked.paragraph_style: depth for depth, linked in self._definition(list_id)[1].items()}
-            for style in styles:  # from the paragraph's own to the one that all are based on
-                if (style_id := style.get(f"{W}styleId")) and style_id in depths:
-                    return list_id, depths[style_id]
+        if own is None or own.find(f"{W}ilvl") is None:  # a level that is linked to a style comes first
+            levels = self._definition(list_id)[1]
+            depth_of_style = {linked.paragraph_style: depth for depth, linked in levels.items()}
+            for style in styles:
+                if (style_id := style.get(f"{W}styleId")) and style_id in depth_of_style:
+                    return list_id, depth_of_style[style_id]
                 if style.find(f"{W}pPr/{W}numPr/{W}ilvl") is not None:
                     break  # `level` is this one
         return list_id, whole_number(level, 0)
@@ -127,9 +126,9 @@ class Lists:
             return self._definitions[list_id]
         levels: dict[int, _Level] = {}
         style = self._styles.by_id.get(value_of(base.find(f"{W}numStyleLink")))  # may lead to another list
-        if style is not None and (other := value_of(style.find(f"{W}pPr/{W}numPr/{W}numId"))):
-            abstract_id, linked = self._definition(other)
-            levels |= {number: copy(level) for number, level in linked.items()}
+        if style is not None and (linked_list := value_of(style.find(f"{W}pPr/{W}numPr/{W}numId"))):
+            abstract_id, linked_levels = self._definition(linked_list)
+            levels |= {number: copy(level) for number, level in linked_levels.items()}
         # some programs leave the number out of the only level
         levels |= {whole_number(level.get(f"{W}ilvl"), 0): _Level(level) for level in base.findall(f"{W}lvl")}
         for override in node.findall(f"{W}lvlOverride"):
@@ -148,8 +147,8 @@ def _first_value(nodes: Iterable[Any], name: str) -> str:
     return next((value for value in values if value), "")
 
 
-def _digits(levels: dict[int, _Level], counts: dict[int, int], depth: int, labelled: _Level) -> str:
-    """Write the last number of a level as the label of the same or a deeper level (``labelled``) shows it."""
+def _number(levels: dict[int, _Level], counts: dict[int, int], depth: int, labelled: _Level) -> str:
+    """Write the last number of a level, for the label of the same or a deeper one (``labelled``): 3 for %1 in 3.1."""
     level = levels.get(depth)
     if level is None or level.style == "none":
         return ""

@@ -51,34 +51,34 @@ def _drop_hidden(document: Any) -> None:
     """Empty the runs of hidden text and remove hidden and deleted rows of tables; write notes on what is hidden."""
     for table in list(document.iter(f"{W}tbl")):
         rows = [row for row in table.iter(f"{W}tr") if next(row.iterancestors(f"{W}tbl")) is table]
-        for row, after in zip_longest(rows, rows[1:]):  # there is none after the last
+        for row, next_row in zip_longest(rows, rows[1:]):  # there is none after the last
             hidden, deleted = (row.find(f"{W}trPr/{W}{name}") for name in ("hidden", "del"))
-            if hidden is not None and value_of(hidden) not in _OFF:
+            is_hidden = hidden is not None and value_of(hidden) not in _OFF
+            if is_hidden:
                 write_note(f"a row of a table{LEFT_OUT}it is hidden")
-            elif deleted is None:
-                continue
-            if after is not None:
-                _hand_on_merges(row, after)
-            row.getparent().remove(row)
+            if is_hidden or deleted is not None:
+                if next_row is not None:
+                    _hand_on_merges(row, next_row)
+                row.getparent().remove(row)
     marks = [(run, run.find(f"{W}rPr/{W}vanish")) for run in document.iter(f"{W}r")]
     runs = [run for run, mark in marks if mark is not None and value_of(mark) not in _OFF]
     for run in runs:
         run.clear()
     if runs:
         write_note(f"hidden text{LEFT_OUT}{len(runs)} runs")
-    if deleted := len(list(document.iter(f"{W}delText"))):
-        write_note(f"text that tracked changes delete{LEFT_OUT}{deleted} runs")
+    if deleted_count := len(list(document.iter(f"{W}delText"))):
+        write_note(f"text that tracked changes delete{LEFT_OUT}{deleted_count} runs")
 
 
-def _hand_on_merges(row: Any, after: Any) -> None:
+def _hand_on_merges(removed_row: Any, next_row: Any) -> None:
     """Let merged cells that begin in a row that is taken out begin in the row after it, with their texts."""
-    cells_after = _cells_by_column(after)
-    for column, cell in _cells_by_column(row).items():
-        cell_after = cells_after.get(column, cell)
-        start, mark = (each.find(f"{W}tcPr/{W}vMerge") for each in (cell, cell_after))
-        if value_of(start) == "restart" and mark is not None and value_of(mark) != "restart":
-            mark.set(f"{W}val", "restart")
-            cell_after[:] = [cell_after.find(f"{W}tcPr"), *(node for node in cell if node.tag != f"{W}tcPr")]
+    next_cells = _cells_by_column(next_row)
+    for column, cell in _cells_by_column(removed_row).items():
+        next_cell = next_cells.get(column, cell)
+        merge, next_merge = (each.find(f"{W}tcPr/{W}vMerge") for each in (cell, next_cell))
+        if value_of(merge) == "restart" and next_merge is not None and value_of(next_merge) != "restart":
+            next_merge.set(f"{W}val", "restart")
+            next_cell[:] = [next_cell.find(f"{W}tcPr"), *(node for node in cell if node.tag != f"{W}tcPr")]
 
 
 def _cells_by_column(row: Any) -> dict[int, Any]:
@@ -150,18 +150,18 @@ def _unwrap(document: Any) -> None:
 
 def _write_fields(document: Any) -> None:
     """Write what EQ fields show, such as circled numbers and fractions of older programs, as text before them."""
-    pieces: list[Any] = []  # of the code of the present field
+    code_nodes: list[Any] = []  # of the present field, whose code may be in several pieces
     for node in list(document.iter(f"{W}instrText", f"{W}fldChar")):
         if node.tag == f"{W}instrText":
-            pieces.append(node)
+            code_nodes.append(node)
             continue
         is_end = node.get(f"{W}fldCharType") == "end"  # not the beginning of a result, which is text
-        code = is_end and _EQ.match("".join(piece.text or "" for piece in pieces))
-        if code and (run := next(pieces[0].iterancestors(f"{W}r"), None)) is not None:
+        code = is_end and _EQ.match("".join(piece.text or "" for piece in code_nodes))
+        if code and (run := next(code_nodes[0].iterancestors(f"{W}r"), None)) is not None:
             text = _CIRCLED.sub(lambda match: list_number(int(match[1]), "decimalEnclosedCircle"), code[1])
-            text = _SWITCH.sub("", _FRACTION.sub(r"\1/\2", _BELOW.sub(r"\1", text))).strip()
-            run.addprevious(run_of(run, text))
-        pieces = []
+            text = _FRACTION.sub(r"\1/\2", _BELOW.sub(r"\1", text))
+            run.addprevious(run_of(run, _SWITCH.sub("", text).strip()))
+        code_nodes = []
 
 
 def run_of(near: Any, text: str) -> Any:
@@ -178,9 +178,9 @@ def _apply_styles(root: Any, styles: Styles) -> None:
     @cache
     def styled_properties(run_style: str | None, paragraph_style: str | None) -> list[Any]:
         nearest_first = [*(styles.chain(run_style) if run_style else ()), *styles.chain(paragraph_style)]
-        found = ([style.find(f"{W}rPr/{W}{name}") for style in nearest_first] for name in _LETTERS)
-        # of each property, that of the nearest style
-        nearest = (next((node for node in nodes if node is not None), None) for nodes in found)
+        by_name = ([style.find(f"{W}rPr/{W}{name}") for style in nearest_first] for name in _LETTERS)
+        # each property as the nearest style has it, if any does
+        nearest = (next((node for node in nodes if node is not None), None) for nodes in by_name)
         return [node for node in nearest if node is not None]
 
     @cache  # a paragraph may have very many runs, among which its properties are looked for
