@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: A LangChain text splitter, or a function from documents to documents.
 Splitter: TypeAlias = "TextSplitter | Callable[[Sequence[Document]], Sequence[Document]]"
+_CHANGED_FIELDS = ("heading", "start", "end")  # a chunk has its own
+_SPACE = re.compile(r"\s*")
 
 
 class SplitPart(NamedTuple):
@@ -33,10 +35,6 @@ class SplitPart(NamedTuple):
     start: int | None
     end: int | None
     metadata: Mapping[str, Any]  # what the splitter added to the document's
-
-
-_CHANGED_FIELDS = ("heading", "start", "end")  # a chunk has its own
-_SPACE = re.compile(r"\s*")
 
 
 def split(
@@ -164,13 +162,14 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and (key, value) not in document.metadata.items()
         }
-        part = SplitPart(piece.page_content, None, None, added_metadata)
+        content = piece.page_content
         offset = _find_offset(text, piece, last_offset, found_to)
-        if offset >= 0:  # else the splitter has rewritten the text
-            end_offset = offset + len(part.text)
-            last_offset, found_to = offset, max(found_to, end_offset)
-            part = part._replace(start=start + offset, end=start + end_offset)
-        parts.append(part)
+        if offset < 0:  # the splitter has rewritten the text
+            parts.append(SplitPart(content, None, None, added_metadata))
+            continue
+        end_offset = offset + len(content)
+        last_offset, found_to = offset, max(found_to, end_offset)
+        parts.append(SplitPart(content, start + offset, start + end_offset, added_metadata))
     return parts
 
 
@@ -186,18 +185,18 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
 
 
 def _find_offset(text: str, piece: Document, last_offset: int, found_to: int) -> int:
-    """Return the offset of a piece in its text: the one in its metadata, else one after the pieces before, else any.
+    """Return the offset of a piece in its text, -1 if the splitter has rewritten it.
 
-    The piece before begins at ``last_offset`` (-1: there is none), the pieces before go up to ``found_to``. -1 if the
-    text does not have the piece, as where the splitter rewrites it.
+    It is the one in the piece's metadata, else one after the pieces before, the last of which begins at ``last_offset``
+    (-1: there is none) and which go up to ``found_to``, else any.
     """
     content = piece.page_content
     for key in ("start_index", "start"):
         stated = piece.metadata.get(key)
         if type(stated) is int and stated >= 0 and text.startswith(content, stated):
             return stated
-    gap = _SPACE.match(text, found_to)
-    latest_offset = gap.end() if gap else found_to
+    blank = _SPACE.match(text, found_to)
+    latest_offset = blank.end() if blank else found_to
     # text may repeat: take the last place that leaves nothing visible between this piece and those before
     offset = text.rfind(content, last_offset + 1, latest_offset + len(content))
     if offset < 0:

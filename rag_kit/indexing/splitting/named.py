@@ -20,6 +20,8 @@ Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
 #: Start and end of each stretch of a text.
 Spans: TypeAlias = "Iterator[tuple[int, int]]"
 
+#: Names for ``splitter=``.
+SPLITTERS = ("structure", "tokens", "sentence", "paragraph", "semantic", "recursive")
 _TOKEN = re.compile(  # a kana, Chinese or Korean character, another word, or a mark
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"
 )
@@ -128,7 +130,3 @@ def _token_counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
     loaded.no_truncation()
     loaded.no_padding()
     return lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
-
-
-#: Names for ``splitter=``.
-SPLITTERS = ("structure", "tokens", "sentence", "paragraph", "semantic", "recursive")

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
@@ -68,26 +69,26 @@ def pack_sentences(
             yield span[:2]
 
 
+@dataclass
 class _SectionPacker:
     """Packs the text of one section into spans."""
 
-    def __init__(self, text: str, section: Section, size: int, overlap: int) -> None:
-        self.text = text
-        self.section = section
-        self.size = size
-        self.overlap = overlap
-        self._sentence_ends_of: dict[int, list[int]] = {}  # by a paragraph's number
+    text: str
+    section: Section
+    size: int
+    overlap: int
+    _sentence_ends_of: dict[int, list[int]] = field(default_factory=dict)  # by a paragraph's number
 
     def spans(self) -> Iterator[Span]:
-        """Yield the spans of a section, each as long as fits and cut at the best break, with the overlap."""
-        # the next span begins at position; up to packed_to, it repeats text of the span before
+        """Yield the spans of a section: each ends at the best cut there is, and may repeat text of the one before."""
+        # the next span begins at position; what is in it up to packed_to repeats text of the span before
         position = packed_to = self.section.start
         section_end = position + len(self.text[position : self.section.end].rstrip())
         while packed_to < section_end:
-            block = self._block_at(position)  # inside code, the indentation of the line stays
-            pattern = _BLANK_LINES if block is not None and block.kind == "code" else _BLANK
-            if match := pattern.match(self.text, position, section_end):
-                position = match.end()
+            block = self._block_at(position)
+            is_in_code = block is not None and block.kind == "code"  # where the indentation of a line stays
+            blank = (_BLANK_LINES if is_in_code else _BLANK).match(self.text, position, section_end)
+            position = blank.end() if blank else position
             fits = section_end - position <= self.size
             cut = section_end if fits else self._best_cut(position, max(packed_to, position))
             if cut < 0:  # nothing new fits behind the repeated sentences: do without them
@@ -98,7 +99,7 @@ class _SectionPacker:
             if span_end > position:
                 yield Span(position, span_end, self.section.heading, self._table_header(position))
                 if cut < section_end and self.overlap:
-                    next_position = self._repeated_from(span_end, cut)
+                    next_position = self._overlap_start(span_end, cut)
             if next_position <= position:
                 next_position = cut  # a chunk is never repeated whole
             position, packed_to = next_position, cut
@@ -157,15 +158,15 @@ class _SectionPacker:
         block_end = _last_between(self.section.ends, packed_to, limit)  # -1 if no block ends there
         if block_end - position >= self.size // 2:
             return block_end
-        cut = self._cut_at_block(position, packed_to, limit)
-        if cut < 0:
-            cut = self._last_sentence_end(packed_to, limit)
-        if cut < 0 and block_end >= 0 and self.text[packed_to:block_end].strip():
-            cut = block_end
+        if (cut := self._cut_at_block(position, packed_to, limit)) >= 0:
+            return cut
+        if (cut := self._last_sentence_end(packed_to, limit)) >= 0:
+            return cut
+        if block_end >= 0 and self.text[packed_to:block_end].strip():
+            return block_end
         # a sentence is cut only where nothing is repeated; else the caller tries again without the overlap
-        if cut < 0 and not self.text[position:packed_to].strip():
-            cut = self._cut_sentence(position, limit)
-        return cut
+        repeated = self.text[position:packed_to].strip()
+        return -1 if repeated else self._cut_sentence(position, limit)
 
     def _cut_at_block(self, position: int, packed_to: int, limit: int) -> int:
         """Return where to cut if the limit is in a table, code or item: before it or between its lines; else -1."""
@@ -191,8 +192,8 @@ class _SectionPacker:
                 return last + 1
         return _between_characters(self.text, limit, position + 1)
 
-    def _repeated_from(self, span_end: int, cut: int) -> int:
-        """Return where the next span begins to repeat text of the one before, up to ``span_end``; ``cut`` for none."""
+    def _overlap_start(self, span_end: int, cut: int) -> int:
+        """Return where the next span begins, to repeat text of this one up to ``span_end``; ``cut`` for no overlap."""
         earliest = max(self.section.start, cut - self.overlap)
         block = self._block_before(span_end - 1)
         if block is not None and block.kind == "item" and earliest <= block.start:

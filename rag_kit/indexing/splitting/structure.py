@@ -80,8 +80,9 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
                 yield section
                 section, has_text = Section(start, len(text), ""), False
             level = 2 if kind == "dashed" else len(match["mark"] or "#")
-            path = [*((above, name) for above, name in path if above < level), (level, _heading_text(match))]
-            section.heading = " > ".join(name for _, name in path if name)
+            upper = [(above, title) for above, title in path if above < level]
+            path = [*upper, (level, _heading_text(match))]
+            section.heading = " > ".join(title for _, title in path if title)
         elif kind in ("code", "table", "inner"):
             header = None if kind == "code" else _TABLE_HEADER.match(text, start, end)
             section.blocks.append(Block(kind, start, end, header[0] if header else ""))
