@@ -118,7 +118,7 @@ def test_names_that_the_guide_mentions_exist() -> None:
     public = {
         word for init in kit.glob("*/__init__.py") for word in re.findall(r"\w+", init.read_text("utf-8"))
     }
-    known = {*_FOREIGN.split()} | {path.name.split(".")[0] for path in (ROOT / "prompts").iterdir()}
+    known = {*_FOREIGN.split(), "md"} | {path.name.split(".")[0] for path in (ROOT / "prompts").iterdir()}
     for path in [*kit.rglob("*.py"), *(ROOT / "graphs").rglob("*.py")]:
         if path.name == "steps.py":  # the machinery below sync and async, no part of which is for readers
             continue
