@@ -69,7 +69,9 @@ def _split_name(text: str) -> tuple[str, Path]:
     """Split ``NAME=FOLDER`` or ``FOLDER`` (name ""); of several ``=``, before the first text that is a folder."""
     pieces = text.split("=")
     for count in range(len(pieces)):  # of the pieces that are the name
-        name, folder = "=".join(pieces[:count]).strip(), Path("=".join(pieces[count:]))
-        if folder.is_dir():
+        name, folder = "=".join(pieces[:count]).strip(), "=".join(pieces[count:])
+        if folder and Path(folder).is_dir():
             break
-    return name, folder
+    if not folder:  # it would be the current one
+        raise InvalidInputError(f"{text!r:.80} names no folder of results; give FOLDER or NAME=FOLDER")
+    return name, Path(folder)
