@@ -61,13 +61,10 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         """Return the route or, if the decision failed, one to the fallback; raise the failure if there is none."""
         if route.outcome != "degraded":
             return route
-        failure = route.notes[0].partition("; all")[0]  # the note is "degraded: ...; all sources are used"
         fallback = tuple(choice for choice in route.choices if choice.name == self._router.fallback)
         if not fallback:
-            raise ModelOutputError(
-                f"No prompt could be chosen. {failure.removeprefix('degraded: ')}. Give a fallback=."
-            )
-        notes = (f"{failure}; the fallback is used",)
+            raise ModelOutputError(f"No prompt could be chosen. {route.failure}. Give a fallback=.")
+        notes = (f"degraded: {route.failure}; the fallback is used",)
         return replace(route, outcome="fallback", choices=fallback, notes=notes)
 
     def template(self, route: Route) -> Any:

@@ -133,9 +133,10 @@ class RoutingRetriever(AskingRetriever):
             is_final = isinstance(error, InvalidInputError) or is_control_flow(error)
             if is_final or self.on_error == "raise":
                 raise
-            note = f"degraded: {describe_failure('route', error)}; all sources are used"
+            failure = describe_failure("route", error)
+            notes = (f"degraded: {failure}; all sources are used",)
             every_source = _choose_all(sources, "the router failed")
-            return replace(route, outcome="degraded", choices=every_source, notes=(note,))
+            return replace(route, outcome="degraded", choices=every_source, notes=notes, failure=failure)
         route = replace(route, scores=scores, notes=notes)
         if chosen:
             return replace(route, outcome="chosen", choices=chosen)

@@ -130,7 +130,8 @@ class Route:
 
     ``how`` is the way of deciding: ``"model"``, ``"similarity"``, ``"keywords"`` or ``"function"``. ``outcome`` is
     ``"chosen"``; or, if nothing fits, ``"none"``, ``"fallback"`` or ``"all"``; or ``"degraded"``: the router failed,
-    and all sources are used. ``choices`` come best first, ``scores`` are those of all sources, if there are numbers.
+    and all sources are used; ``failure`` says why. ``choices`` come best first, ``scores`` are those of all sources, if
+    there are numbers.
     """
 
     question: str
@@ -139,6 +140,7 @@ class Route:
     choices: tuple[Choice, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    failure: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:

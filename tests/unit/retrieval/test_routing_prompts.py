@@ -138,6 +138,14 @@ async def test_a_failing_router() -> None:
     assert "canary" not in str(route) and (await router.aroute("Why?")).names == ("tutor_maths",)
     with pytest.raises(ModelOutputError, match="no route"):
         route_prompt("Why?", TUTORS, **broken)
+
+    def unknown(question: str) -> list[str]:
+        raise ValueError("bad subject; allowed: physics, maths")
+
+    note = PromptRouter(TUTORS, fallback="tutor_maths", how=unknown).route("Why?").notes[0]
+    assert note.endswith("bad subject; allowed: physics, maths; the fallback is used")
+    with pytest.raises(ModelOutputError, match=r"allowed: physics, maths\. Give a fallback="):
+        await aroute_prompt("Why?", TUTORS, how=unknown)
     with pytest.raises(ModelError, match="no route"):
         route_prompt("Why?", TUTORS, on_error="raise", **broken)
     with pytest.raises(ModelOutputError, match="max_calls"):
