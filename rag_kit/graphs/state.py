@@ -96,37 +96,39 @@ def check_types(schema: type[Any], state: Any) -> None:
 
 
 def _reducer(
-    hint: Any, key: str, expected: str, merge: Callable[[Any, Any], Any] = lambda old, new: new
+    hint: Any, keys: Sequence[str], expected: str, merge: Callable[[Any, Any], Any] = lambda old, new: new
 ) -> Callable[[Any, Any], Any]:
-    """Make the reducer of a key, which LangGraph calls with the old and the new value; checks the new one's type."""
-    _EXPECTED[key] = expected
-    return lambda old, new: merge(old, _validate(hint, new, key, expected))
+    """Make the reducer of keys, which LangGraph calls with the old and the new value; checks the new one's type."""
+    _EXPECTED.update(dict.fromkeys(keys, expected))
+    return lambda old, new: merge(old, _validate(hint, new, " or ".join(keys), expected))
 
 
 #: Appends, and forgets what is older than the last `MAX_TURNS` turns.
 keep_last_turns = _reducer(
     list[Turn],
-    "history",
+    ["history"],
     "turns, a list of dicts with question and answer (texts)",
     lambda old, new: [*(old or ()), *new][-MAX_TURNS:],  # None after an edit that overwrites it by null
 )
 #: Appends items, also from nodes side by side; the first node of a run overwrites (`empty_state`).
-add_items = _reducer(list[Any], "trace or strips", "a list", lambda old, new: [*(old or ()), *new])
+add_items = _reducer(list[Any], ["trace", "strips"], "a list", lambda old, new: [*(old or ()), *new])
 #: Appends the notes that are not there yet, also from nodes that ran side by side.
 add_notes = _reducer(
-    list[str], "notes or unsearched", "a list", lambda old, new: [*dict.fromkeys([*(old or ()), *new])]
+    list[str], ["notes", "unsearched"], "a list", lambda old, new: [*dict.fromkeys([*(old or ()), *new])]
 )
 #: Merges the nodes' choices of the next node; each node writes under its own name.
 merge_choices = _reducer(
     dict[str, str | list[str]],
-    "choices",
+    ["choices"],
     "a dict: node -> the node (or list of nodes) that follows it",
     lambda old, new: {**(old or {}), **new},
 )
 #: Overwrites the settings of a turn; nodes that run side by side may write the same.
-keep_newest = _reducer(dict[str, Any], "turn_settings", "a dict of settings")
+keep_newest = _reducer(dict[str, Any], ["turn_settings"], "a dict of settings")
 #: Takes new passages as Documents, also those that come as plain JSON (from Studio or over HTTP).
-as_documents = _reducer(list[Document], "documents", "Documents, or dicts with page_content and metadata")
+as_documents = _reducer(
+    list[Document], ["documents", "web_documents"], "Documents, or dicts with page_content and metadata"
+)
 
 
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:

@@ -23,6 +23,8 @@ from rag_kit.graphs import (
     uncompiled,
 )
 from rag_kit.graphs.adaptive.nodes import FIRST_NODE
+from rag_kit.graphs.crag.state import CragState
+from rag_kit.graphs.state import check_types
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 
@@ -473,6 +475,13 @@ def test_an_edit_that_cannot_be_read_says_so() -> None:
             graph.update_state(thread(), {"documents": documents}, as_node="retrieve")
     with pytest.raises(InvalidInputError, match="notes or unsearched; give a list"):
         graph.update_state(thread(), {"notes": [{}]}, as_node="retrieve")
+    for key, allowed in (
+        ("web_documents", "Documents, or dicts with"),
+        ("strips", "a list"),
+        ("notes", "a list"),
+    ):
+        with pytest.raises(InvalidInputError, match=f"as '{key}'; give {allowed}"):
+            check_types(CragState, {key: "x"})  # as a node finds it after an edit that overwrites it
     for action in (["correct"], {}, "right", None):
         with pytest.raises(InvalidInputError, match=r"the action .*; allowed: correct, incorrect, ambiguous"):
             graph.update_state(thread(), {"action": action}, as_node="grade")
