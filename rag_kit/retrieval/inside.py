@@ -69,8 +69,9 @@ def own_filter(
     """Return the filter that all documents of a retriever pass: its own, ANDed with those of its inner retrievers.
 
     It is for documents that are fetched by id or position, past the retriever: they must pass it too. The filters of
-    several inner retrievers are ORed. Fallbacks do not count beside the retriever that is asked first; nor do functions
-    and foreign retrievers, which may hide rows by a filter that nobody can read, beside retrievers of a known type.
+    several inner retrievers are ORed. Functions and foreign retrievers, which may hide rows by a filter that nobody can
+    read, do not count beside retrievers of a known type. Of a retriever and its fallbacks, the first that counts
+    decides: behind a function it is a fallback, for the filter of a tenant must not be lost.
 
     Args:
         strict: Raise ``FilterError`` for a filter that cannot be read; else it counts as none.
@@ -90,7 +91,7 @@ def _known_filter(
     found = [_known_filter(inner, inner_config, strict, every, foreign) for inner in retrievers]
     known_filters = [where for is_known, where in found if is_known]
     if isinstance(retriever, RunnableWithFallbacks):
-        known_filters = known_filters[:1]  # the others belong to fallbacks
+        known_filters = known_filters[:1]  # the others belong to later fallbacks
     joins_results = asks_all(retriever)
     counted = [where for _, where in found] if joins_results and foreign else known_filters
     inner_filter = _combine(counted, every=every and not joins_results)

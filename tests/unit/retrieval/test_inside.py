@@ -267,6 +267,15 @@ def test_several_inside_hold_what_one_of_them_holds() -> None:
     assert own_filter(EnsembleRetriever(retrievers=[bm25(filter=A), bm25()])) is None
 
 
+def test_of_fallbacks_the_first_of_a_known_type_counts() -> None:
+    """A function may hide rows by a filter that cannot be read: the filter of the fallback is better than none."""
+    stranger: Any = RunnableLambda(lambda query: [])
+    assert own_filter(stranger.with_fallbacks([bm25(filter=A), bm25(filter=B)])) == A
+    assert own_filter(bm25(filter=A).with_fallbacks([stranger, bm25(filter=B)])) == A
+    assert own_filter(bm25().with_fallbacks([bm25(filter=B)])) is None
+    assert own_filter(stranger.bind(filter=A).with_fallbacks([bm25(filter=B)])) == A
+
+
 def test_the_config_of_the_call_may_set_the_filter() -> None:
     """A configurable filter counts as the call sets it."""
     inner = bm25(filter=A).configurable_fields(filter=ConfigurableField("who"))
