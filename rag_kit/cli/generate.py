@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the set of questions, print a report, and return the exit code."""
-    from rag_kit.evaluation import generate
+    from rag_kit.evaluation.generating import NO_MORE_PASSAGES, generate
     from rag_kit.indexing import DocumentIndex
 
     llm, described = make_chat_model(arguments)
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         say_json({"file": str(arguments.out), "questions": len(questions), "types": types, **record})
     else:
         say(questions.report())
-    if questions.stopped_by and "=" in questions.stopped_by:  # a cap such as max_calls=5
+    if questions.stopped_by not in (None, NO_MORE_PASSAGES):  # it is a cap
         problem(questions.stopped_by)
         return exits.BUDGET
     return exits.OK

@@ -35,13 +35,14 @@ _FAILURE = [None, "model_failed"]  # no question, and why; it is not kept, so th
 _TIMEOUT = 300.0  # seconds for one request; the model's own may be shorter
 #: Most passages, or pairs of them, that are shown for a question, and how many more: many give no question.
 _GROUPS_PER_QUESTION, _MORE_GROUPS = 4, 16
+NO_MORE_PASSAGES = "no more passages to ask about"
 KINDS = {"single_hop": pieces.single_hop, "multi_hop": pieces.multi_hop}
 
 
 class GeneratedSet(EvaluationSet):
     """Result of `generate`: an `EvaluationSet`, and what became of the questions that are not in it.
 
-    ``stopped_by`` is the cap that ended the run before there were enough, ``"no more passages"``, or ``None``.
+    ``stopped_by`` is the cap that ended the run before there were enough, `NO_MORE_PASSAGES`, or ``None``.
     """
 
     #: ``kind``, ``question``, ``reason``, which ``REASONS`` explains.
@@ -145,7 +146,7 @@ async def agenerate(
             reached = error
         result = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)
         result.refused, result.asked = writer.refused, writer.asked
-        result.stopped_by = str(reached or "no more passages to ask about") if len(result) < n else None
+        result.stopped_by = str(reached or NO_MORE_PASSAGES) if len(result) < n else None
         result.usage = {"calls": budget.calls, "tokens": budget.tokens}
         if not result and reached and not result.refused:
             raise reached

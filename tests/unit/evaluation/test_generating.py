@@ -586,5 +586,9 @@ def test_questions_are_written_on_the_command_line(
     assert main(["generate", "dull.md", "--out", "dull.jsonl", "--model", "extractive"]) == 1
     assert "No question was kept" in (said := capsys.readouterr().err) and "found no question" in said
     assert main(["generate", "docs", "--out", "cap.jsonl", "--max-calls", "0", "--model", "extractive"]) == 9
+    assert main(["generate", "docs", "--out", "few.jsonl", "-n", "9", "--model", "extractive"]) == 0
+    command = ["generate", "docs", "--out", "some.jsonl", "-n", "9", "--model", "extractive"]
+    assert main([*command, "--max-calls", "2", "--max-concurrency", "1"]) == 9
+    assert len(EvaluationSet.load("some.jsonl")) == 1
     assert main(["generate", "docs", "--out", "set.txt", "--model", "extractive"]) == 2
     assert main(["generate", "nowhere", "--out", "set2.jsonl", "--model", "extractive"]) == 2
