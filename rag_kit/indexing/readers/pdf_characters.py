@@ -6,6 +6,7 @@ import ctypes
 import re
 import unicodedata
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from math import hypot, pi
@@ -29,6 +30,7 @@ _LARGE = 100  # points; no type is so large
 _ASLANT = 0.15  # of a right angle
 _LEVEL = 0.3  # points; characters at such heights are level
 _FORCE_BOLD = 0x40000  # the flag of a font in PDF
+_CUT = {32_767, 16_384}  # characters, of one byte or two, at which PDFium cuts a string
 _INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")  # marks of width zero, soft hyphens, closed breaks
 _PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")  # codes under which each font has its own signs
 _CONTROL = re.compile("[\x01\x03-\x1f\x80-\x9f\ue000-\uf8ff]")  # these, and codes that show nothing
@@ -77,6 +79,13 @@ class Characters:
         # The n-th letter is PDFium's character n, so replacements keep the length. PDFium breaks some lines behind a
         # superscript; such breaks are closed.
         self.text = _BREAK.sub(self._close_break, _UNMARKED_HYPHEN.sub(HYPHEN, text))
+
+    def may_be_cut(self) -> bool:
+        """Tell whether a string is as long as the longest that PDFium reads: it may go on in the file."""
+        positions = range(len(self.text)) if len(self.text) >= min(_CUT) else ()
+        strings = (raw.FPDFText_GetTextObject(self._page, n) for n in positions)
+        lengths = Counter(ctypes.cast(string, ctypes.c_void_p).value for string in strings)
+        return not _CUT.isdisjoint(lengths.values())
 
     def extent(self, index: int) -> tuple[float, float, float]:
         """Return the left edge, baseline and right edge of a character."""

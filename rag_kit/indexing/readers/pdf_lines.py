@@ -119,6 +119,8 @@ def _lines_by_turn(page: Any, rotation: int) -> dict[int, list[Line]]:
     with closing(page.get_textpage()) as text_page:
         frame = Frame(rotation, *page.get_bbox())
         characters = Characters(text_page.raw, frame)
+        if characters.may_be_cut():
+            write_note(f"text behind the first 32,767 bytes of a string{LEFT_OUT}PDFium reads no more")
         for turn, spans in _turned_spans(characters):
             for level in _level_spans(characters, spans):
                 if line := _read_line(characters, level, frame):

@@ -799,6 +799,19 @@ def test_a_name_that_is_drawn_below_its_column_is_read_above(page_text):
     assert text.split() == ["2025年单价", "286.00", "359.00", "458.50"]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_cut"),
+    [("tide " * 8_000, True), ("潮" * 17_000, True), ("tide " * 6_000, False), ("潮" * 16_200, False)],
+    ids=["long", "long, Chinese", "shorter", "shorter, Chinese"],
+)
+def test_a_string_that_pdfium_cuts_is_noted(page_text, text, is_cut):
+    """PDFium reads 32,767 bytes of a string and says nothing of the rest."""
+    with use_notes() as notes:
+        found = page_text([(60, 700, 0.01, text), (60, 600, 12, "The harbour is open.")])
+    cut = "text behind the first 32,767 bytes of a string left out: PDFium reads no more"
+    assert notes.texts == [cut] * is_cut and "harbour" in found
+
+
 def table_page(*rows):
     """Lines of a page that is a table with these rows below its header."""
     text = "\n".join(["| Name | Rule |", "| --- | --- |", *rows])
