@@ -144,14 +144,14 @@ class StoredAnalyzer:
     _constants: ClassVar[dict[str, Any]]  # settings that are no fields
 
     def query_terms(self, text: str) -> list[str]:
-        """Return the terms of a query, without question words unless nothing else is left, or stop words are one's own.
+        """Return the terms of a query without question words; with them if there are no others, or own stop words.
 
         Example:
             >>> Analyzer().query_terms("What does the pump do?"), Analyzer().query_terms("What?")
             (['pump'], ['what'])
         """
-        own_stops = getattr(self, "stop_words", True) is not True
-        return self(text if own_stops else without_question_words(text)) or self(text)  # type: ignore[operator,no-any-return]
+        has_own_stops = getattr(self, "stop_words", True) is not True
+        return self(text if has_own_stops else without_question_words(text)) or self(text)  # type: ignore[operator,no-any-return]
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain JSON, to be stored with an index.
@@ -253,7 +253,7 @@ class Analyzer(StoredAnalyzer):
             elif _HAN.match(word):
                 terms += self._chinese_terms(word)
             else:
-                terms += _pairs(word)
+                terms += neighbour_pairs(word)
                 if 2 < len(word) <= _MAX_TERM:
                     terms.append(word)
         return terms
@@ -262,7 +262,7 @@ class Analyzer(StoredAnalyzer):
         """Return the characters of a run, its pairs, and its words of three characters or more."""
         terms = list(run)
         if len(run) > 1:
-            terms += _pairs(run)
+            terms += neighbour_pairs(run)
         if len(run) > 2:
             terms += [word for word in load_segmenter()(run) if 2 < len(word) <= _MAX_TERM]
         return [term for term in terms if term not in self._own_stops] if self._own_stops else terms
@@ -276,8 +276,8 @@ class _ContentAnalyzer(Analyzer):
         return [word for word in load_segmenter()(run) if word not in CHINESE_FUNCTION_WORDS]
 
 
-def _pairs(run: str) -> list[str]:
-    """Return the pairs of neighbouring characters; a single character as it is."""
+def neighbour_pairs(run: str) -> list[str]:
+    """Return the pairs of neighbouring characters; a single character as it is: 北京大 -> 北京, 京大."""
     return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
 
 

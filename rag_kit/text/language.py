@@ -48,21 +48,18 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Lucene's 33 English stop words: .676/.687 nDCG@10 on scifact was measured with these.
-ENGLISH_STOPS = word_set(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these "
-    "they this to was will with"
-)
-ENGLISH_FUNCTION_WORDS = ENGLISH_STOPS | word_set(
-    "i me my we us our you your he him his she her its them what which who whom whose when where why how do "
-    "does did done doing have has had having can could should would may might must shall am were been being "
-    "from about than so because while during before after above below over under again further once here "
-    "all any both each few more most other some only own same too very just also between through out up down "
-    "off nor s t don't doesn't didn't isn't aren't wasn't weren't please tell give explain describe"
-)
+_WORD_LISTS = Path(__file__).with_name("word_lists.txt").read_text(encoding="utf-8")
+
+
+def word_list(name: str) -> frozenset[str]:
+    """Return the words of a list in word_lists.txt by its name."""
+    return word_set(_WORD_LISTS.partition(f"\n{name}\n")[2].partition("\n\n")[0])
+
+
+ENGLISH_STOPS = word_list("english stops")
+ENGLISH_FUNCTION_WORDS = ENGLISH_STOPS | word_list("other english function words")
 """English words that carry no topic."""
-# One-character words come from the segmenter as words of their own, so 的 inside 目的 is not touched.
-CHINESE_FUNCTION_WORDS = word_set(Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8"))
+CHINESE_FUNCTION_WORDS = word_list("chinese function words")
 """Chinese words that carry no topic: function words only, nothing that names a thing, a time or a place."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text.language import HAN, detect_language, word_set
+from rag_kit.text.language import HAN, detect_language, word_list, word_set
 
 _CLOSERS = "\"'”’»)\\]）】」』》〉｣］"
 _STOP = re.compile(
@@ -105,22 +105,10 @@ _AHEAD, _BEHIND = 40, 24  # characters read behind a stop (for a word, or the en
 _MAX_LIST_NUMBER = 8
 _MIN_WRAPPED = 40  # columns of a line that was broken by the width of a page
 
-_NEVER_LAST = word_set(
-    "mr mrs ms mx dr prof st mt ft gen col lt sgt capt maj rep sen gov pres rev hon fr messrs mme mlle "
-    "fig figs eq eqs eqn sec secs ch chap vol vols pp ref refs tab art cf viz vs e.g i.e eg ie ca approx resp max min "
-    "nr z.b d.h u.a bzw ca ggf evtl inkl zzgl abs bspw vgl s.o s.u o.ä i.d.r std hr fa str"
-)
-# Last in a sentence only where the next word begins one.
-_RARELY_LAST = word_set(
-    "etc inc ltd co corp bros jr sr al nos op eds dept univ assn ave blvd rd est ext avg et ph.d sc.d b.sc m.sc "
-    "jan feb mar apr jun jul aug sep sept oct nov dec"
-)
+_NEVER_LAST = word_list("never last")
+_RARELY_LAST = word_list("rarely last")  # only where the next word begins a sentence
 _BEFORE_NUMBER = word_set("no nos p op art tab ed vol ch sec fig eq")
-_FIRST_WORDS = word_set(
-    "the a an this that these those it he she we they i you in on at by for from with as if when while where "
-    "there here however but and so also then thus our my his her its their what who why how after before "
-    "although because since during both each many most some such to no not yet one two"
-)
+_FIRST_WORDS = word_list("first words")
 _WORD_BEFORE = re.compile(r"(?:^|[\s(\[“\"'‘—–/（，。、])([^\W\d_]+(?:\.[^\W\d_]+)*)$")
 _INITIALS = re.compile(r"[^\W\d_a-zI]|[^\W\d_](?:\.[^\W\d_])+")
 _SPACED = re.compile(r"(?:^|[\s(])[a-zäöü](?:\. [A-Za-zÄÖÜ]\||\|[A-Za-zÄÖÜ]\.$)")  # z. B.; | is the stop

@@ -23,11 +23,6 @@ _MAX_CHARS = 3000
 _MAX_STATED = 1 / 3  # share of a decline that may state something else, in characters
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _MARK = re.compile(r"[\[［【]\s*\d[^\]］】]{0,40}[\]］】]")
-# One of these words stands in whatever says that something is lacking.
-_NEGATIVE = re.compile(
-    r"\b(?:no|not|nothing|none|neither|never|without|cannot|unable|unclear|impossible|insufficient|silent|missing|unanswered"
-    r"|left)\b|\b(?:lack|fail|omit|leave|remain)|n't|[没未不无缺难]|超出"
-)
 # "The answer is not in the documents" in other languages: words for answer, for not, and for documents
 _OTHER_LANGUAGES = Path(__file__).with_name("declines.txt").read_text(encoding="utf-8")
 _MAX_SENTENCES_OTHER = 3
@@ -36,74 +31,6 @@ _MIN_STEM = 5  # letters of a word that others may begin with
 # opening is removed: it would name a source as what "it" stands for.
 _ACCORDING_TO = re.compile(r"^according to [^,]{1,60}, (?=(?:it|they) (?:do|does|did|has|have|had|never)\b)")
 _EDGES = "*_`\"'“”「」 "
-
-# The sources as an answer names them: "the provided documents", "these passages", "your report".
-_SOURCE = (
-    r"\b(?:(?:the|this|these|those|your|any|all|no|as|from|in|by|provided|given|available)\b(?: \w+){0,2}"
-    r" (?:documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?|filings?|exhibits?|evidence"
-    r"|transcripts?|chunks"
-    r"|extracts?|datasets?|search results?"
-    r"|articles?|snippets?|paragraphs?|results|knowledge base|story|report|notes|information|content"
-    r"|materials?)"
-    r"|\bthe (?:(?:provided|given|retrieved|supplied|available|above|attached)(?: \w+)? \w+"
-    r"|[\w-]+(?: [\w-]+)? (?:provided|given|retrieved|supplied|available|above)\b)"
-    r"|documents|passages|context)\b(?! (?:of\b(?! wh)|manager|code|exchange))"
-)
-_STATE = (
-    r"(?:mention|specif|stat|provid|address|discuss|disclos|describ|expla|identif|nam|indicat|detail|list|cover"
-    r"|reveal|determin|report|record|defin|explicit)"
-)
-_TELL = (
-    rf"(?:{_STATE}|contain|includ|refer|deal|present|offer|answer|giv|clarif|f(?:i|ou)nd\b|locat|sa[yi]|t[eo]ll?d?\b"
-    r"|show|hold|speak|elaborat|know|confirm|conclu|verif|calculat|resolv|touch|allow|appear|seem|directly|make|go\b|have)"
-)
-_INFO = (
-    r"(?:information|mention|reference|details?|data|indication|answer|discussion|definition|guidance|figures?"
-    r"|description|explanation|statement|entr(?:y|ies)|records?|evidence or)\b"
-)
-_DO_NOT = r"(?:(?:do|does|did|could)(?: not|n't)|can't|cannot|never)"
-_LACK = (
-    r"(?:\w+ly )?(?:lack|fails?\b|omit|(?:is|are) (?:silent|insufficient|not (?:sufficient|enough))|leaves?\b"
-    r"|(?:say|ha|have|contain|give|make|offer|include|provide)s? (?:no\b|nothing|insufficient|not enough))"
-)
-
-
-def _up_to_words(count: int, comma: str = ",?") -> str:
-    """Return a pattern for at most ``count`` words, each after what ``comma`` allows, none of which is "that"."""
-    return rf"(?:{comma} (?!that\b)[\w'-]+){{0,{count}}}?,?"
-
-
-_I_CANNOT = (
-    r"\b(?:i|we|one)(?:'m| am| was| are)?(?: \w+ly| also| still| therefore)? "
-    rf"(?:{_DO_NOT}|(?:unable|(?:not|wasn't) able) to){_up_to_words(2)} {_TELL}"
-)
-# what an answer without a word on the sources begins with: "Sorry, but ..."
-_LEAD = r"^(?:(?:(?:i'm|i am) (?:afraid|sorry)(?: that| but)?|sorry|unfortunately|honestly|but)\b,? ?){0,3}"
-_ABOUT = r"(?: (?:about|on|regarding|concerning)\b.*|$)"
-_NONE = (  # "no relevant information", "no mention of leave", but not "no mention of the merger was allowed"
-    r"no(?: (?:relevant|such|specific|further))? (?:information|mention|details?|data|answer|guidance|records?)"
-    r"(?: (?:about|on|for|of|to|regarding|concerning)\b(?:(?! (?:in|is|are|was|were|may|can|could|has|have|had)\b).)*)?"
-    r"(?:(?: (?:is|was|were|are|could be))? (?:found|given|available|provided|there))?$"
-)
-_UNSAID = (
-    rf"{_LEAD}(?:(?:i|we) )?(?:really )?(?:do not|don't) know\b(?! (?:of|him|her|them|you)\b)|{_LEAD}no (?:idea|clue)$"
-    r"|^(?:i'm|i am|we're|we are) not (?:sure|certain)(?:$| (?:about|how|what|when|where|wh\w+|if)\b)|^not sure$"
-    rf"|{_LEAD}(?:(?:i|we) (?:have|found|see)|there(?:'s| is| are| was)) (?:{_NONE}|nothing{_ABOUT})|{_LEAD}{_NONE}"
-    rf"|{_LEAD}(?:i|we) (?:do not|don't) have any(?:thing)?(?: {_INFO}| on file){{0,2}}{_ABOUT}"
-    rf"|{_LEAD}i(?:'m| am| was)? (?:{_DO_NOT}|(?:unable|not able) to) (?:find|locate|answer|tell)\b"
-    rf"|{_LEAD}i (?:cannot|can't) {_TELL}|\bnot something (?:that )?(?:i\b|{_SOURCE})"
-    r"|^[^,]{1,60}? (?:is|are|was|were)(?:n't| not)(?: \w+ly)? (?:mentioned|stated|specified|addressed|described)"
-    r"(?: anywhere| here| at all)?$"
-    r"|\b(?:my|our|handbook)\b.{0,40}?\b(?:(?:do|does)(?: not|n't) (?:say|mention|state|specify|tell|answer)"
-    r"|says? nothing|is silent)\b"
-    r"|^nothing (?:on|about) .{1,30} in (?:the|our|my) handbook"
-    rf"|{_INFO}[^.]*? (?:is|are) missing (?:from|in) {_SOURCE}"
-    r"|\b(?:that|this|such) (?:information|detail|data|answer) (?:is not|isn't) (?:available|there|given)(?: to me)?$"
-)
-_SOURCE_THEN = (
-    rf"{_SOURCE}(?: \[[\d\]\[, -]*)?(?:,? (?:however|unfortunately))?{_up_to_words(4, '')}"
-    r"(?:(?:(?! that\b)[^.]){0,60}? (?:and|but))?"
-)
 
 
 class _Rules(NamedTuple):
@@ -118,128 +45,23 @@ class _Rules(NamedTuple):
     concludes: str  # draws an answer from what is there
 
 
-_EN = _Rules(
-    source=_SOURCE,
-    clause=(
-        r"[;:]\s|(?<! not)(?<! not,),?\s(?=(?:but|yet|although|though|whereas|however|so|since|because"
-        r"|and (?:it|they|\w+ly|none|i|the))\b)"
-        r"|,\s(?=(?:i|we|it|they|there|the|this|these|which|while|none|nothing|no)\b)"
-    ),
-    absent=(
-        rf"{_SOURCE_THEN} (?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK})"
-        rf"|\b(?:not|cannot|\w+n't|nothing|no|none|neither|without|insufficient)\b{_up_to_words(6)}"
-        rf" (?:{_TELL}|{_INFO}|available|part|enough|clear)[^.]*? (?:in|by|from|within|using|with) {_SOURCE}"
-        rf"|\b(?:nothing|not)(?: \w+){{0,3}} in {_SOURCE}"
-        rf"|\bneither {_SOURCE}.{{0,60}}? {_STATE}"
-        rf"|\b(?:none|neither) of {_SOURCE}{_up_to_words(4)} {_TELL}"
-        rf"|{_I_CANNOT}[^.]*?(?:{_SOURCE}|question|requested|{_INFO})"
-        r"|\bquestion\b[^.]{0,60}? (?:(?:cannot|can't|is not|isn't) (?:be )?(?:answered|covered)(?! with one)|remains?"
-        r"|unanswered|left)"
-        rf"|^(?:unable to|insufficient|not) (?:{_TELL}|{_INFO})(?!\w* \w+ (?:is|are|was|were|must|may|can)\b)"
-        rf"|^i (?:do not|don't) know\b(?! of)|^i (?:cannot|can't) {_TELL}"
-    ),
-    unsaid=_UNSAID,
-    absent_later=(  # not "The documents show that there was no information exchange"
-        rf"^(?!{_SOURCE} \w+ that\b).*?\bthere(?: is|'s| are| was)(?:n't|(?: \w+ly)? (?:no|not|nothing))\b"
-        rf".{{0,25}}?{_INFO}|{_I_CANNOT}"
-        r"|\b(?:unclear|impossible|(?:not|\w+n't) possible|none of (?:them|these))\b"
-        rf"|(?:is|are|was|were|been|has|have)(?: not|n't)(?: \w+ly)?(?: been)? (?:{_STATE}|given in)"
-        r"|^(?:(?:but|however|and|although|though|nor|so|yet|while|as)\b,? ?)*(?:it|they|these|this|both|which)?"
-        rf"(?: \w+ly)? ?(?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK}|(?:do |does )?not"
-        r" (?:of|about|its|his|her|their|in|on|the|how|wh\w+)\b)"
-    ),
-    aside=(
-        rf"{_SOURCE}|\b(?:which|that|this|these|both) (?:is|are|would be|were) (?:\w+ )?(?:needed|required|necessary)"
-        rf"|^to (?:answer|calculate|compute|determine)"
-        rf"|\b(?:it|they|these|this|which|section)\b[^.]{{0,25}}? (?:{_STATE}|contain|includ|refer|deal|speak"
-        r"|focus|concentrat|talk|compar|(?:is|are) about|limit|stop|end|note|uses|do\b|does\b)"
-        r"|^(?:(?:but|however|and|so|therefore|alternatively|whereas)\b,? ?)*(?:please|you|i|if|consider|would|to|at"
-        r"|it (?:would|is|may|might)|for|further|hello|thank|sorry|unfortunately|regrettably|sadly|as an ai|my|after"
-        r"|based on|according to|from|given|in the|(?:the|your) question|without|always|feel|contact|try|check|\w+$)\b"
-    ),
-    concludes=(
-        r"\b(?:infer(?:red)?|suggest(?:s|ing)? that|impl(?:y|ies|ied)|likely|probably|presumably|the answer is"
-        r"|so (?:he|she)\b|(?<!only )(?<!merely )(?:states?|says?|indicates?|shows?) that|clear that|conclude"
-        r"|do(?:es)? (?:give|say|state|tell|show|specify))\b"
-    ),
-)
-
-_SOURCE_ZH = (
-    r"(?<!没有)(?<!没)(?:^|(?<=[，“的给供述上有个些篇段考关在从据份几所索该此本库且但而这了]))(?:年报|公告|招股书|附件|手册|表格|文档|文件|资料|段落|材料|上下文|原文|文中"
-    r"|文本|文章|文献|文字|参考(?:内容)?|内容|信息|搜索结果|知识库|本文|上文|片段|摘录|节选)"
-    r"|(?:文档|资料|手册|知识库)(?=[里中内]?(?:没有?|未|[查找]不到))"
-)
-# what a document says follows: 手册规定不得泄露信息
-_SAYS_ZH = r"(?:规定|要求|指出|显示|表明|强调|注明)(?![中里内的没未])"
-_TOPIC_ZH = r"提到|提及|介绍|讨论|描述|涉及|涵盖|记载|讲"
-_STATE_ZH = (
-    rf"(?:{_TOPIC_ZH}|说明|包含|包括|给出|提供|指出|出现|披露|透露|交代|列出|定义|回答|证据|信息|内容|答案|数据|细节"
-    r"|规定|直接|明确|具体|关于|有关|相关|写(?![入作好完成法])|解释|任何|指导|谈到|谈及|报告|告诉|看到|说|含|收录(?!在)"
-    r"|这一?[项点条])"
-)
-_CANNOT_ZH = (
-    r"(?:无法|不能|没法|难以|无从).{0,16}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|说明|知|计算)"
-    r"|(?:回答|解答|答)不(?:了|上|出)来?(?![来的])"
-)
-# what an answer begins with that names no source: 目前, 我这边, 这个问题
-_LEAD_ZH = (
-    r"^(?:因此|所以|抱歉|对不起|不好意思|恐怕|目前|暂时|现在|我们?(?:这边|这里|手头)?|这(?:个|里|边|方面|个?问题)|也|都|还"
-    r"|并|尚|暂|实在|确实|完全|(?:关于[^，]{1,12}?|[^，]{2,6}(?:这块|方面))(?=我)){0,4}"
-)
-_ABOUT_ZH = "(?:相关|有关|关于|方面|您|你|足够)"
-_INFO_ZH = "(?:信息|内容|资料|说明|记载|答案|规定|数据|记录|条款|介绍|描述|文件|依据|政策|文档)"
-_KNOW_ZH = "不(?:太|很|是很)?(?:知道|清楚|了解|确定|晓得|掌握)"
-_ASKED_ZH = "(?:多少|几|什么|谁|哪|是否|怎么|如何|何)"
-# verbs of what somebody has not done: 没有泄露客户的资料
-_DOES_ZH = "(?:收[到集]|提[供交]|向|把|泄[露漏]|修改|公开|透露|保存|使用|发送|删除|更新)"
-_FIND_ZH = "(?:没有?|未能?)(?:查询?|找|搜索?|检索|看)到|[查找搜看]不到"
-_UNSAID_ZH = (  # not 未写明用途的付款不予报销: there those that lack something are spoken of
-    # not 我们无法提供发票: that answers
-    rf"{_LEAD_ZH}(?:{_CANNOT_ZH})(?:(?<!提供)(?<!给出)(?<!得)|.{{0,12}}{_INFO_ZH})|{_LEAD_ZH}(?<=我)(?:也|还|都|实在|并|暂时|目前)?(?:{_KNOW_ZH}|帮不上|[查找]不到)(?!的)"
-    rf"|^(?:这个?问题)?不(?:太|很)?(?:知道|清楚|了解)(?:$|[^的]{{0,40}}{_ASKED_ZH}[^的]{{0,40}}$)"
-    rf"|{_LEAD_ZH}(?:{_FIND_ZH})(?:$|(?<=查不到)[^，的时者后]{{1,12}}$|.{{0,40}}{_ABOUT_ZH}.{{0,40}}{_INFO_ZH}$)"
-    rf"|{_LEAD_ZH}(?:没有?+|[查暂]?无)(?!{_DOES_ZH})(?:.{{0,40}}{_ABOUT_ZH}.{{0,40}}{_INFO_ZH}|(?:资料|答案))$|{_LEAD_ZH}(?:没有|无)足够的?.{{0,6}}(?:信息|资料|数据|依据)"
-    r"|^(?!.{0,40}的.{0,12}(?:[可由按须应填转得归]|不予|无效))"
-    rf"{_LEAD_ZH}(?:没有?|未)(?:明确|具体|直接)?(?:提到|提及|说明|写明|记载|涉及|谈到|讲到|给出|写到)(?![的书])(?!.*[便就])"
-)
-_ZH = _Rules(
-    source=_SOURCE_ZH,
-    clause=r"[，,；;：:]",
-    absent=(
-        rf"(?:{_SOURCE_ZH})(?!{_SAYS_ZH})[^因由被]{{0,10}}?(?:没有?|未|不|无|缺乏|缺少).{{0,6}}?{_STATE_ZH}"
-        rf"|(?:{_SOURCE_ZH}).{{0,6}}(?:不足|无关|看不出|[查找搜]不到|{_CANNOT_ZH})|问题.{{0,6}}(?:无关|没有|未|得不到)"
-        r"|超出.*范围|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{0,24}?(?:答案|信息|内容|说明|记载)"
-        rf"|^(?:因此|所以|暂时|目前|我(?!们)|还|也)*(?:{_CANNOT_ZH})|我不知道|不在其中"
-    ),
-    unsaid=_UNSAID_ZH,
-    absent_later=(
-        rf"^(?!..{_SAYS_ZH})[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未|没|^不){_STATE_ZH})|不清楚(?!的)"
-        rf"|^但?(?:是|并)?没有(?!{_DOES_ZH}).{{1,16}}的{_INFO_ZH}$"
-    ),
-    aside=(
-        rf"{_SOURCE_ZH}|^(?:它们?|其)?(?:而(?!是)|并|虽然|尽管|不过|但)|[只仅]|{_TOPIC_ZH}|抱歉|对不起|不好意思|恐怕|遗憾"
-        r"|(?<!而是)建议|请|您(?!的)|感谢|问题|需要|^(?:根据|依据|从|对于|由于|鉴于|关于|至于)"
-        r"|^在.{0,12}[中里内]$"
-    ),
-    concludes=(
-        r"推断|(?:因此|所以).{0,8}是|可能是|应该是|(?<![只仅])(?:指出|表明|显示|(?<!有)(?<!未)写明)(?!的)"
-        r"|(?<![只仅])(?:规定|写)[^，]{0,10}[为是][^，]{0,4}[\d一二两三四五六七八九十百]"
-    ),
-)
+def _read_patterns() -> dict[str, str]:
+    """Read the patterns of decline_patterns.txt by name, where <name> stands for a pattern above."""
+    table = Path(__file__).with_name("decline_patterns.txt").read_text(encoding="utf-8")
+    patterns: dict[str, str] = {}
+    for block in re.sub(r"(?m)^#.*\n", "", table).strip("\n").split("\n\n"):
+        name, *lines = block.split("\n")
+        pattern = "".join(line.removeprefix("    ") for line in lines)
+        patterns[name] = re.sub("<([a-z ]+)>", lambda reference: patterns[reference[1]], pattern)
+    return patterns
 
 
-# A last sentence that draws the conclusion: whatever was said before, the question stays without an answer.
-_CONCLUDED = re.compile(
-    r"^(?:\W*(?:therefore|thus|hence|so|consequently|accordingly|as a result|for this reason|in conclusion|overall"
-    r"|without (?:this|that|these|those|it|them)\b[^,]{0,80}|because of this)\b,?"
-    r"|.{0,160}?\b(?:so|and therefore|hence)\b)"
-    r"[^.]{0,120}?\b(?:cannot|can't|not possible|impossible|unable|insufficient|not enough|could not|couldn't)\b"
-    r"[^.]{0,60}?(?:answer|determin|calculat|comput"
-    r"|\bbe (?:\w+ly )?(?:given|provid|verif|confirm|identif|assess|derive|establish))"
-    r"|\b(?:the|this|your) question (?:cannot|can't|could not) be answered"
-    r"|^.{0,40}?(?:因此|所以|故|综上|由此).{0,30}?(?:无法|不能|难以).{0,20}?(?:回答|作答|确定|计算|判断|得知|得出|给出)"
-    r"|无法(?:直接)?(?:回答|确定)[^，。]{0,12}(?:问题|答案)[。.]?$"
+_PATTERNS = _read_patterns()
+_EN, _ZH = (
+    _Rules(*(_PATTERNS[f"{language} {field.replace('_', ' ')}"] for field in _Rules._fields))
+    for language in ("en", "zh")
 )
+_NEGATIVE, _CONCLUDED = re.compile(_PATTERNS["negative"]), re.compile(_PATTERNS["concluded"])
 
 
 def is_declined(answer: str) -> bool:
@@ -290,12 +112,13 @@ def _declines_in_other_language(answer: str) -> bool:
     spans = sentences(answer)
     if not spans or len(spans) > _MAX_SENTENCES_OTHER or _MARK.search(answer):
         return False
-    ends = {spans[0].text.casefold(), spans[-1].text.casefold()}
-    return any(all(re.search(group, end) for group in groups) for end in ends for groups in _word_groups())
+    outer = {spans[0].text.casefold(), spans[-1].text.casefold()}
+    languages = _word_patterns()
+    return any(all(re.search(words, text) for words in language) for text in outer for language in languages)
 
 
 @cache
-def _word_groups() -> list[list[str]]:
+def _word_patterns() -> list[list[str]]:
     """Return, for each language, three patterns that are all in a decline: words for answer, for not, for documents."""
     lines = [line.split(" / ") for line in _OTHER_LANGUAGES.splitlines()]
     return [["|".join(map(_word_pattern, words.strip().split("|"))) for words in line] for line in lines]

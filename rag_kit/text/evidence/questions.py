@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from rag_kit.text.analysis import content_words
+from rag_kit.text.analysis import content_words, neighbour_pairs
 from rag_kit.text.evidence.times import TimeSpan, time_spans
-from rag_kit.text.language import detect_language, fold
+from rag_kit.text.language import detect_language, fold, word_list
 from rag_kit.text.values.numbers import read_any
 from rag_kit.text.values.periods import find_periods
 from rag_kit.text.values.reading import find_values, level
@@ -27,13 +27,7 @@ _NAMED = re.compile(
     r"(?<=[\s(])[A-Z][\w'’.-]*|\b[A-Z]{2,}\b|[!-~]*\d[!-~]*|[“\"「《『]([^”\"」》』]{1,40})[”\"」》』]"
 )
 
-# Frequent English words that frame a question ("What kind of ...", "Name the ..."), so that rarer ones decide.
-_FRAME_WORDS = (
-    "name names named call called type types kind kinds sort many much year years date time times person people "
-    "thing things term terms word words happen happened happens according following given mean means meant "
-    "main long often number amount percentage example examples reason reasons way ways describe list "
-    "difference differences considered known refer refers referred"
-)
+_FRAME_WORDS = " ".join(word_list("frame words"))  # as in "What kind of ..."
 _NAME_SALIENCE, _FRAME_SALIENCE = 1.5, 0.3
 
 
@@ -56,9 +50,8 @@ def terms(text: str) -> tuple[str, ...]:
     """
     keys: list[str] = []
     for number, part in enumerate(_HAN.split(fold(text))):
-        is_chinese = number % 2  # the split alternates between other text and runs of Chinese characters
-        pairs = [part[start : start + 2] for start in range(len(part) - 1)] or [part]
-        keys.extend(pairs if is_chinese else content_words(part))
+        is_chinese = number % 2 == 1  # the split alternates between other text and runs of Chinese characters
+        keys += neighbour_pairs(part) if is_chinese else content_words(part)
     return tuple(keys)
 
 
@@ -80,7 +73,9 @@ def question_terms(text: str) -> tuple[Term, ...]:
         without_asking = _ASKING.sub(" ", fold(text))
     named -= dates
     keys = list(dict.fromkeys(terms(without_asking)))
-    keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
+    keys = [
+        key for key in keys if len(key) > 1 or key.isascii()
+    ] or keys  # a single Chinese character tells little
     salience = dict.fromkeys(terms(_FRAME_WORDS), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)
     return tuple(Term(key, salience.get(key, 1.0), key in named, key in dates) for key in keys)
 
@@ -121,7 +116,7 @@ class Clause(NamedTuple):
         return self in of_number or (may_lack_unit and not self.unit)
 
     def closes(self, other: Clause) -> bool:
-        """Tell whether this clause ends another one where it begins: it is no part of that."""
+        """Tell whether another clause ends where this one begins: 第三条 and 第二章 close 第二条, and 3 closes 2.1."""
         if self.unit:
             return not other.unit or _OUTER_FIRST.find(self.unit) <= _OUTER_FIRST.find(other.unit)
         return not other.unit and self.number.count(".") <= other.number.count(".")
