@@ -12,7 +12,7 @@ from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.evaluation.outputs import Output
 from rag_kit.text import fold
 from rag_kit.text.citations.check import renumber
-from rag_kit.text.citations.placing import says
+from rag_kit.text.citations.placing import supports
 from rag_kit.text.citations.tokens import tokens
 from rag_kit.text.language import HAN
 from rag_kit.text.values.numbers import FIGURES, HAN_DIGITS, NUMBER_WORDS, SCALE, WORDS
@@ -143,7 +143,7 @@ def states(text: str, answer: str) -> bool:
     said += [value for row in table_rows(text) for cell in row.cells for value in cell.values]
     # "tenth" is not 10; but 5 may be asked for as 第几
     counts = [value for value in said if value.dimension != "ordinal" or "第" in text]
-    has_values = all(any(says(one, own) for one in (said if own.dimension else counts)) for own in values)
+    has_values = all(any(supports(one, own) for one in (said if own.dimension else counts)) for own in values)
     return has_values and words <= {token.key for token in text_tokens}
 
 
@@ -197,6 +197,6 @@ def _is_part_of_value(words: str, own: Sequence[Value], text: str, start: int) -
     for value in values:  # 五年 in 五年半
         alike = [other for other in own if other.dimension == value.dimension]
         is_cut = any(value.start < edge < value.end for edge in edges)
-        if is_cut and alike and not any(says(value, other) for other in alike):
+        if is_cut and alike and not any(supports(value, other) for other in alike):
             return True
     return False

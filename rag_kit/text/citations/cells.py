@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from itertools import product, takewhile
+from itertools import product
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from rag_kit.text.citations.placing import says
+from rag_kit.text.citations.placing import supports
 from rag_kit.text.citations.source import ANSWERS, PassageSource, Span
 from rag_kit.text.citations.tokens import Token, are_alike, content_keys, is_negation, tokens
-from rag_kit.text.language import HAN, word_set
+from rag_kit.text.language import HAN, word_list, word_set
 from rag_kit.text.values.tables import TableCell
 from rag_kit.text.values.units import dimensions_agree
 
@@ -22,10 +22,7 @@ _JOINT = re.compile(
 )
 _IN_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
 # words that say more than single cells do, or the same of several
-_BEYOND_CELLS = word_set(
-    "only all any every each never always except unless without exempt exclud prohibit forbid more less most least than"
-    " 仅 只 只有 所有 全部 任何 每 除 除非 免 禁止 比 最 高于 低于 大于 小于 多于 少于 超过"
-)
+_BEYOND_CELLS = word_list("beyond cells")
 _OF_SEVERAL = word_set("both same 都 均 同")
 _MAX_PIECES = 4  # words that a Chinese name may be cut into
 _MAX_UNKNOWN = 4  # content words of a part that neither the table nor its titles have
@@ -45,13 +42,13 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
         ['covered', 'negation', '']
     """
     table = _tables.get(passage) or _tables.setdefault(passage, _Table(passage))
-    rows: list[Span] = []  # those named last
-    headers: list[str] = []
-    is_about_row = True
+    rows: list[Span] = []  # that were named last
+    headers: list[str] = []  # of the columns that were named last
+    names_rows_first = True
     opening: list[Token] = []  # a time, a condition, or the name of a row: it belongs to the part behind it
     claims: list[Token] = []  # of the part before
-    says_the_same = any(token.key in _OF_SEVERAL for token in tokens(statement))
-    for segment in [statement] if says_the_same else _JOINT.split(statement):
+    has_both = any(token.key in _OF_SEVERAL for token in tokens(statement))
+    for segment in [statement] if has_both else _JOINT.split(statement):
         words = [*opening, *table.cut_alike(tokens(segment))]
         own_rows, own_headers = table.rows_named(words), table.headers_named(words)
         if _says_more({word.key for word in words}, len(own_rows), len(own_headers)):
@@ -60,9 +57,12 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
             if not own_rows and not own_headers:
                 opening = words
                 continue
-            is_about_row = bool(own_rows)
+            names_rows_first = bool(own_rows)
         rows = own_rows or rows
-        headers = own_headers or ([] if is_about_row and not own_rows else headers)
+        if own_headers:
+            headers = own_headers
+        elif names_rows_first and not own_rows:  # it says something more of the row, in whichever column
+            headers = []
         if not rows:
             return ""
         rest = table.without_names(words, rows, headers)
@@ -91,18 +91,18 @@ class _Table:
         self._row_names = {row: _name_words(_name_of(row)) for row in self.rows}
         headers = dict.fromkeys(cell.header for row in self.rows for cell in row.row[1:])
         self._headers = {header: _name_words(header) for header in headers}
-        names = [*self._row_names.values(), *self._headers.values()]
-        texts = {"".join(word.key for word in name): name for name in names}
-        self._han_names = {text: name for text, name in texts.items() if text > "\u2fff"}
+        names = {_joined(name): name for name in (*self._row_names.values(), *self._headers.values())}
+        self._han_names = {text: name for text, name in names.items() if text > "\u2fff"}
         self.titles = passage.context_keys.union(*(content_keys(row.caption) for row in self.rows))
         self.body = content_keys(token for row in self.rows for cell in row.cells[1:] for token in cell.text)
 
     def cut_alike(self, words: Sequence[Token]) -> list[Token]:
-        """Cut Chinese words that make a name of a row or column as they are cut in that: 轻享 in 轻享套餐."""
+        """Cut Chinese words that together are the name of a row or column as that name is cut."""
         cut = list(words)
         for start, size in product(range(len(words)), range(2, _MAX_PIECES + 1)):
-            if name := self._han_names.get("".join(word.key for word in cut[start : start + size])):
-                cut[start : start + size] = name
+            pieces = slice(start, start + size)
+            if name := self._han_names.get(_joined(cut[pieces])):
+                cut[pieces] = name
         return cut
 
     def rows_named(self, words: Sequence[Token]) -> list[Span]:
@@ -115,12 +115,12 @@ class _Table:
         named = _longest(words, list(self._headers.values()))
         headers = [header for header, name in self._headers.items() if name in named]
         if len(headers) > 1 and len({self._headers[header] for header in headers}) == 1:
-            counts = [_count_named(header, words) for header in headers]
-            headers = [header for header, count in zip(headers, counts, strict=True) if count == max(counts)]
+            counts = {header: _count_named(header, words) for header in headers}
+            headers = [header for header in headers if counts[header] == max(counts.values())]
         return headers
 
     def has_elsewhere(self, cell: TableCell, claim: Token) -> bool:
-        """Tell whether another row has a value in the column of a cell that has another of its kind."""
+        """Tell whether a claimed value is not in its cell, which has another of its kind, but below the same header."""
         in_column = (other for row in self.rows for other in row.row if other.header == cell.header)
         return _is_rival(cell, claim) and any(_has(other, claim) for other in in_column)
 
@@ -137,7 +137,11 @@ _tables: WeakKeyDictionary[PassageSource, _Table] = WeakKeyDictionary()  # as lo
 
 
 class _Part:
-    """A part of a statement, about a row and, if it names one, a column."""
+    """A part of a statement, about a row and, if it names one, a column.
+
+    `words` are all of the part, `rest` its content words without the names of row and column. Its `claims` are those
+    of the rest that are values or in the table, else those of the part before.
+    """
 
     def __init__(
         self,
@@ -157,10 +161,10 @@ class _Part:
 
     def finding(self) -> Finding:
         """Compare the part with its cell, or with the row if it names no column."""
-        is_new = len(self._unknown) > _MAX_UNKNOWN or any(word.name for word in self._unknown)
-        if is_new or any(is_negation(word.key) for word in tokens(self._header)):
+        says_more = len(self._unknown) > _MAX_UNKNOWN or any(word.name for word in self._unknown)
+        if says_more or any(is_negation(word.key) for word in tokens(self._header)):
             return ""
-        is_denied = sum(is_negation(word.key) for word in self._words) % 2 == 1
+        is_denied = sum(is_negation(word.key) for word in self._words) % 2 == 1  # two negations affirm
         cells = [cell for cell in self._row.row[1:] if cell.header == self._header]
         answer = _answer_of(cells[0]) if cells else None
         if answer is not None and not any(word.value for word in self._own_claims):
@@ -179,19 +183,20 @@ class _Part:
         asked = cells or self._row.row[1:]
         rivals = [cell for cell in asked if cell not in holders and _is_rival(cell, claim)]
         rivals += [cell for cell in cells if claim.value and cell.values and cell not in rivals]
-        named, rival_named = (
-            max((_count_named(cell.header, self._words) for cell in ones), default=0)
-            for ones in (holders, rivals)
-        )
-        # a word of another column than the named one competes with a word there, a value with anything
-        competes = rivals or (claim.value and cells)
-        if holders and (named > rival_named or not competes):
-            return "covered"
         if not holders:
             is_of_other_row = claim.value and any(self._table.has_elsewhere(cell, claim) for cell in rivals)
             return "number" if is_of_other_row else ""
+        # how many words of the header that is named best
+        holder_named, rival_named = (
+            max((_count_named(cell.header, self._words) for cell in group), default=0)
+            for group in (holders, rivals)
+        )
+        # a word of another column than the named one competes with a word there, a value with anything
+        has_competition = rivals or (claim.value and cells)
+        if holder_named > rival_named or not has_competition:
+            return "covered"
         words_of_rivals = ([word for word in tokens(rival.text) if word.content] for rival in rivals)
-        if rival_named <= named or any(_has_all(self._words, words) for words in words_of_rivals):
+        if rival_named == holder_named or any(_has_all(self._words, words) for words in words_of_rivals):
             return ""
         if not claim.value:
             return "moved"
@@ -208,16 +213,18 @@ def _answer_of(cell: TableCell) -> bool | None:
 
 def _count_named(header: str, words: Sequence[Token]) -> int:
     """Count the words of a header that a part has, also "before" and those in brackets, less a "not" that it lacks."""
-    # 保管人 is named by 由李明保管, too
-    counted = [
-        (one, any(_is_same(word, one) or (word.key[1:] > "\u2fff" and word.key in one.key) for word in words))
-        for one in tokens(header)
-    ]
-    return sum(is_named if is_named or not is_negation(one.key) else -1 for one, is_named in counted)
+    count = 0
+    for word in tokens(header):
+        # 保管人 is named by 由李明保管, too
+        if any(_is_same(one, word) or (one.key[1:] > "\u2fff" and one.key in word.key) for one in words):
+            count += 1
+        elif is_negation(word.key):
+            count -= 1
+    return count
 
 
 def _is_rival(cell: TableCell, claim: Token) -> bool:
-    """Tell whether a cell has a value of the kind of a claim, or like a claim that is a word none."""
+    """Tell whether a cell may hold what a claim competes with: a value of its kind, or words if it is a word."""
     if not claim.value:
         return not cell.values
     return any(dimensions_agree(value.dimension, claim.value.dimension) for value in cell.values)
@@ -226,14 +233,16 @@ def _is_rival(cell: TableCell, claim: Token) -> bool:
 def _has(cell: TableCell, claim: Token) -> bool:
     """Tell whether a cell has a value or a word."""
     if claim.value:
-        return any(says(value, claim.value) for value in cell.values)
+        return any(supports(value, claim.value) for value in cell.values)
     return any(_is_same(claim, word) for word in tokens(cell.text))
 
 
 def _name_of(row: Span) -> str:
     """Return the name of a row: its first cell, or the one behind the number of the row."""
-    numbers = takewhile(lambda cell: any(value.dimension == "ordinal" for value in cell.values), row.row[:-1])
-    return row.row[len(list(numbers))].text
+    for cell in row.row[:-1]:
+        if all(value.dimension != "ordinal" for value in cell.values):
+            return cell.text
+    return row.row[-1].text
 
 
 def _name_words(name: str) -> tuple[Token, ...]:
@@ -241,8 +250,12 @@ def _name_words(name: str) -> tuple[Token, ...]:
     return tuple(word for word in tokens(_IN_BRACKETS.sub("", name)) if word.content)
 
 
+def _joined(words: Sequence[Token]) -> str:
+    return "".join(word.key for word in words)
+
+
 def _longest(words: Sequence[Token], names: Sequence[Sequence[Token]]) -> list[Sequence[Token]]:
-    """Return the names of which some words have all, without those whose words another one has, too."""
+    """Return the names that some words have whole, without those that are a part of a longer one of them."""
     named = [name for name in names if name and _has_all(words, name)]
     keys = [content_keys(name) for name in named]
     return [name for name, own in zip(named, keys, strict=True) if not any(own < other for other in keys)]
@@ -256,5 +269,5 @@ def _has_all(words: Sequence[Token], name: Sequence[Token]) -> bool:
 def _is_same(word: Token, other: Token) -> bool:
     """Tell whether two words are the same, or forms of one if they are no values and no identifiers."""
     if word.value or other.value:
-        return bool(word.value and other.value and says(other.value, word.value))
+        return bool(word.value and other.value and supports(other.value, word.value))
     return are_alike(word.key, other.key) if word.key < "\u2fff" else word.key == other.key

@@ -19,7 +19,7 @@ _HEDGES = frozenset(["约", "大约", "大概", "近", "将近"])  # a value kno
 VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
-def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[str]) -> str:
+def find_change(sentence: Sequence[Token], stated: Sequence[Token], passage: Set[str]) -> str:
     """Return the reason why a statement that has the words of a sentence still says something else, or "".
 
     The content words and negations of both are aligned. Between equal words, another number, name or thing, an
@@ -28,30 +28,31 @@ def find_change(cited: Sequence[Token], stated: Sequence[Token], passage: Set[st
 
     `passage` has the content words of the whole passage, without those of what the sentence refers back to.
     """
-    voice, stated_voice = (VOICE.intersection(token.key for token in text) for text in (cited, stated))
-    cited, stated = _telling_words(cited), _telling_words(stated)
-    cited, stated = _cut_alike(cited, stated), _cut_alike(stated, cited)
-    cited_keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
-    surplus = Counter(cited_keys)  # how many times more the sentence has a word than the statement
+    voice, stated_voice = (VOICE.intersection(token.key for token in text) for text in (sentence, stated))
+    sentence, stated = _telling_words(sentence), _telling_words(stated)
+    sentence, stated = _cut_alike(sentence, stated), _cut_alike(stated, sentence)
+    keys, stated_keys = [token.key for token in sentence], [token.key for token in stated]
+    surplus = Counter(keys)  # how many times more the sentence has a word than the statement
     surplus.subtract(stated_keys)
-    changes = list(_changes(cited, stated))
+    changes = list(_changes(sentence, stated))
     with_new_words = sum(any(token.content for token in change.new) for change in changes)
-    share = len(set(cited_keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
+    share = len(set(keys) & set(stated_keys)) / max(1, len(set(stated_keys)))
     compared = [change for change in changes if len(changes) == 1 or change.is_enclosed(share)]
     for change in compared:
         old, new = _without_forms(change.old, change.new), _without_forms(change.new, change.old)
         in_place = change.is_between or (change.is_first and change.after >= _MIN_CONTEXT)
-        alone = in_place and with_new_words == 1
-        if reason := _reason_of_replacement(old, new, surplus, passage, in_place, alone):
+        is_only_new = in_place and with_new_words == 1
+        if reason := _reason_of_replacement(old, new, surplus, passage, in_place, is_only_new):
             return reason
     is_shortened = not any(change.new for change in changes)  # all words are in their order
     may_be_turned = voice == stated_voice and not is_shortened and share >= MIN_CLOSE
-    return "order" if may_be_turned and _have_changed_places(cited, stated) else ""
+    return "order" if may_be_turned and _have_changed_places(sentence, stated) else ""
 
 
 def _telling_words(text: Sequence[Token]) -> list[Token]:
     """Return the content words and negations of a text, without words such as "about"."""
-    return [one for one in text if (one.content and one.key not in _HEDGES) or is_negation(one.key)]
+    content = (token for token in text if token.content or is_negation(token.key))
+    return [token for token in content if token.key not in _HEDGES]
 
 
 class _Change(NamedTuple):
@@ -75,55 +76,63 @@ class _Change(NamedTuple):
         return self.is_between or is_at_end or self.before + self.after >= _MIN_CONTEXT
 
 
-def _changes(cited: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Change]:
+def _changes(sentence: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Change]:
     """Align a sentence and a statement, and yield the changes between their equal words."""
-    keys, stated_keys = [token.key for token in cited], [token.key for token in stated]
+    keys, stated_keys = [token.key for token in sentence], [token.key for token in stated]
     blocks = SequenceMatcher(None, keys, stated_keys, autojunk=False).get_opcodes()
-    equal = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
-    for before, block, after in zip(equal, blocks, equal[2:], strict=False):
+    equal_counts = [0, *(end - start if tag == "equal" else 0 for tag, start, end, _, _ in blocks), 0]
+    for before, block, after in zip(equal_counts, blocks, equal_counts[2:], strict=False):
         tag, old_start, old_end, new_start, new_end = block
         if tag != "equal":
-            old, new = cited[old_start:old_end], stated[new_start:new_end]
-            is_first, is_last = old_start == new_start == 0, (old_end, new_end) == (len(cited), len(stated))
+            old, new = sentence[old_start:old_end], stated[new_start:new_end]
+            is_first = old_start == new_start == 0
+            is_last = (old_end, new_end) == (len(sentence), len(stated))
             yield _Change(old, new, before, after, is_first, is_last)
 
 
 def _cut_alike(text: Sequence[Token], other: Sequence[Token]) -> list[Token]:
-    """Cut Chinese words where another text has a part of them as a word: 国际航班 beside 国内 and 航班."""
+    """Cut Chinese words where another text has a part of them as a word: 国际航班 beside 航班 becomes 国际 and 航班."""
+
+    def is_han_word(token: Token) -> bool:
+        return token.content and not token.value and token.key > "\u2fff"
+
     # the dictionary has some compounds whole and others not
-    words = (token.key for token in other if token.content and not token.value and token.key > "\u2fff")
-    keys = dict.fromkeys(words)
+    keys = dict.fromkeys(token.key for token in other if is_han_word(token))
     cut: list[Token] = []
     for token in text:
         word = token.key
-        if token.content and not token.value and len(word) > 2 and word > "\u2fff" and word not in keys:
+        parts: list[str] = []
+        if len(word) > 2 and is_han_word(token) and word not in keys:
             parts = [key for key in keys if word.startswith(key) or word.endswith(key)]
-            if part := max(parts, key=len, default=""):  # of equals the first that the other text has
-                pieces = (part, word[len(part) :]) if word.startswith(part) else (word[: -len(part)], part)
-                cut += [token._replace(key=piece) for piece in pieces]
-                continue
-        cut.append(token)
+        if not parts:
+            cut.append(token)
+            continue
+        part = max(parts, key=len)  # of equals the first that the other text has
+        pieces = (part, word[len(part) :]) if word.startswith(part) else (word[: -len(part)], part)
+        cut += [token._replace(key=piece) for piece in pieces]
     return cut
 
 
-def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
+def _have_changed_places(sentence: list[Token], stated: list[Token]) -> bool:
     """Tell whether two words a and b of a sentence changed places in a statement.
 
     In the statement a has the left or right neighbour that b has in the sentence, and b the left one of a, as in
     "In May a beat b" and "In May b beat a".
     """
-    old, new = _neighbours(cited), _neighbours(stated)
+    old, new = _neighbours(sentence), _neighbours(stated)
     values = {token.key for token in stated if token.value}
     names = {token.key for token in stated if token.name}
-    values_and_names = {word for word in new if word in values or names.intersection(word.split())}
+    values_and_names = {word for word in new if word in values or not names.isdisjoint(word.split())}
     for a, b in permutations(old.keys() & new.keys(), 2):
         if b in old[a] and a not in values_and_names:
             continue  # members of an enumeration, a word and its attribute
         if old[a] == new[a] or old[b] == new[b]:
             continue  # one has not moved: a word that occurs twice is beside both
-        has_neighbour_of_b = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
-        (left_of_b, _), (old_left_of_a, _) = new[b], old[a]
-        if has_neighbour_of_b and left_of_b and left_of_b == old_left_of_a:
+        a_is_beside_neighbour_of_b = any(
+            word and word == other for word, other in zip(new[a], old[b], strict=True)
+        )
+        left_of_b, old_left_of_a = new[b][0], old[a][0]
+        if a_is_beside_neighbour_of_b and left_of_b and left_of_b == old_left_of_a:
             return True
     return False
 
@@ -137,8 +146,8 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
         elif token.content:
             words.append(token.key)
     count = Counter(words)
-    beside = zip(["", *words], [*words[1:], ""], strict=False)
-    return {word: neighbours for word, neighbours in zip(words, beside, strict=True) if count[word] == 1}
+    triples = zip(["", *words], words, [*words[1:], ""], strict=False)
+    return {word: (left, right) for left, word, right in triples if count[word] == 1}
 
 
 def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]:
@@ -149,12 +158,17 @@ def _without_forms(part: Sequence[Token], other: Sequence[Token]) -> list[Token]
 
 
 def _reason_of_replacement(
-    old: list[Token], new: list[Token], surplus: Counter[str], passage: Set[str], in_place: bool, alone: bool
+    old: list[Token],
+    new: list[Token],
+    surplus: Counter[str],
+    passage: Set[str],
+    in_place: bool,
+    is_only_new: bool,
 ) -> str:
     """Return the reason why the words `new` of a statement mean something else than `old` of the sentence, or "".
 
     `surplus` counts how many times more the sentence has a word than the statement, `passage` has the content words of
-    the whole passage; `in_place`: the new words are where the old ones were; `alone`: and nothing else is new.
+    the whole passage; `in_place`: the new words are where the old ones were; `is_only_new`: and nothing else is new.
     """
     if not old or not new:
         return ""
@@ -174,7 +188,7 @@ def _reason_of_replacement(
     if things and is_one_for_one and not brought:
         return "moved value" if all(token.value for token in new) else "moved"
     old_keys = {token.key for token in old}
-    in_own_words = (token.key for token in new if (token.thing or has_name) and not token.value)
-    has_own_wording = any(key not in passage and not has_alike(key, old_keys) for key in in_own_words)
-    is_other_thing = bool(things) or (alone and any(token.thing for token in new))
+    may_be_other_thing = [token.key for token in new if (token.thing or has_name) and not token.value]
+    has_own_wording = any(key not in passage and not has_alike(key, old_keys) for key in may_be_other_thing)
+    is_other_thing = bool(things) or (is_only_new and any(token.thing for token in new))
     return "other" if has_own_wording and is_other_thing else ""

@@ -175,8 +175,8 @@ def check_citations(
 
 def _read_passages(passages: Any) -> list[PassageSource]:
     """Read passages, which may be strings or documents with a title and headings; refuse anything else."""
-    sources = []
     is_list = isinstance(passages, Sequence) and not isinstance(passages, (str, bytes))
+    sources = []
     for passage in passages if is_list else [None]:  # None is refused
         text = getattr(passage, "page_content", passage)
         if not isinstance(text, str):
@@ -201,14 +201,14 @@ def _check_statement(
     verdicts = dict(zip(cited, judge(text, list(cited.values())), strict=True))
     label = judged.get(statement.text)
     for number in statement.numbers:
-        if number in verdicts:
-            score, reason, start, end = verdicts[number]
-            status: CitationStatus = label or verdicts[number].status
-            quote, score = cited[number].original[start:end], round(score, 3)
-            yield Citation(number, statement.text, quote, start, end, status, score, reasons[label or reason])
-        else:
+        if number not in verdicts:
             missing = reasons["missing_passage"]
             yield Citation(number, statement.text, None, None, None, "missing_passage", 0.0, missing)
+            continue
+        score, reason, start, end = verdicts[number]
+        status: CitationStatus = label or verdicts[number].status
+        quote, score = cited[number].original[start:end], round(score, 3)
+        yield Citation(number, statement.text, quote, start, end, status, score, reasons[label or reason])
 
 
 class Statement(NamedTuple):
@@ -240,14 +240,15 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
         return mark[0].translate(_HIDDEN) if mark.start() in text_marks else _plain_mark(mark)
 
     claims: list[Statement] = []
-    for text, _, _ in sentences(_SPACE_BEFORE.sub("", _MARK.sub(plain_or_hidden, answer))):
+    for sentence in sentences(_SPACE_BEFORE.sub("", _MARK.sub(plain_or_hidden, answer))):
+        text = sentence.text
         if not _PLAIN.search(text):  # hidden marks are the only ones: they cite
             text = _MARK.sub(_plain_mark, text.translate(_UNHIDDEN))
         pieces = [piece.translate(_UNHIDDEN) for piece in _MARKS.split(text)]
         texts, marks = pieces[::2], pieces[1::2]  # split() gives a text, a mark, a text, ...
         # marks behind the full stop, or on the next line, are of the statement before
         if marks and not texts[0] and claims and not claims[-1].numbers:
-            claims[-1] = Statement(claims[-1].text, _cited_numbers(marks[0]))
+            claims[-1] = claims[-1]._replace(numbers=_cited_numbers(marks[0]))
             del texts[0], marks[0]
         parts = _split_at_marks(texts, marks)
         claims.extend(part for part in parts if part.numbers or not _NO_STATEMENT.match(part.text))
@@ -257,16 +258,18 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
 
 
 def _without_steps(answer: str, passages: Sequence[str]) -> str:
-    """Remove the labels of steps from an answer, but for those before a citation of a passage that numbers things."""
-    numbered = {number for number, text in enumerate(passages, 1) if _NUMBERED.search(text)}
+    """Remove labels such as "Step 2:" from an answer, except before a citation of a passage that numbers things."""
+    numbering = {number for number, text in enumerate(passages, 1) if _NUMBERED.search(text)}
 
     def remove(step: re.Match[str]) -> str:
         marks = _FIRST_MARKS.search(answer, step.end(), step.end() + 1_000)
-        if numbered and (marks is None or numbered & {*_cited_numbers(_MARK.sub(_plain_mark, marks[0]))}):
+        cited = _cited_numbers(_MARK.sub(_plain_mark, marks[0])) if marks else numbering
+        if not numbering.isdisjoint(cited):
             return step[0]
-        mark = "" if step["end"] else step["bold"] or ""
         begins_line = not step["before"] and (not step.start() or answer[step.start() - 1] == "\n")
-        return step["before"] + (mark or ("- " if begins_line else ""))
+        if step["bold"] and not step["end"]:  # what is bold goes on behind the label
+            return step["before"] + step["bold"]
+        return step["before"] + ("- " if begins_line else "")  # what begins a line stays an item
 
     return _STEP.sub(remove, answer)
 
@@ -295,16 +298,18 @@ def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = 
 
 def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
     """Return the starts of those marks in an answer that a passage has after the same word: text, not citations."""
-    known = {key for text in passages for _, key in _marks_after_words(text)}
-    return {start for start, key in _marks_after_words(answer) if key in known} if known else set()
+    in_passages = {word_and_mark for text in passages for _, word_and_mark in _marks_after_words(text)}
+    if not in_passages:
+        return set()
+    return {start for start, word_and_mark in _marks_after_words(answer) if word_and_mark in in_passages}
 
 
 def _marks_after_words(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the start of each mark that follows a word, maybe after other marks, and the text from the word to it."""
+    """Yield the start of each mark behind a word, with the text from the word to it: "a[3]" and "a[3][4]"."""
     text = text.replace("`", " ")  # of code
-    for found in _WORD_AND_MARKS.finditer(text):
-        for mark in _MARK.finditer(text, found.start("marks"), found.end()):
-            yield mark.start(), " ".join(text[found.start() : mark.end()].split())
+    for word in _WORD_AND_MARKS.finditer(text):
+        for mark in _MARK.finditer(text, word.start("marks"), word.end()):
+            yield mark.start(), " ".join(text[word.start() : mark.end()].split())
 
 
 def _plain_mark(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, dropwhile, groupby, islice, pairwise, product, takewhile
 
-from rag_kit.text.citations.placing import kind_of, says
+from rag_kit.text.citations.placing import kind_of, supports
 from rag_kit.text.citations.source import PassageSource, Span
 from rag_kit.text.citations.tokens import (
     JOINING,
@@ -20,7 +20,7 @@ from rag_kit.text.citations.tokens import (
     has_form_or_synonym,
     is_negation,
 )
-from rag_kit.text.language import word_set
+from rag_kit.text.language import word_list, word_set
 from rag_kit.text.values.units import unit_at
 from rag_kit.text.values.value import TIMES, Value, is_computed, same_value, uncounted
 
@@ -35,11 +35,7 @@ _MAX_OPERANDS = 25  # values of a table, of more only those of named rows count
 _NUMBERING = ("", "ordinal")  # dimensions of what numbers the rows of a table
 _THAN = frozenset(["than", "比"])
 _OFTEN_IN_WORDS = ("ordinal", "weekday")  # dimensions that a passage may say otherwise: "the next day"
-# words that deny something, as a negation does
-_DENYING = word_set(
-    "exempt free prohibit forbid forbidden refus fail exclud prevent"
-    " 免 免除 免于 豁免 禁止 严禁 谢绝 拒绝 除外 停止 禁用 取消"
-)
+_DENYING = word_list("denying")  # as a negation does
 _ONE = ("one", "a", "an", "一", "1")
 _EXCEPTING = word_set("except unless 除 除了 除非 除外 例外")
 _AFTER_EXCEPTED = ("外", "以外", "之外")
@@ -78,7 +74,7 @@ def _passage_key(source: PassageSource, token: Token) -> str:
     if not token.value or token.key in source.all_keys or token.key in source.values:
         return token.key
     for key, value in source.values.items():
-        if says(value, token.value):
+        if supports(value, token.value):
             return key
     return source.completed.get(token.key) or token.key
 
@@ -97,9 +93,9 @@ def compare_words(pair: Pair) -> tuple[str, float]:
         return ("thin" if is_specific else "paraphrase"), score
     # a table has no opening sentence, nor has the joint quote of several passages
     has_opening = bool(pair.source.spans) and not pair.source.rows
-    opening = pair.best.earlier | (pair.source.spans[0].keys if has_opening else set())
-    unknown = [token for token in missing if token.value or token.key not in opening]
-    if reason := _reason_of_unknown(unknown, pair) or _opposite_or_negation(pair):
+    may_be_referred = pair.best.earlier | (pair.source.spans[0].keys if has_opening else set())
+    unknown = [token for token in missing if token.value or token.key not in may_be_referred]
+    if reason := _reason_of_unknown(unknown, pair) or _reason_of_contradiction(pair):
         return reason, score
     if len(unknown) > _MAX_UNKNOWN * len(content) and not _is_reworded(content, unknown):
         return "paraphrase", score
@@ -119,16 +115,18 @@ def _missing_words(content: Sequence[Token], pair: Pair) -> list[Token]:
     keys_of_other_rows = pair.source.row_keys - keys
     words = [token.key for token in pair.quoted if token.content and not token.value and not token.name]
     words += [token.key for token in pair.source.context_tokens if not token.value]
-    counts_same_once = bool(_counted_once(pair.stated) & _counted_once(pair.quoted))
+    have_same_single = bool(_counted_once(pair.stated) & _counted_once(pair.quoted))
 
     def is_missing(token: Token) -> bool:
-        if token.value and token.value.normal in ("1", "min 1") and counts_same_once:  # 1名 for 一名
+        is_one = token.value is not None and token.value.normal in ("1", "min 1")
+        if is_one and have_same_single:  # 1名 for 一名
             return False
         if token.key in keys or (pair.source.rows and _is_compound_of(token.key, keys, words)):
             return False
         # in another form it would be another thing, as would a word of another row of a table
-        must_be_same = token.value or token.name or _is_or_contains(token.key, keys_of_other_rows)
-        return bool(must_be_same) or not has_form_or_synonym(token.key, words)
+        if token.value or token.name or _is_or_contains(token.key, keys_of_other_rows):
+            return True
+        return not has_form_or_synonym(token.key, words)
 
     return [token for token in content if is_missing(token)]
 
@@ -155,34 +153,36 @@ def _is_compound_of(word: str, keys: Set[str], words: Sequence[str]) -> bool:
 def _reason_of_unknown(unknown: Sequence[Token], pair: Pair) -> str:
     """Return why words that a quote lacks speak against a statement ("number", "name", "changed" ...), or ""."""
     source = pair.source
+    # a statement that names its row may compare it with others: their names are no values that it states
     names_row = bool(pair.best.row) and _name_of(pair.best) <= content_keys(pair.stated)
-    # the statement may compare its row with others
-    of_other_rows = set().union(*map(_name_of, source.rows)) if names_row else set()
-    values = [token.value for token in unknown if token.value and token.key not in of_other_rows]
+    row_names = set().union(*map(_name_of, source.rows)) if names_row else set()
+    values = [token.value for token in unknown if token.value and token.key not in row_names]
     if reason := _reason_of_values(values, pair):
         return reason
-    if any(token.value and token.key in of_other_rows for token in unknown):
+    if any(token.value and token.key in row_names for token in unknown):
         return "computed"
     if names := {token.key for token in unknown if token.name}:
-        # the text around a table may be of the row
+        # the text around a table may be about the row
         in_prose = names <= source.all_keys - source.row_keys
         return "paraphrase" if source.rows and in_prose else "name"
     elsewhere = (source.row_keys or source.all_keys) - source.context_keys
     if source.rows:
-        return "changed" if any(_is_or_contains(token.key, elsewhere) for token in unknown) else ""
-    return "changed" if sum(token.key in elsewhere for token in unknown) > 1 else ""
+        is_changed = any(_is_or_contains(token.key, elsewhere) for token in unknown)
+    else:  # a single word may be there by chance
+        is_changed = sum(token.key in elsewhere for token in unknown) > 1
+    return "changed" if is_changed else ""
 
 
 def _reason_of_values(values: Sequence[Value], pair: Pair) -> str:
     """Return why values that a quote lacks speak against a statement: "number", else "computed", "paraphrase" or ""."""
-    source = pair.source
-    quoted = [token.value for token in pair.quoted if token.value] if source.rows else []
-    plain_amounts = {value.amount for value in quoted if not value.dimension}
-    quoted_kinds = {kind_of(value) for value in quoted}
-    if any(v.unit and v.amount in plain_amounts and kind_of(v) not in quoted_kinds for v in values):
-        return "paraphrase"  # the row has the number without a unit, and no other that is measured so
-    said_dimensions = {place.value.dimension for place in source.places} if values else set()
-    if all(v.dimension in _OFTEN_IN_WORDS and v.dimension not in said_dimensions for v in values):
+    in_row = [token.value for token in pair.quoted if token.value] if pair.source.rows else []
+    without_unit = {value.amount for value in in_row if not value.dimension}
+    kinds = {kind_of(value) for value in in_row}
+    for value in values:
+        if value.unit and value.amount in without_unit and kind_of(value) not in kinds:
+            return "paraphrase"  # the row has the number without its unit, and no other number of its kind
+    dimensions = {place.value.dimension for place in pair.source.places} if values else set()
+    if all(one.dimension in _OFTEN_IN_WORDS and one.dimension not in dimensions for one in values):
         return ""
     return "computed" if _may_be_computed(values, pair) else "number"
 
@@ -190,27 +190,39 @@ def _reason_of_values(values: Sequence[Value], pair: Pair) -> str:
 def _may_be_computed(values: Sequence[Value], pair: Pair) -> bool:
     """Tell whether a statement may have computed values from those of its passage, or counted rows or columns.
 
-    In the words of the passage it changed a value instead, if the passage has one of that kind.
+    Not if it is in the words of the passage, which has a value of the same kind: then it changed that value.
     """
     rows = pair.source.rows
-    most = max(len(rows), *(len(row.row) for row in rows)) if rows else 0  # "three plans", 两门课
-    counts = {len(rows), *range(2, min(most, _MAX_COUNTED) + 1)}
-    uncounted = [value for value in values if value.dimension or value.amount not in counts]
-    said = list(pair.source.values.values())
-    said_kinds = {kind_of(one) for one in said}
+    longest = max([len(rows), *(len(row.row) for row in rows)])
+    counts = {len(rows), *range(2, min(longest, _MAX_COUNTED) + 1)}  # "three plans", 两门课
+    new_values = [value for value in values if value.dimension or value.amount not in counts]
+    passage_values = list(pair.source.values.values())
+    kinds = {kind_of(value) for value in passage_values}
     words = [token.key for token in pair.stated if token.content and not token.value]
-    said_words = [token.key for token in (*pair.quoted, *pair.source.context_tokens) if not token.value]
-    in_same_words = all(has_form_or_synonym(word, said_words) for word in words)
-    if any(in_same_words and kind_of(value) in said_kinds for value in uncounted):
+    passage_words = [token.key for token in (*pair.quoted, *pair.source.context_tokens) if not token.value]
+    is_in_same_words = all(has_form_or_synonym(word, passage_words) for word in words)
+    if is_in_same_words and any(kind_of(value) in kinds for value in new_values):
         return False
-    is_elsewhere = any(says(one, value) or _is_changed(one, value) for one in said for value in uncounted)
-    if rows and len(said) > _MAX_OPERANDS:  # nearly any number is the sum or difference of two of so many
-        keys = content_keys(pair.stated)
-        named = [row.tokens for row in rows if _name_of(row) <= keys]
-        # "the dearest costs 5 EUR more than the cheapest" names no row, and may be about any
-        if len(named) > 1 or (named and _THAN.isdisjoint(token.key for token in pair.stated)):
-            said = [token.value for token in chain(pair.quoted, *named) if token.value]
-    return not is_elsewhere and all(is_computed(value, said) for value in uncounted)
+    if any(supports(one, value) or _is_changed(one, value) for one in passage_values for value in new_values):
+        return False
+    operands = _operands(passage_values, pair)
+    return all(is_computed(value, operands) for value in new_values)
+
+
+def _operands(passage_values: list[Value], pair: Pair) -> list[Value]:
+    """Return the values that a statement may compute with: all of a passage; of a large table those of named rows.
+
+    Nearly any number is the sum or difference of two values of a large table.
+    """
+    if not pair.source.rows or len(passage_values) <= _MAX_OPERANDS:
+        return passage_values
+    keys = content_keys(pair.stated)
+    named_rows = [row.tokens for row in pair.source.rows if _name_of(row) <= keys]
+    # "the dearest costs 5 EUR more than the cheapest" names no row, and may be about any
+    may_be_of_any = len(named_rows) < 2 and not _THAN.isdisjoint(token.key for token in pair.stated)
+    if not named_rows or may_be_of_any:
+        return passage_values
+    return [token.value for token in chain(pair.quoted, *named_rows) if token.value]
 
 
 def _name_of(row: Span) -> set[str]:
@@ -222,62 +234,67 @@ def _name_of(row: Span) -> set[str]:
 
 
 def _is_changed(said: Value, stated: Value) -> bool:
-    """Tell whether a value is another one with another period or the opposite bound: 5% a week, 5% a month."""
+    """Tell whether a value is another one with another period or the opposite bound: 5% a month for 5% a week."""
     if {said.bound, stated.bound} == {"min", "max"}:
         return same_value(stated._replace(bound=""), said._replace(bound=""))
     return bool(said.per and stated.per and stated.unit) and same_value(uncounted(stated), uncounted(said))
 
 
-def _opposite_or_negation(pair: Pair) -> str:
-    """Return the reason why a statement contradicts its quote by an opposite, "all" or a negation, or ""."""
+def _reason_of_contradiction(pair: Pair) -> str:
+    """Return why a statement contradicts its quote: by an opposite, by "all" for "some", or by a negation; or ""."""
     if _has_opposite(pair):
         return "opposite"
-    if _widens(pair) or _includes_exception(pair) or _changes_period(pair):
+    if _ignores_limit(pair) or _includes_exception(pair) or _changes_period(pair):
         return "changed"
     cells = pair.best.said_by_cells()
     duties = [duty for clause in pair.best.clauses for duty in _cut_at_modals(clause)]
-    for part, clause in pair.clauses:
-        if _changes_duty(part, duties):
+    for stated, clause in pair.clauses:
+        if _changes_duty(stated, duties):
             return "opposite"
-        keys = content_keys(part)
-        is_of_clause = 2 * len(keys & content_keys(clause)) >= len(keys)
-        # what a cell answers under a header that the statement does not name is nothing that it denies
+        keys = content_keys(stated)
         texts: list[Sequence[Token]] = []
-        for cell in cells:
+        for cell in cells:  # an answer such as "no" counts only where the statement names its header
             if not cell.answers or any(_has_form(word.key, keys) for word in cell.header):
                 texts.append(cell.text)
-        texts = texts or [clause if is_of_clause else pair.quoted]
+        texts = texts or [clause if _has_half(clause, keys) else pair.quoted]
         for quoted in texts:
-            if reason := _reason_of_negation(part, quoted, bool(cells)):
+            if reason := _reason_of_negation(stated, quoted, bool(cells)):
                 return reason
-        if _count_negations(part) > sum(map(_count_negations, texts)):
+        if _count_negations(stated) > sum(map(_count_negations, texts)):
             return "paraphrase"  # words do not tell
     return ""
 
 
 def _has_opposite(pair: Pair) -> bool:
     """Tell whether a statement has the opposite of a word of its quote in place of that: "rose" for "fell"."""
-    said, stated = {token.key for token in pair.quoted}, {token.key for token in pair.stated}
-    new = [key for key in stated - said if not any(are_equal(key, other) for other in said)]
+    stated, quoted = {token.key for token in pair.stated}, {token.key for token in pair.quoted}
+    new_words = [key for key in stated - quoted if not any(are_equal(key, other) for other in quoted)]
     # what a neighbour of the best sentence may or must is another thing
-    of_best = {token.key for token in pair.best.tokens}
-    gone = {key for key in said - stated if key not in MODALS or key in of_best}
+    in_best = {token.key for token in pair.best.tokens}
+    lost_words = {key for key in quoted - stated if key not in MODALS or key in in_best}
     denied, denied_in_quote = (set(chain(*_denied(text))) for text in (pair.stated, pair.quoted))
-    of_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
-    return any(
-        are_opposites(word, lost)
-        and (word in denied) == (lost in denied_in_quote)  # "not allowed" is "prohibited"
-        and not of_bounds & {word, lost}  # "may be at most 5" is "must not exceed 5"
-        for word, lost in product(new, gone)
-    )
+    before_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
+    for new, lost in product(new_words, lost_words):
+        are_denied_alike = (new in denied) == (lost in denied_in_quote)  # "not allowed" is "prohibited"
+        is_of_bound = (
+            new in before_bounds or lost in before_bounds
+        )  # "may be at most 5" is "must not exceed 5"
+        if are_denied_alike and not is_of_bound and are_opposites(new, lost):
+            return True
+    return False
 
 
-def _changes_duty(part: Sequence[Token], duties: Sequence[Sequence[Token]]) -> bool:
-    """Tell whether a part of a statement has "must" where the nearest duty has "may", or "all" where it has "some"."""
-    own = content_keys(part) - MODALS
-    nearest = max(duties, key=lambda duty: len(own & content_keys(duty)), default=())
-    is_of_nearest = 2 * len(own & content_keys(nearest)) >= len(own)
-    return is_of_nearest and (_changes_modal(part, nearest) or _says_all_for_some(part, nearest))
+def _changes_duty(stated: Sequence[Token], duties: Sequence[Sequence[Token]]) -> bool:
+    """Tell whether a clause has "must" where the duty most like it has "may", or "all" where that has "some"."""
+    keys = content_keys(stated) - MODALS
+    nearest = max(duties, key=lambda duty: len(keys & content_keys(duty)), default=())
+    is_changed = _changes_modal(stated, nearest) or _says_all_for_some(stated, nearest)
+    return is_changed and _has_half(nearest, keys)
+
+
+def _has_half(text: Sequence[Token], keys: Set[str]) -> bool:
+    """Tell whether a text has at least half of some content words."""
+    return 2 * len(keys & content_keys(text)) >= len(keys)
 
 
 def _count_negations(text: Sequence[Token]) -> int:
@@ -290,12 +307,13 @@ def _has_form(word: str, others: Set[str]) -> bool:
     return word in others or (len(word) > 1 and has_alike(word, longer))
 
 
-def _widens(pair: Pair) -> bool:
-    """Tell whether a statement has "all", "any" ..., and its sentence or the two after it "only", "except" ..."""
+def _ignores_limit(pair: Pair) -> bool:
+    """Tell whether a statement has "all" or "any", and its sentence or one of the two after it "only" or "except"."""
     stated, sentence = {token.key for token in pair.stated}, {token.key for token in pair.best.tokens}
-    onward = dropwhile(lambda span: span is not pair.best, pair.source.spans)  # begins with it
-    said = sentence.union(*({token.key for token in span.tokens} for span in islice(onward, 1, 3)))
-    return bool((stated - said) & _OF_ALL) and bool((said - stated) & _LIMITS)
+    from_best = dropwhile(lambda span: span is not pair.best, pair.source.spans)
+    next_two = ({token.key for token in span.tokens} for span in islice(from_best, 1, 3))
+    quoted = sentence.union(*next_two)
+    return bool((stated - quoted) & _OF_ALL) and bool((quoted - stated) & _LIMITS)
 
 
 def _includes_exception(pair: Pair) -> bool:
@@ -303,16 +321,19 @@ def _includes_exception(pair: Pair) -> bool:
     stated, sentence = ({token.key for token in text} for text in (pair.stated, pair.best.tokens))
     if stated & _EXCEPTING or sentence & _BESIDES or any(map(is_negation, stated)):
         return False
-    before: set[str] = set()
+    so_far: set[str] = set()  # the content words up to the end of a clause
     for clause in pair.best.clauses:
-        from_mark = list(dropwhile(lambda token: token.key not in _EXCEPTING, clause))
-        excepted = content_keys(takewhile(lambda token: token.key not in _AFTER_EXCEPTED, from_mark[1:]))
-        is_first = bool(from_mark) and not before | content_keys(clause) - content_keys(from_mark)
-        before |= content_keys(clause)
-        # a clause behind it may say what holds then, but not where the exception comes first
-        others = pair.best.keys - excepted if is_first else before - excepted
-        if excepted and excepted <= stated and stated & others:
-            return is_first or not stated & (pair.best.keys - before)
+        exception = list(dropwhile(lambda token: token.key not in _EXCEPTING, clause))
+        excepted = content_keys(takewhile(lambda token: token.key not in _AFTER_EXCEPTED, exception[1:]))
+        words_before = so_far | (content_keys(clause) - content_keys(exception))
+        so_far |= content_keys(clause)
+        if not excepted or not excepted <= stated:
+            continue
+        if not words_before:  # the exception comes first, and the rule behind it
+            if stated & (pair.best.keys - excepted):
+                return True
+        elif stated & (so_far - excepted):  # clauses behind it may say what holds for what is excepted
+            return not stated & (pair.best.keys - so_far)
     return False
 
 
@@ -325,20 +346,22 @@ def _changes_period(pair: Pair) -> bool:
 
 
 def _periods(text: Sequence[Token]) -> set[tuple[bool, float]]:
-    """Return the times that are values of a text or behind 每, in months (True) or seconds: 半年, 每年."""
+    """Return the times of a text, and the units behind 每, in months (True) or seconds: 每半年 is (True, 6.0)."""
     times = [(token.value.dimension, token.value.base) for token in text if token.value]
     for before, token in pairwise([Token(""), *text]):
-        found = unit_at(token.key.removeprefix("每"), 0) if "每" in (before.key, token.key[:1]) else None
-        times += [(found.unit.dimension, found.unit.factor)] if found else []
+        is_each = before.key == "每" or token.key.startswith("每")
+        if is_each and (found := unit_at(token.key.removeprefix("每"), 0)):
+            times.append((found.unit.dimension, found.unit.factor))
     return {(dimension == "months", base) for dimension, base in times if dimension in TIMES}
 
 
-def _changes_modal(part: Sequence[Token], clause: Sequence[Token]) -> bool:
-    """Tell whether a part has only another modal verb than its clause, as "must" for "may"."""
-    stated, said = ({token.key for token in text} & MODALS for text in (part, clause))
-    if any(is_negation(token.key) or (token.value and token.value.bound) for token in (*part, *clause)):
+def _changes_modal(stated: Sequence[Token], clause: Sequence[Token]) -> bool:
+    """Tell whether the modal verbs of a statement are opposites of all those of a clause, as "must" of "may"."""
+    if any(is_negation(token.key) or (token.value and token.value.bound) for token in (*stated, *clause)):
         return False  # "may be at most 5 m" is "must not exceed 5 m"
-    return bool(stated and said) and all(are_opposites(*pair) for pair in product(stated, said))
+    modals, quoted_modals = ({token.key for token in text} & MODALS for text in (stated, clause))
+    pairs = list(product(modals, quoted_modals))
+    return bool(pairs) and all(are_opposites(*modal_pair) for modal_pair in pairs)
 
 
 def _cut_at_modals(clause: Sequence[Token]) -> list[Sequence[Token]]:
@@ -373,14 +396,14 @@ def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], in_cel
 
 def _denies_alone(text: Sequence[Token], other: Sequence[Token], in_cell: bool) -> bool:
     """Tell whether a text denies a word wherever it has it, and another text has that word and does not deny it."""
-    denied = list(_denied(text))
     keys, denied_in_other = content_keys(other), list(chain(*_denied(other)))
+    denied = list(_denied(text))
     count, denied_count = Counter(token.key for token in text), Counter(words[0] for words in denied)
     for words in denied:
         is_always_denied = count[words[0]] == denied_count[words[0]]
         # a cell names the thing alone, without its verb
-        is_said = any(_has_form(word, keys) for word in words) if in_cell else has_alike(words[0], keys)
-        if is_always_denied and is_said and not any(has_alike(word, denied_in_other) for word in words):
+        has_word = any(_has_form(word, keys) for word in words) if in_cell else has_alike(words[0], keys)
+        if is_always_denied and has_word and not any(has_alike(word, denied_in_other) for word in words):
             return True
     return False
 
@@ -391,12 +414,12 @@ def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
     A "not" at the beginning, as in a cell that says no, denies all words.
     """
     for position, (token, next_token) in enumerate(pairwise([*text, Token("")])):
-        if is_negation(token.key) or (token.key == "fail" and next_token.key == "to"):
-            following = text[position + 1 : position + 1 + _DENIED_WITHIN]
-            if position == 0 and token.key == "not":
-                after = [word.key for word in text if word.content]
-            else:
-                after = [word.key for word in following if word.content][:_MAX_DENIED]
-            before = [word.key for word in text[:position] if word.content][-1:]
-            if after or before:
-                yield after or before
+        fails = (token.key, next_token.key) == ("fail", "to")
+        if not fails and not is_negation(token.key):
+            continue
+        denies_all = position == 0 and token.key == "not"
+        window = text if denies_all else text[position + 1 : position + 1 + _DENIED_WITHIN]
+        after = [word.key for word in window if word.content]
+        before = [word.key for word in text[:position] if word.content]
+        if after or before:
+            yield (after if denies_all else after[:_MAX_DENIED]) or before[-1:]

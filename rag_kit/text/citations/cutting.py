@@ -49,16 +49,16 @@ def assertions(statement: str) -> list[str]:
     """
     spans: list[tuple[int, int]] = []
     start = piece_start = 0  # of the assertion, and of the piece that it may end with
-    is_whole = False
     for cut in [*_ASSERTION.finditer(statement), None]:
         end = cut.start() if cut else len(statement)
         is_dependent = _DEPENDENT.match(statement[piece_start:end])
-        is_whole = not is_dependent and len(content_words(statement[start:end])) >= _MIN_WORDS
         piece_start = cut.end() if cut else end
-        if is_whole:
+        if not is_dependent and len(content_words(statement[start:end])) >= _MIN_WORDS:
             spans.append((start, end))
             start = piece_start
-    if not is_whole:  # the last piece
+    if not spans or spans[-1][1] < len(
+        statement
+    ):  # what is left is no assertion, but the end of the last one
         last_start, _ = spans.pop() if spans else (0, 0)
         spans.append((last_start, len(statement)))
     return [statement[start:end] for start, end in spans]
@@ -83,14 +83,13 @@ def clauses(text: str) -> list[Clause]:
             ends.discard(end)
     # each cut with whether "and" begins the part behind it
     cuts = sorted([*((end, False) for end in ends), *((cut.start(), True) for cut in _AND.finditer(text))])
-    part: Clause = []
-    parts = [(False, part)]
+    parts: list[tuple[bool, Clause]] = [(False, [])]
     for start, token in placed:
         while cuts and cuts[0][0] <= start:
-            part = []
-            parts.append((cuts.pop(0)[1], part))
+            _, begins_with_and = cuts.pop(0)
+            parts.append((begins_with_and, []))
         if token.key not in _JOINTS:
-            part.append(token)
+            parts[-1][1].append(token)
     return _join_parts(parts)
 
 
@@ -114,14 +113,12 @@ def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
     before: Clause = [Token("")]
     for begins_with_and, part in parts:
         is_after_comma, before = not before, part  # between a comma and the "and" is an empty part
-        if not begins_with_and or not joined or (is_after_comma and has_own_subject(part)):
-            is_own_clause = True
-        else:
+        if begins_with_and and joined and not (is_after_comma and has_own_subject(part)):
             both_have_value = all(any(token.value for token in clause) for clause in (joined[-1], part))
-            is_own_clause = both_have_value and not part[0].value  # but "and 4:15 p.m." is one more value
-        if not is_own_clause:
-            joined[-1] += [Token("and"), *part]
-        elif part:
+            if not both_have_value or part[0].value:  # "and 4:15 p.m." is one more value of the clause before
+                joined[-1] += [Token("and"), *part]
+                continue
+        if part:
             joined.append(part)
     kinds = {token.value and token.value.dimension for token in chain(*joined[:1]) if token.content}
     # "In 1993, the firm moved": the time of what follows

@@ -81,7 +81,7 @@ def judge(statement: str, sources: Sequence[PassageSource]) -> list[Verdict]:
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) < 2 or any(verdict.status == "supported" for verdict in verdicts):
         return verdicts
-    # no passage says it alone: do their quotes say it together?
+    # no passage supports it alone: do their quotes together?
     pairs = zip(sources, verdicts, strict=True)
     quotes = [source.plain(verdict.start, verdict.end) for source, verdict in pairs]
     joined = PassageSource("\n".join(quotes), "\n".join(source.context for source in sources))
@@ -100,38 +100,37 @@ def _judge_against(statement: str, source: PassageSource) -> Verdict:
     The quote of the whole has few sentences, and the passage may make the other assertions elsewhere.
     """
     whole = _judge_by_quote(statement, source)
-    finding = find_in_cells(statement, source) if source.rows and whole.reason != "verbatim" else ""
-    if finding == "covered":
-        return whole._replace(reason=find_exchange(statement, source) or finding)
-    if finding:
+    if source.rows and whole.reason != "verbatim" and (finding := find_in_cells(statement, source)):
+        if finding == "covered":
+            return whole._replace(reason=find_exchange(statement, source) or "covered")
         return whole if whole.status == "unsupported" else whole._replace(reason=finding)
-    if whole.reason in ("verbatim", "language", "thin"):
-        return whole
     parts = assertions(statement)
-    if len(parts) < 2:
+    if whole.reason in ("verbatim", "language", "thin") or len(parts) < 2:
         return whole
     verdicts = [_judge_by_quote(part, source) for part in parts]
     stated_parts = [with_keys_of(source, tokens(part)) for part in parts]
     if whole.status == "supported":
         for part, verdict in zip(stated_parts, verdicts, strict=True):
-            if verdict.status == "unsupported" and not _may_be_part(part, verdict, source):
+            if verdict.status == "unsupported" and not _may_be_right(part, verdict, source):
                 return whole._replace(reason=verdict.reason)
     elif all(verdict.status == "supported" for verdict in verdicts):
         return whole._replace(reason=_reason_by_parts(statement, stated_parts, source, whole, verdicts))
     return whole
 
 
-def _may_be_part(part: Sequence[Token], verdict: Verdict, source: PassageSource) -> bool:
+def _may_be_right(part: Sequence[Token], verdict: Verdict, source: PassageSource) -> bool:
     """Tell whether a part of a supported statement may be right, though it is not supported by itself.
 
-    Outside of a table it may lack the words that tell of what its value is, or have words from another part of its
-    sentence, which are left out in its own.
+    Alone it may lack the words that say what its value is of, or have words from another part of its sentence. In a
+    row of a table neither is so.
     """
     if verdict.start in {row.start for row in source.rows}:
         return False
-    said = content_keys(tokens(source.plain(verdict.start, verdict.end)))
-    is_placed = place_values(part, source.places) == "all" and content_keys(part) <= said
-    return verdict.reason == "number" or (verdict.reason == "changed" and is_placed)
+    if verdict.reason == "number":
+        return True
+    quoted_keys = content_keys(tokens(source.plain(verdict.start, verdict.end)))
+    are_values_placed = place_values(part, source.places) == "all"
+    return verdict.reason == "changed" and are_values_placed and content_keys(part) <= quoted_keys
 
 
 def _reason_by_parts(
@@ -151,10 +150,10 @@ def _reason_by_parts(
     if place_values(stated, source.places) == "wrong" or find_exchange(statement, source):
         return whole.reason
     pairs = zip(parts, verdicts, strict=True)
-    elsewhere = [part for part, one in pairs if one.start < whole.start or one.end > whole.end]
+    outside = [part for part, verdict in pairs if verdict.start < whole.start or verdict.end > whole.end]
     # words of another sentence may have been put in place of some; its values are hardly
-    have_values = all(any(token.value for token in part) for part in elsewhere)
-    return "covered" if elsewhere and have_values else "paraphrase"
+    have_values = all(any(token.value for token in part) for part in outside)
+    return "covered" if outside and have_values else "paraphrase"
 
 
 def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
@@ -169,26 +168,27 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
             return Verdict(1.0, "verbatim", start, end)
     stated = with_keys_of(source, tokens(statement))
     best, quoted_spans = source.best_spans(stated)
-    start, end = quoted_spans[0].start, quoted_spans[-1].end
-    # the sentence only asks what the statement claims
     sentence = source.plain(best.start, best.end)
-    asks = bool(_OPEN_QUESTION.search(sentence)) and not _OPEN_QUESTION.search(statement)
+    only_asks = bool(_OPEN_QUESTION.search(sentence)) and not _OPEN_QUESTION.search(statement)
     whole_start, whole_end = quoted_spans[0].whole[0], quoted_spans[-1].whole[1]
     whole = source.text[whole_start:whole_end]
+    is_verbatim = holds(letters_of(whole), letters) and not only_asks
     before = _text_before(whole, statement)
-    is_denied = any(is_negation(token.key) for token in tokens(before)[-1:])  # behind "Do not", 员工不得
-    is_verbatim = holds(letters_of(whole), letters) and not asks and not is_denied
+    if any(is_negation(token.key) for token in tokens(before)[-1:]):  # behind "Do not", 员工不得
+        is_verbatim = False
     # 陪产假为15天 does not say 产假为15天: the statement begins inside of a word
     if is_verbatim and not _TWO_HAN.fullmatch(before[-1:] + statement.strip()[:1]):
         return Verdict(1.0, "verbatim", whole_start, whole_end)
+    start, end = quoted_spans[0].start, quoted_spans[-1].end
     if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
-    parts = [with_keys_of(source, part) for part in clauses(statement)]
     quoted = [token for span in quoted_spans for token in (*span.tokens, *span.caption)]
-    said = [clause for span in quoted_spans if span.whole == best.whole for clause in span.clauses]
-    pair = Pair(stated, quoted, source, best, [(part, best_clause(said, part)) for part in parts])
+    of_sentence = [clause for span in quoted_spans if span.whole == best.whole for clause in span.clauses]
+    stated_clauses = [with_keys_of(source, clause) for clause in clauses(statement)]
+    pairs = [(clause, best_clause(of_sentence, clause)) for clause in stated_clauses]
+    pair = Pair(stated, quoted, source, best, pairs)
     reason, score = _compare(statement, pair, source.plain(start, end), is_verbatim)
-    if asks and not best.row and reason in _NEEDS_CLAIM:
+    if only_asks and not best.row and reason in _NEEDS_CLAIM:
         reason = "paraphrase"
     return Verdict(score, reason, start, end)
 
@@ -197,15 +197,15 @@ def _compare(statement: str, pair: Pair, quote: str, is_verbatim: bool) -> tuple
     """Return the reason for a verdict, and the share of the statement's content words that the quote has."""
     reason, score = compare_words(pair)
     placement: Placement = "open"
-    exchanged = ""
+    exchange = ""  # the reason, if the statement exchanges things
     if reason in ("covered", "paraphrase"):
         placement = place_values(pair.stated, pair.source.places)
-        exchanged = _reason_of_exchange(statement, pair, quote if reason == "covered" else "", placement)
-    if is_verbatim and not exchanged:
+        exchange = _reason_of_exchange(statement, pair, quote if reason == "covered" else "", placement)
+    if is_verbatim and not exchange:
         return "verbatim", 1.0
-    if not pair.best.row and exchanged != "name":
-        return _compare_with_sentence(pair, exchanged or reason, placement), score
-    return exchanged or reason, score
+    if pair.best.row or exchange == "name":
+        return exchange or reason, score
+    return _compare_with_sentence(pair, exchange or reason, placement), score
 
 
 def _reason_of_exchange(statement: str, pair: Pair, quote: str, placement: Placement) -> str:
@@ -238,12 +238,12 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
         words = [token.key for token in compared if token.content and not token.value]
         if all(has_alike(word, quoted_words) for word in words):
             return "number"  # nothing but the value is new
-    share, changed_places = _closeness(
+    share, differing_places = _compare_order(
         compared, sentence, with_values=reason != "number", with_forms=reason == "negation"
     )
     if reason == "other" and share < _MIN_CLOSE_WORDING:
         return "covered"
-    is_close = changed_places <= _MOST_CHANGES and share >= _MIN_CLOSE_BY_REASON.get(reason, 0)
+    is_close = differing_places <= _MOST_CHANGES and share >= _MIN_CLOSE_BY_REASON.get(reason, 0)
     if reason in _MIN_CLOSE_BY_REASON and not is_close:
         return "paraphrase"
     return "moved" if reason == "moved value" else reason
@@ -253,8 +253,8 @@ def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str])
     """Return the change of a statement against its sentence, the best part of that, or its best clause, or ""."""
     # values that surely are in their places were not moved
     harmless = {"all": ("moved", "moved value"), "some": ("moved value",)}.get(placement, ())
-    for text in (pair.best.sentence, pair.best.tokens, pair.clause or pair.best.tokens):
-        change = find_change(text, pair.stated, passage_words)
+    for quoted in (pair.best.sentence, pair.best.tokens, pair.clause or pair.best.tokens):
+        change = find_change(quoted, pair.stated, passage_words)
         if change and change not in harmless:
             return change
     return ""
@@ -263,7 +263,7 @@ def _reason_of_change(pair: Pair, placement: Placement, passage_words: Set[str])
 def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:
     """Return the words that the best sentence and clause may refer back to, and the passage's other words.
 
-    After "it" or "the company" these are the words of the first sentence or of the clauses before.
+    It may refer to title and headings, and by "it" or "the company" to the first sentence or the clauses before.
     """
     sentence, clause = pair.best.tokens, pair.clause
     referred = {*pair.source.context_keys}
@@ -280,26 +280,30 @@ def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:
 
 
 def _text_before(text: str, statement: str) -> str:
-    """Return what a text has before a statement that it has word for word, on the same line; "" if it has it not."""
-    before, found, _ = fold(text).partition(fold(statement).strip().rstrip("。."))
-    return before.rpartition("\n")[2][-_NEAR:] if found else ""
+    """Return the 40 characters, on its line, before a statement that a text has word for word; "" if it has not."""
+    before, separator, _ = fold(text).partition(fold(statement).strip().rstrip("。."))
+    return before.rpartition("\n")[2][-_NEAR:] if separator else ""
 
 
-def _closeness(
-    stated: Sequence[Token], cited: Sequence[Token], *, with_values: bool, with_forms: bool
+def _compare_order(
+    stated: Sequence[Token], sentence: Sequence[Token], *, with_values: bool, with_forms: bool
 ) -> tuple[float, int]:
     """Return the share of a statement's content words that a sentence has in their order, and how many places differ.
 
     Without `with_values`, values are left out; with `with_forms`, a form of a word counts as the word.
     """
-    old = [token.key for token in cited if token.content and (with_values or not token.value)]
-    new = [token.key for token in stated if token.content and (with_values or not token.value)]
+    quoted_keys, keys = (
+        [token.key for token in text if token.content and (with_values or not token.value)]
+        for text in (sentence, stated)
+    )
     if with_forms:
-        new = [key if key in old else next((one for one in old if are_alike(key, one)), key) for key in new]
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
+        for position, key in enumerate(keys):
+            if key not in quoted_keys:
+                keys[position] = next((form for form in quoted_keys if are_alike(key, form)), key)
+    matcher = SequenceMatcher(None, quoted_keys, keys, autojunk=False)
     same = sum(block.size for block in matcher.get_matching_blocks())
-    changes = sum(tag in ("replace", "insert") for tag, *_ in matcher.get_opcodes())
-    return (same / len(new) if new else 1.0), changes
+    differing_places = sum(tag in ("replace", "insert") for tag, *_ in matcher.get_opcodes())
+    return (same / len(keys) if keys else 1.0), differing_places
 
 
 def are_values_exchanged(clauses: Sequence[Clause], source: PassageSource) -> bool:
@@ -308,9 +312,9 @@ def are_values_exchanged(clauses: Sequence[Clause], source: PassageSource) -> bo
     for (clause, token, value), (other_clause, other, other_value) in combinations(values, 2):
         if clause is other_clause or token.key == other.key or kind_of(value) != kind_of(other_value):
             continue
-        is_wrong = "wrong" in (place_values(one, source.places) for one in (clause, other_clause))
+        placements = [place_values(text, source.places) for text in (clause, other_clause)]
         swapped = _with(clause, token, other), _with(other_clause, other, token)
-        if is_wrong and all(place_values(one, source.places) == "all" for one in swapped):
+        if "wrong" in placements and all(place_values(text, source.places) == "all" for text in swapped):
             return True
     return False
 
@@ -320,18 +324,19 @@ def _with(clause: Clause, old: Token, new: Token) -> Clause:
 
 
 def are_words_exchanged(clauses: Sequence[Clause], source: PassageSource) -> bool:
-    """Tell whether two clauses of a statement cross two of a passage.
+    """Tell whether two clauses of a statement mix the words of two of a passage.
 
-    Each has words of both, and they share none of these: "Ann cooks, and Ben sings" beside "Ann sings; Ben cooks". Only
-    words that the passage has count.
+    In "Ann cooks, and Ben sings" beside "Ann sings; Ben cooks" each has words of both. Only words that the passage has
+    count, and none that the two clauses share.
     """
     known = [content_keys(clause) & source.all_keys for clause in clauses]
-    said = source.said_together
-    unsaid = [keys for keys in known if len(keys) > 1 and not any(keys <= words for words in said)]
+    together = source.said_together  # the words of each clause of the passage
+    unsaid = [keys for keys in known if len(keys) > 1 and not any(keys <= words for words in together)]
     for one, other in combinations(unsaid, 2):
-        both = one | other
-        near = sorted(said, key=lambda words: -len(words & both))[:_MAX_NEAR]
+        both, shared = one | other, one & other
+        near = sorted(together, key=lambda words: -len(words & both))[:_MAX_NEAR]
         for words, other_words in combinations(near, 2):
-            if both <= words | other_words and not one & other & (words ^ other_words):
+            in_one_alone = words ^ other_words
+            if both <= words | other_words and not shared & in_one_alone:
                 return True
     return False

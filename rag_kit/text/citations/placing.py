@@ -38,39 +38,41 @@ class CellTokens(NamedTuple):
 
 
 def sentence_places(clauses: Sequence[Clause], earlier: Set[str], number: int) -> Iterator[ValuePlace]:
-    """Yield the values of a sentence, given its clauses, the words before it, and its number."""
+    """Yield the values of a part of a sentence, given its clauses, the words of earlier parts, and its number."""
     earlier_in_part = frozenset[str]()
     for clause in clauses:
         words = frozenset(content_keys(clause))
-        others = _others_in_turn(clause)
+        names_of_others = _names_of_others(clause)
         for token in clause:
             if token.value:
-                beside = words - {token.key} - others.get(token.key, set())
+                beside = words - {token.key} - names_of_others.get(token.key, set())
                 yield ValuePlace(token.value, beside, earlier_in_part | earlier, earlier_in_part, number)
         earlier_in_part |= words
 
 
-def _others_in_turn(clause: Clause) -> dict[str, set[str]]:
+def _names_of_others(clause: Clause) -> dict[str, set[str]]:
     """Map each value of a clause with "respectively" to the names of the others: 3万 to 乙 in 甲和乙分别为3万和5万."""
     kinds = [(token.key, kind_of(token.value)) for token in clause if token.value]
     if not kinds or not any(token.key in IN_TURN for token in clause):
         return {}
-    values = [key for key, kind in kinds if kind == kinds[-1][1]]  # those of the last one's kind
-    start = clause[: next(n for n, token in enumerate(clause) if token.key in values)]
-    names = [token.key for token in start if token.name or token.value]
+    _, kind_of_last = kinds[-1]
+    values = [key for key, kind in kinds if kind == kind_of_last]
+    first_value = next(n for n, token in enumerate(clause) if token.key in values)
+    before_values = clause[:first_value]
+    names = [token.key for token in before_values if token.name or token.value]
     if len(names) != len(values):
-        names = _things_joined(start, len(values))
+        names = _things_joined(before_values, len(values))
     if len(names) != len(values):
         return {}
     return {value: set(names) - {name} for value, name in zip(values, names, strict=True)}
 
 
 def _things_joined(text: Sequence[Token], count: int) -> list[str]:
-    """Return the `count` things without names that "and" joins: the words before it, and the one behind it."""
+    """Return the `count` things that the first "and" joins: "tea, milk and sugar cost" -> tea, milk, sugar."""
     joint = next((number for number, token in enumerate(text) if token.key in JOINING), 0)
     before = [token.key for token in text[:joint] if token.content]
     after = [token.key for token in text[joint:] if token.content]
-    return [*before[1 - count :], *after[:1]]
+    return [*before[1 - count :], *after[:1]]  # one thing is behind the "and", the others before it
 
 
 def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
@@ -86,20 +88,20 @@ def row_places(cells: Sequence[CellTokens]) -> Iterator[ValuePlace]:
                 yield ValuePlace(token.value, frozenset((names | keys) - {token.key}))
 
 
-def says(said: Value, stated: Value) -> bool:
-    """Tell whether a passage that says one value supports a stated one: equal, or the same with less of its unit.
+def supports(value: Value, stated: Value) -> bool:
+    """Tell whether a value of a passage supports a stated one: equal, or the same with less of its unit.
 
-    A passage that says "900 EUR a month" or "900 EUR" supports "900 EUR" or "900".
+    A passage with "900 EUR a month" or "900 EUR" supports "900 EUR" or "900".
     """
-    if same_value(stated, said):
+    if same_value(stated, value):
         return True
-    if stated.bound and said.bound and stated.bound != said.bound:
+    if stated.bound and value.bound and stated.bound != value.bound:
         return False
-    if said.amount < 0 < stated.amount and said.dimension == "ratio":  # by 3%, where a table has -3%
-        return same_value(stated, said._replace(amount=-said.amount))
-    if stated.dimension:
-        return not stated.per and bool(said.per) and same_value(stated, uncounted(said))
-    return bool(said.unit) and said.dimension != "ratio" and stated.amount == said.amount
+    if value.amount < 0 < stated.amount and value.dimension == "ratio":  # by 3%, where a table has -3%
+        return same_value(stated, value._replace(amount=-value.amount))
+    if stated.dimension:  # 900 EUR, for 900 EUR a month
+        return bool(value.per) and not stated.per and same_value(stated, uncounted(value))
+    return bool(value.unit) and value.dimension != "ratio" and stated.amount == value.amount
 
 
 def place_values(stated: Sequence[Token], places: Sequence[ValuePlace]) -> Placement:
@@ -113,9 +115,9 @@ def place_values(stated: Sequence[Token], places: Sequence[ValuePlace]) -> Place
         "wrong" if another value fits the words better; "all" or "some" if that many of the values that could be
         exchanged surely fit; "open" if nothing tells.
     """
-    values = [token for token in stated if token.value][:_MAX_PLACED]
-    others = [value.value for value in values if value.value]
-    fits = [_fit_of_value(token, content_keys(stated), others, places) for token in values]
+    tokens = [token for token in stated if token.value][:_MAX_PLACED]
+    values = [token.value for token in tokens if token.value]
+    fits = [_fit_of_value(token, content_keys(stated), values, places) for token in tokens]
     if "wrong" in fits:
         return "wrong"
     if "sure" not in fits:
@@ -126,9 +128,7 @@ def place_values(stated: Sequence[Token], places: Sequence[ValuePlace]) -> Place
 def _fit_of_value(
     token: Token, words: Set[str], stated_values: Sequence[Value], places: Sequence[ValuePlace]
 ) -> Literal["wrong", "sure", "unsure", "alone"]:
-    """Compare how a value of a statement and its rivals fit the words of the statement.
-
-    Rivals are values of the passage of the same kind that the statement does not have.
+    """Compare how a value of a statement and its rivals in the passage fit the words of the statement.
 
     Returns:
         "wrong" if a rival fits better, "unsure" if one fits as well, "sure" if none does, "alone" without rivals.
@@ -136,31 +136,38 @@ def _fit_of_value(
     value = token.value
     if value is None or value.dimension == "id":
         return "alone"
-    same = [place for place in places if says(place.value, value)]
-    if not same:
-        return "alone"
+    same = [place for place in places if supports(place.value, value)]
     # if some have the same bound, only these count
     same = [place for place in same if place.value.bound == value.bound] or same
-    # a number without a unit, such as 45 persons, may be any value, and its rivals are such numbers, too
-    kinds = {kind_of(same[0].value), kind_of(value)}
-    rivals = [
-        place
-        for place in places
-        if kind_of(place.value) in kinds
-        and (place.value.key[:1] == "-") == (value.key[:1] == "-")  # a day of no year is no rival of a year
-        and not any(says(place.value, one) for one in stated_values)
-    ]
+    rivals = _rivals(value, kind_of(same[0].value), stated_values, places) if same else []
     if not rivals:
         return "alone"
     beside = words - {token.key}
     best = max(same, key=lambda place: _shared_counts(beside, place))
     if any(_is_nearer(beside, rival, best) for rival in rivals):
         return "wrong"
+    counts = _shared_counts(beside, best)
     is_nearest = all(
-        _shared_counts(beside, best) > _shared_counts(beside, rival) or _is_more_exact(beside, best, rival)
-        for rival in rivals
+        counts > _shared_counts(beside, rival) or _is_more_exact(beside, best, rival) for rival in rivals
     )
     return "sure" if is_nearest else "unsure"
+
+
+def _rivals(
+    value: Value, kind: str, stated_values: Sequence[Value], places: Sequence[ValuePlace]
+) -> list[ValuePlace]:
+    """Return the values of a passage of a stated value's kind, or of another `kind`, that the statement does not have.
+
+    A number without a unit, such as 45 persons, may be any value, and its rivals are such numbers, too.
+    """
+    return [
+        place
+        for place in places
+        if kind_of(place.value) in (kind, kind_of(value))
+        # a day without a year (-07-13) is no rival of a date with one
+        and place.value.key.startswith("-") == value.key.startswith("-")
+        and not any(supports(place.value, stated) for stated in stated_values)
+    ]
 
 
 def kind_of(value: Value) -> str:
@@ -176,13 +183,15 @@ def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
     counts, best_counts = _shared_counts(words, rival), _shared_counts(words, best)
     if counts == best_counts:
         return _is_more_exact(words, rival, best)
+    if counts < best_counts:
+        return False
     # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
     is_beside = rival.clause <= words or len(words & rival.clause) >= len(words & best.clause)
     near_rival = rival.clause
     if rival.section != best.section:
         near_rival |= rival.earlier_in_part
     goes_with_rival_alone = not words.isdisjoint(near_rival - best.clause - best.earlier)
-    return is_beside and counts > best_counts and (goes_with_rival_alone or rival.order < best.order)
+    return is_beside and (goes_with_rival_alone or rival.order < best.order)
 
 
 def _is_more_exact(words: Set[str], one: ValuePlace, other: ValuePlace) -> bool:

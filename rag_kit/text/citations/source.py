@@ -11,7 +11,7 @@ from rag_kit.text.citations.cutting import Clause, clauses
 from rag_kit.text.citations.placing import CellTokens, ValuePlace, row_places, sentence_places
 from rag_kit.text.citations.tokens import MODALS, Token, content_keys, is_negation, tokens
 from rag_kit.text.language import HAN, fold
-from rag_kit.text.sentences import sentences
+from rag_kit.text.sentences import Sentence, sentences
 from rag_kit.text.values.numbers import HAN_DIGITS
 from rag_kit.text.values.tables import TableCell, table_rows
 from rag_kit.text.values.units import unit_named
@@ -28,8 +28,8 @@ _LABELLED = re.compile(
     re.MULTILINE,
 )
 _POST = re.compile(
-    r"(?P<given>[^\s，。；：|]{2,12})由(?P<to>[^，。；|]{2,8}?)(?:担任|出任|兼任|负责|主持|主办|承办|协办)"
-    r"|(?P<who>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任|负责|主持)(?P<post>[^，。；|]{2,12})"
+    r"(?P<post>[^\s，。；：|]{2,12})由(?P<holder>[^，。；|]{2,8}?)(?:担任|出任|兼任|负责|主持|主办|承办|协办)"
+    r"|(?P<person>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任|负责|主持)(?P<office>[^，。；|]{2,12})"
 )
 _PARTY = (
     "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
@@ -142,29 +142,32 @@ class PassageSource:
     def spans(self) -> list[Span]:
         """The rows of its tables and the sentences outside of these, in order."""
         rows = [Span(row.start, row.end, row=row.cells) for row in table_rows(self.text, self.context)]
-        found = [*rows]
+        spans = [*rows]
         for sentence in sentences(self.text)[:_MAX_SENTENCES]:
-            if any(row.start <= sentence.start < row.end for row in rows):
-                continue
-            whole = sentence.start, sentence.end
-            text = self.text[slice(*whole)]
-            is_header = bool(rows) and text.count("|") > 1
-            cuts = [] if is_header else [sentence.start + cut.end() for cut in PART_BREAK.finditer(text)]
-            earlier: Set[str] = frozenset()
-            for start, end in pairwise([sentence.start, *cuts, sentence.end]):
-                part = [] if is_header else clauses(self.plain(start, end))
-                found.append(Span(start, end, part, whole, earlier))
-                earlier |= found[-1].keys
-            parts = found[-1 - len(cuts) :]
-            for span in parts:
-                span.sentence = [token for part in parts for token in part.tokens]
-        found.sort(key=lambda span: span.start)
-        self._add_captions(found)
-        return found
+            if not any(row.start <= sentence.start < row.end for row in rows):
+                spans += self._parts_of(sentence, has_tables=bool(rows))
+        spans.sort(key=lambda span: span.start)
+        self._add_captions(spans)
+        return spans
+
+    def _parts_of(self, sentence: Sentence, *, has_tables: bool) -> list[Span]:
+        """Cut a sentence at its semicolons; the header of a table stays whole, as a span without clauses."""
+        is_header = has_tables and sentence.text.count("|") > 1
+        cuts = [] if is_header else [cut.end() for cut in PART_BREAK.finditer(sentence.text)]
+        ends = [sentence.start, *(sentence.start + cut for cut in cuts), sentence.end]
+        parts: list[Span] = []
+        earlier: Set[str] = frozenset()
+        for start, end in pairwise(ends):
+            part = [] if is_header else clauses(self.plain(start, end))
+            parts.append(Span(start, end, part, (sentence.start, sentence.end), earlier))
+            earlier |= parts[-1].keys
+        for span in parts:
+            span.sentence = [token for part in parts for token in part.tokens]
+        return parts
 
     def _add_captions(self, spans: Sequence[Span]) -> None:
         """Give each row what is above its table."""
-        title: Sequence[Token] = ()
+        title: Sequence[Token] = ()  # the first line of the passage, if it is one
         lines: list[Span] = []  # the sentences between two tables
         for are_rows, group in groupby(spans, key=lambda span: bool(span.row)):
             if not are_rows:
@@ -188,11 +191,11 @@ class PassageSource:
     @cached_property
     def labels(self) -> dict[str, set[str]]:
         """The texts of each label (a header, a post, "label: text"), label and text as `letters_of` writes them."""
-        cells = [(cell.header, cell.text) for row in self.rows for cell in row.row]
-        labelled = [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
+        labelled = [(cell.header, cell.text) for row in self.rows for cell in row.row]
+        labelled += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
         texts: dict[str, set[str]] = {}
-        for label, text in [*cells, *labelled, *posts_in(self.text)]:
-            for name in filter(None, re.split(r"[（(）)\s]+", label)):
+        for label, text in [*labelled, *posts_in(self.text)]:
+            for name in filter(None, re.split(r"[（(）)\s]+", label)):  # "Contact (sales)" is two labels
                 texts.setdefault(letters_of(name).strip(), set()).update({letters_of(text).strip()} - {""})
         return texts
 
@@ -208,15 +211,15 @@ class PassageSource:
     @cached_property
     def said_together(self) -> list[Set[str]]:
         """The content words of each row, and of each clause of a sentence with those of the clauses before it."""
-        found: list[Set[str]] = []
+        together: list[Set[str]] = []
         for span in self.spans:
             words: Set[str] = frozenset()
             for clause in span.clauses:
                 words |= content_keys(clause)
-                found.append(words)
+                together.append(words)
             if span.row:
-                found.append(span.keys | content_keys(span.caption))
-        return found
+                together.append(span.keys | content_keys(span.caption))
+        return together
 
     @cached_property
     def directed(self) -> list[str]:
@@ -242,15 +245,15 @@ class PassageSource:
     @cached_property
     def places(self) -> list[ValuePlace]:
         """The values of the passage, its title and its headings, with the words beside each."""
-        found: list[ValuePlace] = []
+        places: list[ValuePlace] = []
         for number, span in enumerate(self.spans):
             if span.row:
-                found += row_places(span.cells)
+                places += row_places(span.cells)
             else:
-                found += sentence_places(span.clauses, span.earlier, number)
+                places += sentence_places(span.clauses, span.earlier, number)
         values = [token.value for token in self.context_tokens if token.value]
-        found += [ValuePlace(value, frozenset(), earlier=self.all_keys) for value in values]
-        return [place._replace(order=order) for order, place in enumerate(found)]
+        places += [ValuePlace(value, frozenset(), earlier=self.all_keys) for value in values]
+        return [place._replace(order=order) for order, place in enumerate(places)]
 
     @cached_property
     def values(self) -> dict[str, Value]:
@@ -259,20 +262,21 @@ class PassageSource:
 
     @cached_property
     def completed(self) -> dict[str, str]:
-        """The normal form of each value that words beside it complete, mapped to that of the bare value.
+        """The normal form of each value that words beside it complete, mapped to that of the value as it is written.
 
-        A "monthly rent of 900 EUR" is 900 EUR by month; under a title with the year 2024, 2月10日 is of that year.
+        A "monthly rent of 900 EUR" is 900 EUR a month; under a title with the year 2024, 2月10日 is of that year.
         """
-        bare: dict[str, str] = {}
-        years = [word.value.key for word in self.context_tokens if word.value and word.value.key.isdecimal()]
+        written: dict[str, str] = {}
+        in_titles = [token.value.key for token in self.context_tokens if token.value]
+        years = [key for key in in_titles if key.isdecimal()]
         for place in self.places:
-            if place.value.key.startswith("-"):
+            if place.value.key.startswith("-"):  # a day without a year
                 dated = (place.value._replace(key=f"{year}{place.value.key}") for year in years)
-                bare |= {value.normal: place.value.normal for value in dated}
+                written |= {value.normal: place.value.normal for value in dated}
         for place in self.places:
             for period in filter(None, map(_period_of, place.clause)):
-                bare[counted_by(place.value, unit_named(period)).normal] = place.value.normal
-        return bare
+                written[counted_by(place.value, unit_named(period)).normal] = place.value.normal
+        return written
 
     def best_spans(self, stated: Sequence[Token]) -> tuple[Span, list[Span]]:
         """Return the sentence or row that has most of a statement's words, and the spans to quote, in order.
@@ -289,32 +293,37 @@ class PassageSource:
             return len(shared[n] - self.context_keys), len(shared[n]), -abs(length - len(keys))
 
         best = max(range(len(shared)), key=rank)
+        if self.spans[best].row:
+            return self.spans[best], [self.spans[best]]
         parts = [n for n, span in enumerate(self.spans) if span.whole == self.spans[best].whole]
-        around = () if self.spans[best].row else self.spans[max(parts[0] - 1, 0) : parts[-1] + 2]
+        around = self.spans[
+            max(parts[0] - 1, 0) : parts[-1] + 2
+        ]  # from the span before its sentence to that behind
         wholes = {span.whole for span in around if not span.row}
 
         def adds(n: int) -> bool:
             return self.spans[n].whole in wholes and bool(shared[n] - shared[best])
 
-        quoted = {*takewhile(adds, range(best - 1, -1, -1)), *takewhile(adds, range(best + 1, len(shared)))}
-        return self.spans[best], [self.spans[n] for n in sorted({best, *quoted})]
+        before, behind = range(best - 1, -1, -1), range(best + 1, len(shared))
+        quoted = [best, *takewhile(adds, before), *takewhile(adds, behind)]
+        return self.spans[best], [self.spans[n] for n in sorted(quoted)]
 
 
 def best_clause(clauses: Sequence[Clause], stated: Sequence[Token]) -> Clause:
     """Return the clause of a sentence that has most of a statement's values, then of its words; [] if there is none.
 
     A clause may refer back, so the words of the clauses before it count as well. Of equals the shortest is
-    returned: it says the least besides.
+    returned: it has the fewest other words.
     """
     stated_keys, stated_values = content_keys(stated), {token.key for token in stated if token.value}
     keys_so_far: set[str] = set()
-    ranked: list[tuple[tuple[int, ...], Clause]] = []
+    best, highest = Clause(), (-1, 0, 0, 0)
     for clause in clauses:
         keys = content_keys(clause)
         keys_so_far |= keys
         shared = len(stated_values & keys), len(stated_keys & keys_so_far), len(stated_keys & keys)
-        ranked.append(((*shared, -len(clause)), clause))
-    _, best = max(ranked, key=lambda entry: entry[0], default=((), []))
+        if (rank := (*shared, -len(clause))) > highest:
+            best, highest = clause, rank
     return best
 
 
@@ -362,5 +371,8 @@ def posts_in(text: str) -> list[tuple[str, str]]:
         >>> posts_in("安全员由刘洋担任，张伟担任项目经理。甲方应当支付租金。")
         [('安全员', '刘洋'), ('项目经理', '张伟'), ('甲方', '支付租金')]
     """
-    posts = [(match["given"] or match["post"], match["to"] or match["who"]) for match in _POST.finditer(text)]
+    posts = [
+        (match["post"] or match["office"], match["holder"] or match["person"])
+        for match in _POST.finditer(text)
+    ]
     return posts + [(match["party"], match["action"] or "") for match in _DUTY.finditer(text)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise, permutations
 from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
-from rag_kit.text.citations.placing import IN_TURN, kind_of, says
+from rag_kit.text.citations.placing import IN_TURN, kind_of, supports
 from rag_kit.text.citations.source import PassageSource, letters_of, posts_in
 from rag_kit.text.citations.tokens import JOINING, MODALS, Token, are_opposites, content_keys, tokens
 from rag_kit.text.language import word_set
@@ -81,18 +82,18 @@ def find_exchange(statement: str, passage: PassageSource, quote: str = "") -> st
 
 
 def _is_change_turned(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a statement has a value on another side of a change than the passage, which has it there only."""
+    """Tell whether a statement says "to 5" where its passage says only "from 5" or "by 5", and the like."""
     stated = _sides_of_change(statement)
     if not stated:  # most statements say nothing of a change: the passage is not read for one
         return False
-    said = [*_sides_of_change(passage.plain()), *_sides_of_columns(passage)]
+    in_passage = [*_sides_of_change(passage.plain()), *_sides_of_columns(passage)]
     for side, value in stated:
-        same = {(said_side, one.start) for said_side, one in said if says(one, value)}
-        said_sides = {said_side for said_side, _ in same}
-        is_elsewhere = sum(says(place.value, value) for place in passage.places) > len(same)
+        same = {(other_side, other.start) for other_side, other in in_passage if supports(other, value)}
+        sides = {other_side for other_side, _ in same}
+        is_elsewhere = sum(supports(place.value, value) for place in passage.places) > len(same)
         # what something changes from, it may have reached by an earlier change, but not by how much it changes
-        may_be_from = side == "from" and (said_sides != {"by"} or is_elsewhere)
-        if said_sides and side not in said_sides and not may_be_from:
+        may_be_from = side == "from" and (sides != {"by"} or is_elsewhere)
+        if sides and side not in sides and not may_be_from:
             return True
     return False
 
@@ -100,20 +101,22 @@ def _is_change_turned(statement: str, passage: PassageSource) -> bool:
 def says_change(statement: str, passage: PassageSource) -> bool:
     """Tell whether a statement has each of its values on the side of a change on which the passage has it."""
     stated = _sides_of_change(statement)
-    if not stated:
-        return False
-    said = _sides_of_change(passage.plain())
     kinds = {kind_of(value) for _, value in stated}
     # also False of "raised from 5 to 7 EUR", where 7 counts twice: such a change may be another thing's
-    if len(stated) != sum(kind_of(value) in kinds for value in find_values(statement)):
+    if not stated or len(stated) != sum(kind_of(value) in kinds for value in find_values(statement)):
         return False
+    in_passage = _sides_of_change(passage.plain())
     return all(
-        any(side == said_side and says(one, value) for said_side, one in said) for side, value in stated
+        any(side == other_side and supports(other, value) for other_side, other in in_passage)
+        for side, value in stated
     )
 
 
 def _sides_of_change(text: str) -> list[tuple[str, Value]]:
-    """Return values with their sides of a change: "by" which, "from" which, or "to" which something changes."""
+    """Return values with their sides of a change: "by" which, "from" which, or "to" which something changes.
+
+    In "the fee rose by 2 EUR to 7 EUR" 2 EUR has the side "by", and 7 EUR "to".
+    """
     sides: list[tuple[str, Value]] = []
     before: Value | None = None
     side_before = "from"
@@ -125,7 +128,7 @@ def _sides_of_change(text: str) -> list[tuple[str, Value]]:
         if before and kind_of(before) == kind_of(value):
             has_from = _FROM.search(text, max(0, before.begin - _FROM_WITHIN), before.begin)
             is_from_to = has_from and _TO.fullmatch(text, before.end, value.begin)
-            # the fee of 5 EUR was raised to 7 EUR; the fee went from 5 EUR to 7 EUR; it rose by 2 EUR to 7 EUR
+            # the fee of 5 EUR was raised to 7 EUR; the fee went from 5 EUR to 7 EUR
             if is_from_to or (verb and not is_difference):
                 sides += [(side_before, before), ("to", value)]
         before, side_before = value, "by" if is_difference else "from"
@@ -141,7 +144,7 @@ def _sides_of_columns(passage: PassageSource) -> Iterator[tuple[str, Value]]:
 
 
 def _has_other_sign(statement: str, passage: PassageSource) -> bool:
-    """Tell whether a statement has a rise by a value that has a minus in the passage, or a fall by one with a plus."""
+    """Tell whether a statement has a rise by a value with a minus in the passage, or a fall by one with a plus."""
     cells = (cell for row in passage.rows for cell in row.row if cell.text.startswith("+"))
     with_plus = {value.normal for cell in cells for value in cell.values}
     normals = {place.value.normal for place in passage.places}
@@ -154,16 +157,17 @@ def _has_other_sign(statement: str, passage: PassageSource) -> bool:
 
 
 def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
-    """Tell whether a statement gives a label a text that the passage has only beside other labels."""
+    """Tell whether a statement gives a label a text of another one: "Chair: Ben" for "Chair: Ann, Clerk: Ben"."""
     # values are compared elsewhere: a label may have its value in another form
     matches = (match for match in _LABELLED.finditer(statement) if not find_values(match["text"]))
     pairs = [(match["label"], match["text"]) for match in matches] + posts_in(statement)
+    all_texts = set().union(*labels.values())
     for stated_label, stated_text in pairs:
         label, text = letters_of(stated_label).strip(), letters_of(stated_text).strip()
         own_texts = next((labels[name] for name in labels if len(name) > 1 and label.endswith(name)), None)
         if own_texts is None or not text or any(text in own or own in text for own in own_texts):
             continue
-        if any(text in other for texts in labels.values() for other in texts):
+        if any(text in other for other in all_texts):
             return True
     return False
 
@@ -179,19 +183,20 @@ class _Relation(NamedTuple):
 def _are_sides_turned(statement: str, sentence: str) -> bool:
     """Tell whether a statement exchanges the sides of "longer than", or what is first or a cause in a sentence."""
     stated_relations = _relations(statement)
-    said_relations = _relations(sentence) if stated_relations else []
+    of_sentence = _relations(sentence) if stated_relations else []
     for stated in stated_relations:
-        for said in _with_comparative(said_relations, stated.comparative):
-            to_left = (stated.left & said.right) - said.left
-            to_right = (stated.right & said.left) - said.right
+        for quoted in _with_comparative(of_sentence, stated.comparative):
+            moved_left = (stated.left & quoted.right) - quoted.left
+            moved_right = (stated.right & quoted.left) - quoted.right
             # a comparison may name its left side sentences before: "and was therefore faster than the kettle"
-            if to_left and (to_right or (stated.comparative and not stated.right & said.right)):
+            may_lack_left = stated.comparative and not stated.right & quoted.right
+            if moved_left and (moved_right or may_lack_left):
                 return True
     return False
 
 
 def _with_comparative(relations: Sequence[_Relation], comparative: str) -> list[_Relation]:
-    """Return the relations with a comparative; if there is none, turn those with its opposite."""
+    """Return the relations with a comparative; if there are none, those with its opposite, their sides exchanged."""
     same = [relation for relation in relations if relation.comparative == comparative]
     if same or not comparative:
         return same
@@ -217,28 +222,33 @@ def _relations(text: str) -> list[_Relation]:
 
 def _are_roles_swapped(statement: str, sentence: str) -> bool:
     """Tell whether two names change roles: "from B to A" for "from A to B", or "B beat A" for "A beat B"."""
-    texts = [[one for one in tokens(text) if one.key not in _ARTICLES] for text in (statement, sentence)]
-    if _is_list_turned(*texts):
+    stated, quoted = (
+        [token for token in tokens(text) if token.key not in _ARTICLES] for text in (statement, sentence)
+    )
+    if _is_list_turned(stated, quoted):
         return True
-    names = {token.key for text in texts for token in text if token.name}
+    names = {token.key for token in (*stated, *quoted) if token.name}
     # a name that occurs twice may be on both sides of a verb
-    once = {name for name in names if all([token.key for token in text].count(name) == 1 for text in texts)}
-    stated, said = (_roles(text, names, once) for text in texts)
-    # a role that b has in the sentence, and a in the statement
-    pairs = permutations(stated.keys() & said.keys(), 2)
-    return any((stated[a] & said[b]) - said[a] - stated[b] for a, b in pairs)
+    counts, quoted_counts = (Counter(token.key for token in text) for text in (stated, quoted))
+    once = {name for name in names if counts[name] == quoted_counts[name] == 1}
+    roles, quoted_roles = _roles(stated, names, once), _roles(quoted, names, once)
+    for a, b in permutations(roles.keys() & quoted_roles.keys(), 2):
+        if (roles[a] & quoted_roles[b]) - quoted_roles[a] - roles[b]:  # a has taken a role of b
+            return True
+    return False
 
 
 def has_other_agent(stated: Sequence[Token], sentence: Sequence[Token], passage: PassageSource) -> bool:
     """Tell whether another one must or may do something than in its sentence: one who does so in another sentence."""
-    agents, said_agents = _agents(stated), _agents(sentence)
+    agents, quoted_agents = _agents(stated), _agents(sentence)
     before_modals = {token.key for token, modal in pairwise(stated) if modal.key in MODALS}
-    if not agents or not said_agents or (before_modals | {*agents}) & {*said_agents}:
+    if not agents or not quoted_agents or not before_modals.union(agents).isdisjoint(quoted_agents):
         return False
-    with_agent = (span.tokens for span in passage.spans if agents[0] in span.keys)
-    is_of_another = any(agents[0] in _agents(other) for other in with_agent)
-    is_turned = agents[0] in content_keys(sentence) and said_agents[0] in content_keys(stated)
-    return is_of_another and (is_turned or agents[0] not in content_keys(sentence))
+    agent = agents[0]
+    if not any(agent in span.keys and agent in _agents(span.tokens) for span in passage.spans):
+        return False
+    is_in_sentence = agent in content_keys(sentence)
+    return not is_in_sentence or quoted_agents[0] in content_keys(stated)
 
 
 def _agents(text: Sequence[Token]) -> list[str]:
@@ -246,28 +256,28 @@ def _agents(text: Sequence[Token]) -> list[str]:
     words = [token for token in text if token.key not in _ARTICLES]
     keys = [token.key for token in words]
     modal = next((n for n, key in enumerate(keys) if key in MODALS and key.isascii()), 0)
-    by = keys.index("by", modal) if modal and "by" in keys[modal:] else 0
-    agents = words[by + 1 : by + 1 + _AGENT_WITHIN] if by else words[max(0, modal - 1) : modal]
+    if modal and "by" in keys[modal:]:
+        start = keys.index("by", modal) + 1
+        agents = words[start : start + _AGENT_WITHIN]
+    else:
+        agents = words[max(0, modal - 1) : modal]  # none if there is no modal verb
     return [token.key for token in agents if token.thing and not token.value]
 
 
-def _is_list_turned(stated: Sequence[Token], said: Sequence[Token]) -> bool:
+def _is_list_turned(stated: Sequence[Token], quoted: Sequence[Token]) -> bool:
     """Tell whether a statement has one of the two lists of a sentence with "respectively" in a new order, not both."""
-    if not all(any(token.key in IN_TURN for token in text) for text in (stated, said)):
+    if not all(any(token.key in IN_TURN for token in text) for text in (stated, quoted)):
         return False
-    positions = {token.key: number for number, token in enumerate(said) if token.content}
+    positions = {token.key: number for number, token in enumerate(quoted) if token.content}
     order = [positions[token.key] for token in stated if token.content and token.key in positions]
-    # a list in a new order lies between two places where all before is smaller than all behind
+    # a list in a new order lies between two cuts, before which all is smaller than all behind: 0 | 2 1 | 3
     cuts = [n for n in range(1, len(order)) if max(order[:n]) < min(order[n:])]
     lengths = [end - start for start, end in pairwise([0, *cuts, len(order)])]
     return sum(length > 1 for length in lengths) == 1
 
 
 def _roles(text: Sequence[Token], names: Set[str], once: Set[str]) -> dict[str, set[str]]:
-    """Map each name and content word to its roles, as "from" and "left of beat" of A in "from A" and "A beat B".
-
-    The prepositions before it, and its sides of verbs, of names that occur `once`.
-    """
+    """Map each word to its roles: A of "from A" has "from", and in "A beat B", if it occurs `once`, "left of beat"."""
     roles: dict[str, set[str]] = {}
     for before, token in pairwise([Token(""), *text]):
         if token.key in names or (token.content and not token.value):
@@ -278,20 +288,21 @@ def _roles(text: Sequence[Token], names: Set[str], once: Set[str]) -> dict[str, 
 
 
 def _sides_of_verbs(text: Sequence[Token], names: Set[str]) -> Iterator[tuple[str, str]]:
-    """Yield each name of `names`, which occur once, with its side of each word that may be a verb.
+    """Yield each of some names, which occur once, with its side of each word that may be a verb: "left of beat".
 
     In "B was beaten by A" only "beaten" counts, and sides are those of "A beat B". Nothing is yielded if "and" joins
     words, or another passive tells who acts.
     """
     keys = [token.key for token in text]
     by = [n for n, key in enumerate(keys) if key == "by" and n]
-    # the verb before the first "by" that a name follows
+    # position of the verb before the first "by" that a name follows
     passive = next((n - 1 for n in by if not names.isdisjoint(keys[n + 1 : n + 1 + _AGENT_WITHIN])), None)
     if JOINING.intersection(keys) or (passive is None and VOICE.intersection(keys)):
         return
-    for n, token in enumerate(text):
-        is_verb = token.content and not token.value and not token.name and keys.count(token.key) == 1
-        if is_verb and passive in (None, n):
-            for position, name in ((at, key) for at, key in enumerate(keys) if key in names):
-                is_left = (position < n) != (passive == n)
+    name_positions = [(position, key) for position, key in enumerate(keys) if key in names]
+    for verb, token in enumerate(text):
+        may_be_verb = token.content and not token.value and not token.name and keys.count(token.key) == 1
+        if may_be_verb and passive in (None, verb):
+            for position, name in name_positions:
+                is_left = position >= verb if passive == verb else position < verb
                 yield name, f"{'left' if is_left else 'right'} of {token.key}"

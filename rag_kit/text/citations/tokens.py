@@ -79,8 +79,8 @@ def placed_tokens(text: str, values: Sequence[Value] | None = None) -> list[Plac
         if len(placed) > _MAX_TOKENS:
             break
     placed += _word_tokens(text, end, len(text))
-    first = placed[0].token if placed else Token("")
-    if first.name and not first.value and not any(one.token.name for one in placed[1:2]):
+    first, second = (*(one.token for one in placed[:2]), Token(""), Token(""))[:2]
+    if first.name and not first.value and not second.name:
         # the first word of a sentence has a capital anyway; it is a name if a name follows, as in "Ada Lovelace"
         placed[0] = placed[0]._replace(token=first._replace(name=False))
     return placed[:_MAX_TOKENS]
@@ -112,10 +112,12 @@ def _with_whole_names(words: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
     """
     joined: list[tuple[str, str]] = []
     for word, tag in words:
-        before = joined[-1][0] if joined else ""
-        is_name = 0 < len(before) < _MAX_NAME and before[0] in SURNAMES and joined[-1][1] == "nr"
-        is_surname = len(before) == 1 and before in SURNAMES and content_words(before)
-        if (is_name or is_surname) and len(word) == 1 and content_words(word) and not is_negation(word):
+        before, tag_before = joined[-1] if joined else ("", "")
+        begins_with_surname = before[:1] in SURNAMES and bool(before)
+        is_begun_name = begins_with_surname and len(before) < _MAX_NAME and tag_before == "nr"
+        is_surname = begins_with_surname and len(before) == 1 and content_words(before)
+        may_be_given_name = len(word) == 1 and content_words(word) and not is_negation(word)
+        if (is_begun_name or is_surname) and may_be_given_name:
             joined[-1] = (before + word, "nr")
         else:
             joined.append((word, tag))
@@ -196,13 +198,13 @@ def are_opposites(a: str, b: str) -> bool:
         (True, False)
     """
     period, other_period = _BY_TIME.match(a), _BY_TIME.match(b)
-    if period and other_period:
+    if period and other_period:  # 月薪, 年薪
         return period[1] != other_period[1]
     if _is_modified(a, b) or _is_modified(b, a):
         return True
     pairs = _group_pairs(_groups_of(a), _groups_of(b))
     if not a.isascii() and len(a) == len(b):
-        differing = [(mine, other) for mine, other in zip(a, b, strict=True) if mine != other]
+        differing = [characters for characters in zip(a, b, strict=True) if characters[0] != characters[1]]
         if len(differing) == 1:  # 以东 and 以西
             classes = _classes(_CHARACTERS)
             pairs = _group_pairs(*(classes.get(character, {}) for character in differing[0])) or pairs

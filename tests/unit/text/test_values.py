@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_kit.text.citations.placing import says
+from rag_kit.text.citations.placing import supports
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.tables import table_rows
 from rag_kit.text.values.value import same_value
@@ -157,4 +157,4 @@ def test_a_unit_of_two_words_can_be_taken_away() -> None:
     """A price per nautical mile supports the bare price, as one per kilometre does."""
     counted, bare = find_values("It costs 30 EUR per nautical mile, so 30 EUR.")
     assert counted.per == "nautical mile"
-    assert says(counted, bare)
+    assert supports(counted, bare)
