@@ -56,7 +56,7 @@ class Period:
         return cls(start, start + DAY, "day", is_open=is_open, has_year=year > 0) if is_real else None
 
     def consists_of(self, *units: int) -> bool:
-        """Tell whether it begins and ends as units of one of some numbers of months do, from January on."""
+        """Tell whether it is whole months, quarters, halves or years, given by their numbers of months: 1, 3, 6, 12."""
         ends = [day for day in (self.start, self.end) if day < date.max]
         return any(all(day == first_day(day, months) for day in ends) for months in units)
 
@@ -64,8 +64,9 @@ class Period:
         """Return the part of a decade, year or month that a name of `_PARTS` stands for; of another period, all."""
         first, last = _PARTS[name]
         start, end, cuts = self.start, self.end, _CUTS.get(self.grain)
-        if cuts and self.grain == "month":
-            start, end = start + timedelta(cuts[first]), end if last == 4 else start + timedelta(cuts[last])
+        if cuts and self.grain == "month":  # in days; a month ends where it ends
+            end = end if last == 4 else start + timedelta(cuts[last])
+            start += timedelta(cuts[first])
         elif cuts:
             start, end = add_months(start, cuts[first]), add_months(start, cuts[last])
         return replace(self, start=start, end=end, edge=name)
@@ -74,7 +75,8 @@ class Period:
         """Return the period with as much time again before and after it; one until now as it is."""
         if self.end == date.max:
             return self
-        start, end, grain = self.start, self.end, self.grain if self.grain in ("year", "years") else "span"
+        start, end = self.start, self.end
+        grain = self.grain if self.grain in ("year", "years") else "span"
         if start.day == end.day == 1:
             months = 12 * (end.year - start.year) + end.month - start.month
             return Period(add_months(start, -months), add_months(end, months), grain, "middle")
@@ -89,7 +91,7 @@ class Period:
         return Period(first.start, last.end, "years" if years else "span")
 
     def in_year(self, year: int) -> Period | None:
-        """Return it in another year, which is known so; ``None`` if there is no such day, as 29 February of 2023."""
+        """Return it in another year, which then counts as named; ``None`` if that has no such day, as 29 February."""
         try:
             start = self.start.replace(year=year)
             years = self.end.year - self.start.year
@@ -99,12 +101,14 @@ class Period:
         return replace(self, start=start, end=end, has_year=True)
 
     def last_begun(self, today: date) -> Period | None:
-        """Return it as it is, without a year the last one that has begun."""
+        """Return it as it is if it has a year, else the last such period that has begun; ``None`` if there is none."""
         if self.has_year:
             return self
-        ever = (self.in_year(today.year - ago) for ago in range(8))  # 29 February
-        last = next((period for period in ever if period is not None and period.start <= today), None)
-        return last and replace(last, has_year=False)
+        for ago in range(8):  # there are eight years between some 29 Februaries
+            period = self.in_year(today.year - ago)
+            if period is not None and period.start <= today:
+                return replace(period, has_year=False)
+        return None
 
 
 def first_day(day: date, months: int) -> date:

@@ -69,18 +69,18 @@ def _find_dates(text: str, today: date | None) -> list[NamedPeriod]:
     lowered = text.lower()
     for make, hints, pattern in _FORMS if today else _FORMS[:_RELATIVE_FROM]:
         if any(hint in lowered for hint in hints):
-            found += [(*one.span(), make(one, today or date.min)) for one in pattern.finditer(text)]
+            found += [(*match.span(), make(match, today or date.min)) for match in pattern.finditer(text)]
     chosen: list[NamedPeriod] = []
     last_end = 0
-    for begin, end, period in sorted(found, key=lambda item: (item[0], -item[1])):
+    for begin, end, period in sorted(found, key=lambda entry: (entry[0], -entry[1])):
         if begin >= last_end:
-            last_end = end
+            last_end = end  # also of what is no period, such as 2025-13-01: a part of it is none, either
             chosen += [NamedPeriod(begin, end, period)] if period else []
     return chosen
 
 
 def _read_date(text: str, value: Value) -> tuple[int, int, Period | None]:
-    """Return where a date or decade stands, and its period; "1914-17" is from 1914 to the end of 1917."""
+    """Return where a date or decade begins and ends, and its period; "1914-17" is from 1914 to the end of 1917."""
     begin, end = value.start, value.end
     if value.dimension == "decade":
         return begin, end, Period.of_months(int(value.amount), 1, 120)
@@ -88,37 +88,38 @@ def _read_date(text: str, value: Value) -> tuple[int, int, Period | None]:
     period = Period.of_date(year, month, day, is_open=value.open)
     short = _SHORT_YEAR.match(text, end) if period and not month else None
     if period and short and year % 100 < int(short[1]):
-        return begin, short.end(), period.through(Period.of_months(year - year % 100 + int(short[1]), 1, 12))
+        last_year = year - year % 100 + int(short[1])  # the 17 of 1914-17
+        return begin, short.end(), period.through(Period.of_months(last_year, 1, 12))
     return begin, end, period
 
 
 def _attach_years(text: str, dates: list[NamedPeriod]) -> list[NamedPeriod]:
     """Join a year and the months beside it: Q3 2020, 2020年第三季度, 去年6月."""
     attached: list[NamedPeriod] = []
-    for item in dates:
-        last, joined = attached[-1] if attached else item, None
-        gap = (last.end, item.begin)
-        year_then = _YEAR_THEN.fullmatch(text, *gap) or _THEN_QUARTER.match(text, last.end)
-        then_year = _THEN_YEAR.fullmatch(text, *gap) or _YEAR_IN_BRACKETS.match(text, last.end)
-        if year_then and last.period.grain == "year":
-            joined = item.with_year(last.period.start.year)
-        elif then_year and item.period.grain == "year":
-            joined = last.with_year(item.period.start.year)
+    for named in dates:
+        last = attached[-1] if attached else named
+        gap, joined = (last.end, named.begin), None
+        year_then_months = _YEAR_THEN.fullmatch(text, *gap) or _THEN_QUARTER.match(text, last.end)
+        months_then_year = _THEN_YEAR.fullmatch(text, *gap) or _YEAR_IN_BRACKETS.match(text, last.end)
+        if year_then_months and last.period.grain == "year":
+            joined = named.with_year(last.period.start.year)
+        elif months_then_year and named.period.grain == "year":
+            joined = last.with_year(named.period.start.year)
         if joined:
-            attached[-1] = replace(joined, begin=last.begin, end=item.end)
+            attached[-1] = replace(joined, begin=last.begin, end=named.end)
         else:
-            attached.append(item)
+            attached.append(named)
     return attached
 
 
 def complete_years(text: str, dates: Sequence[NamedPeriod]) -> list[NamedPeriod]:
     """Give months without a year that of the ones beside them in a list or range: "June and July 2024"."""
     completed = list(dates)
-    for at in reversed(range(len(dates) - 1)):
+    for at in reversed(range(len(dates) - 1)):  # from the right: of three months, the last one has the year
         first, second = completed[at : at + 2]
         if not _YEAR_FIRST.match(text, second.begin):  # 6月，2024年7月
             completed[at] = first.with_year(_year_beside(text, first, second)) or first
-    for at in range(1, len(dates)):  # 2024年6月、7月和8月
+    for at in range(1, len(dates)):  # from the left: 2024年6月、7月和8月
         first, second = completed[at - 1 : at + 1]
         completed[at] = second.with_year(_year_beside(text, first, second)) or second
     return completed
@@ -129,17 +130,20 @@ def _year_beside(text: str, first: NamedPeriod, second: NamedPeriod) -> int | No
 
     A range may reach into the next year: "November to February 2024", 3月至次年6月.
     """
-    untold, told = sorted((first.period, second.period), key=lambda period: period.has_year)
-    if untold.has_year or not told.has_year or told.grain in ("year", "years"):
+    without, with_year = sorted((first.period, second.period), key=lambda period: period.has_year)
+    if without.has_year or not with_year.has_year or with_year.grain in ("year", "years"):
         return None
+    year = with_year.start.year
     after = _PART_AFTER.match(text, first.end, second.begin)
     between = text[after.end() if after else first.end : second.begin]
     between = _PART_BEFORE.sub(" ", between) if len(between) <= _REACH else ""
     if not RANGE_TO.fullmatch(between):
-        return told.start.year if LISTED.fullmatch(between) else None
+        return year if LISTED.fullmatch(between) else None
     begins, ends = ((named.period.start.month, named.period.start.day) for named in (first, second))
-    years = int(begins > ends or bool(re.search("年|year", between)))
-    return told.start.year + (years if untold is second.period else -years)
+    reaches_next_year = begins > ends or re.search("年|year", between) is not None
+    if not reaches_next_year:
+        return year
+    return year + 1 if without is second.period else year - 1
 
 
 def _with_part(text: str, floor: int, named: NamedPeriod, today: date | None) -> NamedPeriod:
@@ -150,7 +154,8 @@ def _with_part(text: str, floor: int, named: NamedPeriod, today: date | None) ->
     if after and not (after[0].endswith("半年") or _PART_ENDS.match(text, after.end())):
         after = None  # 1990年代初创企业: it goes on as another word
     if (part := before or after) and period.end < date.max:
-        name, is_fiscal = str(part.lastgroup), words.lower().startswith(("fy", "fiscal"))
+        name = str(part.lastgroup)
+        is_fiscal = words.lower().startswith(("fy", "fiscal"))
         # the months of a fiscal year are not known, so its part stays the whole
         period = replace(period, edge=name) if is_fiscal else period.part(name)
         begin, end = before.start() if before else begin, after.end() if after else end
@@ -164,18 +169,21 @@ def _with_part(text: str, floor: int, named: NamedPeriod, today: date | None) ->
 def _months_named(match: re.Match[str], today: date) -> Period | None:
     """Read months of a year, in units of 1, 3 or 6: June, Q3, 3Q21, "last two quarters", 前三个月, 上半年."""
     groups = match.groupdict(default="")
-    unit, year = _MONTHS_IN.get(groups.get("u", "").lower(), 1), int(groups.get("year") or 0)
+    months_in_unit = _MONTHS_IN.get(groups.get("u", "").lower(), 1)
+    year = int(groups.get("year") or 0)
     if 0 < year < 100:  # '22
         year += 1900 if year >= 50 else 2000
     if several := groups.get("several"):
-        count = min(int(read_any(several)) * unit, 12)
-        return Period.of_months(year, 13 - count if match[0].lower().startswith("last") else 1, count)
-    if not (rank := groups["rank"].lower()):
+        count = min(int(read_any(several)) * months_in_unit, 12)
+        first_month = 13 - count if match[0].lower().startswith("last") else 1
+        return Period.of_months(year, first_month, count)
+    rank = groups["rank"].lower()
+    if not rank:
         return Period.of_months(year, 1, 12)
     if rank in ("last", "latter"):
-        rank = str(12 // unit)
-    number = _RANKS.get(rank) or int(read_any(rank.rstrip("stndrh")))
-    return Period.of_months(year, (number - 1) * unit + 1, unit)
+        rank = str(12 // months_in_unit)
+    number = _RANKS.get(rank) or int(read_any(rank.rstrip("stndrh")))  # the third quarter begins with month 7
+    return Period.of_months(year, (number - 1) * months_in_unit + 1, months_in_unit)
 
 
 def _until_now(match: re.Match[str], today: date) -> Period | None:
@@ -187,21 +195,27 @@ def _until_now(match: re.Match[str], today: date) -> Period | None:
     if days := _DAYS_IN.get(unit):
         return Period(today - timedelta(count * days), date.max, "span")
     months = count * _MONTHS_IN[unit]
-    first = add_months(today, -months)
-    start = min(first + timedelta(today.day - 1), add_months(first, 1) - DAY)
+    first = add_months(today, -months)  # of its month
+    last = add_months(first, 1) - DAY
+    start = min(
+        first + timedelta(today.day - 1), last
+    )  # a month before 31 March begins at the end of February
     return Period(start, date.max, "years" if months % 12 == 0 else "month")
 
 
 def _relative(match: re.Match[str], today: date) -> Period | None:
     """Read yesterday, this or the last year, quarter, month or week; 前年 is the year before the last."""
     text, unit = match[0].lower(), match["u"].lower()
-    # how many back: 0 for "this", "current", 今, 本 and 这, 1 for "last", "previous", 去, 昨 and 上
-    back = 2 if text == "前年" else int(text[0] not in "tc今本这")
+    is_current = (
+        text[0] in "tc今本这"
+    )  # "this", "current"; others are 1 back: "last", "previous", 去, 昨 and 上
+    units_back = 2 if text == "前年" else int(not is_current)
     if days := _DAYS_IN.get(unit):
-        start = today - timedelta(back * days + (today.weekday() if days == 7 else 0))
+        since_monday = today.weekday() if days == 7 else 0
+        start = today - timedelta(units_back * days + since_monday)
         return Period(start, start + timedelta(days), "day" if days == 1 else "span")
     months = _MONTHS_IN[unit]
-    first = add_months(first_day(today, months), -back * months)
+    first = add_months(first_day(today, months), -units_back * months)
     return Period.of_months(first.year, first.month, months)
 
 

@@ -40,8 +40,8 @@ _PARTS = {"a quarter": 0.25, "three quarters": 0.75, "three-quarters": 0.75}
 _OF_A = re.compile(r" of (?:an?|one) ")
 _HAN_DIGIT = "[零一二三四五六七八九十]"
 _PROPORTION = re.compile(
-    rf"(\d{{1,4}}(?:\.\d+)?|{_HAN_DIGIT}(?=比{_HAN_DIGIT}))(:| : | to |比)"
-    rf"(\d{{1,6}}(?:\.\d+)?(?![\d:.]?\d|[,-]\d)|(?<=比){_HAN_DIGIT}(?![零一二三四五六七八九十百千万亿点]))"
+    rf"(?P<first>\d{{1,4}}(?:\.\d+)?|{_HAN_DIGIT}(?=比{_HAN_DIGIT}))(?P<colon>:| : | to |比)"
+    rf"(?P<last>\d{{1,6}}(?:\.\d+)?(?![\d:.]?\d|[,-]\d)|(?<=比){_HAN_DIGIT}(?![零一二三四五六七八九十百千万亿点]))"
 )
 _TIME = re.compile(r"(?:[01]?\d|2[0-4]):[0-5]\d")
 _BEFORE_PROPORTION = re.compile(
@@ -126,12 +126,12 @@ def _single_values(text: str) -> Iterator[Value]:
     end = 0  # of the value before
     for beginning in forms.STARTS.finditer(text):
         start, word = beginning.start(), beginning[0]
-        # a hyphen after a word, as in "page-3", is no sign; one of 增长率-3.5% is
-        follows_word = text[start - 1 : start].strip("( ,:，：（~")
-        if word[0] in "+-" and follows_word and (start == end or not _SIGNED.match(text, start)):
-            start += 1
-        is_other_word = word[0].isalpha() and word.isascii() and not _may_begin(text, word, beginning.end())
-        if start < end or is_other_word:
+        if word[0] in "+-":  # a hyphen after a word, as in "page-3", is no sign; one of 增长率-3.5% is
+            is_after_word = text[start - 1 : start].strip("( ,:，：（~")
+            if is_after_word and (start == end or not _SIGNED.match(text, start)):
+                start += 1
+        is_latin = word[0].isalpha() and word.isascii()
+        if start < end or (is_latin and not _may_begin(text, word, beginning.end())):
             continue
         value = _read_proportion(text, start) or _read_form(text, start)
         if value is not None:
@@ -144,10 +144,10 @@ def _read_proportion(text: str, start: int) -> Value | None:
     match = _PROPORTION.match(text, start)
     if match is None or _has_unit_behind(text, match.end()):  # 附件1：3份 is none
         return None
-    may_be_other = _TIME.fullmatch(match[0]) or match[2] == " to "
+    may_be_other = _TIME.fullmatch(match[0]) or match["colon"] == " to "
     if may_be_other and not _BEFORE_PROPORTION.search(text, max(0, start - _PROPORTION_WITHIN), start):
         return None
-    first, last = read_any(match[1]), read_any(match[3])
+    first, last = read_any(match["first"]), read_any(match["last"])
     return Value(start, match.end(), first, "proportion", key=f"{first:g}:{last:g}", begin=start)
 
 
@@ -158,14 +158,14 @@ def _has_unit_behind(text: str, end: int) -> bool:
 
 
 def _may_begin(text: str, word: str, end: int) -> bool:
-    """Tell whether a word that ends at a position may begin a value: a number, a time or an identifier."""
+    """Tell whether a Latin word that ends at a position may begin a value: a number, a time or an identifier."""
     if word.lower() in forms.TRIGGERS or word in forms.CODES:
         return True
     following = text[end : end + 2]
     if len(word) == 1 and re.match(f" ?{forms.LETTERED}", following):  # B区
         return word.isupper()
-    is_code = word == "A" and following.removeprefix("-")[:1].isdigit()  # A3, A-03
-    if word in ("a", "A", "an", "An") and not is_code:
+    has_digit_behind = following.removeprefix("-")[:1].isdigit()  # A3, A-03
+    if word in ("a", "A", "an", "An") and not (word == "A" and has_digit_behind):
         return forms.AFTER_A.match(text, end) is not None
     return word[0].isupper() and following.removeprefix("-").removeprefix("/")[:1].isdigit()  # XR-20
 
@@ -184,22 +184,23 @@ def _read_form(text: str, start: int) -> Value | None:
     reading = forms.READERS[form](match[0])
     if reading is None:
         return None
-    amount, key, is_open = reading
     if form == "share":
-        return _complete_share(text, start, end, amount)
+        return _complete_share(text, start, end, reading.amount)
     bound, begin = _bound(text, start, end) if form in ("date", "clock") else ("", start)
-    return Value(start, end, amount, form, bound=bound, key=key, open=is_open, begin=begin)
+    return Value(
+        start, end, reading.amount, form, bound=bound, key=reading.key, open=reading.is_open, begin=begin
+    )
 
 
-def _complete_share(text: str, start: int, end: int, amount: float) -> Value:
-    """Return a share with what belongs to it: the unit of "a quarter of a litre", else its bound and "per" units."""
+def _complete_share(text: str, start: int, end: int, share: float) -> Value:
+    """Return a share with its bound and "per" units; one of a unit, as "a quarter of a litre", as an amount of that."""
     if (of := _OF_A.match(text, end)) and (part := unit_at(text, of.end())):
         symbol, dimension, factor = part.unit
-        return Value(start, part.end, amount, dimension, symbol, factor=factor, begin=start)
+        return Value(start, part.end, share, dimension, symbol, factor=factor, begin=start)
     units, end = _counting_units(text, start, end)
     bound, begin = _bound(text, start, end)
     about, begin = _about(text, begin, end)
-    return counted_by(Value(start, end, amount, "ratio", bound=bound, begin=begin, about=about), *units)
+    return counted_by(Value(start, end, share, "ratio", bound=bound, begin=begin, about=about), *units)
 
 
 def _read_number(text: str, match: re.Match[str]) -> Value | None:
@@ -220,10 +221,7 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         amount += 0.5 if unit else 0.0
     is_in_unit = numeral == "千" and unit and unit_at(text, match.end() - 1)  # 千瓦时 is no number of 瓦时
     counts_nothing = not coin and unit is None and _counts_nothing(text, numeral, end)
-    in_caption = _BEFORE_SCALE.search(text, max(0, start - 4), start) is not None
-    is_bare_scale = numeral in _ONLY_SCALES or (in_caption and numeral.lower() in _SCALES_OF_CAPTIONS)
-    is_pointing = numeral in ("一", "1") and _POINTING.search(text, max(0, start - 4), start)
-    if is_in_unit or counts_nothing or is_bare_scale or is_pointing:
+    if is_in_unit or counts_nothing or _is_scale_or_pointer(text, numeral, start):
         return None
     measured = coin.unit if coin else Unit("", "", 1.0)
     if unit:
@@ -233,7 +231,19 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
         amount, end = amount + _PARTS.get(half["part"] or "", 0.5), half.end()
     if numeral != "两" and not measured.dimension and text[end : end + 1] in (*"期届号级",):  # 一期, 三号
         measured = Unit("", "ordinal", 1.0)
-    return _complete_number(text, start, end, -amount if sign and sign != "+" else amount, measured)
+    if sign and sign != "+":
+        amount = -amount
+    return _complete_number(text, start, end, amount, measured)
+
+
+def _is_scale_or_pointer(text: str, numeral: str, start: int) -> bool:
+    """Tell whether a numeral is no number: a scale alone, as in 单位：百万元, or the 一 of 上一年 and 每一年."""
+    window = max(0, start - 4)  # where the few characters before it begin
+    if numeral in ("一", "1"):
+        return _POINTING.search(text, window, start) is not None
+    if numeral.lower() in _SCALES_OF_CAPTIONS:
+        return _BEFORE_SCALE.search(text, window, start) is not None
+    return numeral in _ONLY_SCALES
 
 
 def _complete_number(text: str, start: int, end: int, amount: float, measured: Unit) -> Value:
@@ -254,20 +264,24 @@ def _complete_number(text: str, start: int, end: int, amount: float, measured: U
 def _unit_behind(text: str, end: int, coin: FoundUnit | None) -> FoundUnit | None:
     """Find the unit behind a number; behind one with a sign of money, as $5, only a unit of that money counts."""
     unit = unit_at(text, end)
-    if coin and unit and text.startswith("元", unit.end - 1):
+    if coin is None or unit is None:
+        return unit
+    if text.startswith("元", unit.end - 1):
         return unit._replace(unit=coin.unit)  # 港币60元 are no yuan
-    is_other = coin and unit and not dimensions_agree(coin.unit.dimension, unit.unit.dimension)
-    return None if is_other else unit
+    return unit if dimensions_agree(coin.unit.dimension, unit.unit.dimension) else None
 
 
 def _read_amount(text: str) -> tuple[float, str]:
-    """Read a number with its scale or half, as "1.5 million" or "two and a half"; return its amount and numeral."""
+    """Read a number with its scale or half; return its amount and the numeral: "1.5 million" -> 1500000.0 and itself.
+
+    Of "one and a half" the numeral is "1.5", which, unlike "one", always counts something.
+    """
     lowered = text.lower()
     if lowered.startswith("half a") or text == "半":
         scale = next((scale for scale in _SCALES if lowered.endswith(scale)), "")  # half a million
         return 0.5 * SCALES.get(scale, 1.0), text
     if lowered.endswith(" and a half"):
-        return read_any(text[: -len(" and a half")]) + 0.5, "1.5"  # any numeral that is not as empty as "one"
+        return read_any(text[: -len(" and a half")]) + 0.5, "1.5"
     for scale in _SCALES:
         if lowered.rstrip(".").endswith(scale) and text[0].isdigit() and text[0].isascii():
             return read_any(text[: -len(scale)].strip()) * SCALES[scale], text
@@ -288,7 +302,7 @@ def _counts_nothing(text: str, numeral: str, end: int) -> bool:
 def _counting_units(text: str, start: int, end: int) -> tuple[list[Unit], int]:
     """Find the units that a value is counted by, behind it (28元/平方米·月) or before it (每平方米每日6.8元).
 
-    Also return where the value with those behind it ends.
+    Returns the units, none if it is counted by none, and where the value with those behind it ends.
     """
     behind: list[Unit] = []
     while len(behind) < _MAX_COUNTING and (per := _PER.match(text, end)):
@@ -321,15 +335,16 @@ def _bound(text: str, start: int, end: int) -> tuple[str, int]:
     offset = max(0, start - _BOUND_WITHIN)
     before = text[offset:start]
     for bound, pattern, opposite in (("min", _LOWER, "max"), ("max", _UPPER, "min")):
-        if match := pattern.search(before):
-            if denied := _DENIED.search(before[: match.start()]):  # "not more than 5" is at most 5
-                return opposite, offset + denied.start()
-            return bound, start if match["verb"] else offset + match.start()  # the verb is a word of its own
+        match = pattern.search(before)
+        if match and (denied := _DENIED.search(before[: match.start()])):  # "not more than 5" is at most 5
+            return opposite, offset + denied.start()
+        if match:  # a verb between bound and value is a word of its own
+            return bound, start if match["verb"] else offset + match.start()
     return "", start
 
 
 def _about(text: str, begin: int, end: int) -> tuple[bool, int]:
-    """Tell whether a value has "about" or the like; return where it begins, with such a word before it."""
+    """Tell whether "about" or the like is said of a value; also return where the value with such a word begins."""
     if before := _ABOUT.search(text, max(0, begin - _ABOUT_WITHIN), begin):
         return True, before.start()
     return _ABOUT_AFTER.match(text, end) is not None, begin

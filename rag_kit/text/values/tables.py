@@ -88,13 +88,14 @@ def _read_scale(text: str) -> Measure | None:
     scale = _SCALE.match(text)
     if scale is None:
         return None
-    unit = unit_at(text, scale.end())
-    # a single letter scales money alone: "m EUR", and no "m t"
-    may_scale = unit and (is_money(unit.unit.dimension) or not scale[1].isascii() or len(scale[1]) > 1)
-    if unit and may_scale and not text[unit.end :].strip("/ 件人月年"):
-        return Measure(_scale_of(scale[1]), unit.unit)
-    counts_units = len(text) > 1 and not text[scale.end() :].strip(_COUNTED)  # 万台, but no single letter
-    return Measure(_scale_of(scale[1])) if counts_units else None
+    factor = _scale_of(scale[1])
+    if unit := unit_at(text, scale.end()):
+        # a single letter scales money alone: "m EUR", and no "m t"
+        may_scale = is_money(unit.unit.dimension) or not scale[1].isascii() or len(scale[1]) > 1
+        if may_scale and not text[unit.end :].strip("/ 件人月年"):
+            return Measure(factor, unit.unit)
+    counts_things = len(text) > 1 and not text[scale.end() :].strip(_COUNTED)  # 万台, but no single letter
+    return Measure(factor) if counts_things else None
 
 
 def _scale_of(word: str) -> float:
@@ -149,7 +150,7 @@ def _rows_of_table(block: list[re.Match[str]], captions: Sequence[str]) -> Itera
 
 
 def _fill_merged(rows: list[list[str]]) -> None:
-    """Give an empty cell at the beginning of a row the text above it: one cell for several rows."""
+    """Give empty cells at the beginning of a row the text above them: one cell was merged over several rows."""
     for above, row in pairwise(rows):
         for column in range(min(len(above), len(row) - 1)):
             if row[column]:
@@ -183,7 +184,7 @@ class _Columns:
                 measure = measure._replace(per=measure.per or row_measure.unit)  # by the unit of the row
             values = tuple(_in_measure(value, measure) for value in find_values(cell))
             if len(values) == 1 and _is_price(measure) and _NEGATIVE.fullmatch(cell):
-                # (120) may be a loss of 120 or a balance of -120: the cell says both
+                # (120) may be a loss of 120 or a balance of -120: the cell states both
                 values = (values[0], values[0]._replace(amount=-values[0].amount))
             if column == 0 and cell.isdecimal() and _COUNTS_ROWS.fullmatch(header):
                 values = tuple(value._replace(dimension="ordinal") for value in values)
@@ -196,19 +197,20 @@ def _is_price(measure: Measure | None) -> TypeGuard[Measure]:
 
 
 def _is_form(rows: list[list[str]]) -> bool:
-    """Tell whether the first row of a table has values or names beside labels, and so is no header.
+    """Tell whether a table is a form, whose cells are label, text, label, text: 甲方 | 海源公司 | 金额 | 300元.
 
-    No other row has values in the columns of labels: "Children under 12" may be a header above amounts.
+    Its first row, which is no header, has a value or the name of a company, and no label has a value.
     """
-    labels, texts = rows[0][::2], rows[0][1::2]  # 甲方 | 海源公司 | 金额 | 300元
-    if len(labels) != len(texts) or any(find_values(cell) for row in rows for cell in row[::2]):
+    labels = [cell for row in rows for cell in row[::2]]
+    texts = rows[0][1::2]
+    if len(rows[0]) % 2 or any(map(find_values, labels)):
         return False
     values = chain.from_iterable(map(find_values, texts))
     return any(map(_ENTITY.fullmatch, texts)) or any(value.dimension not in _IN_HEADERS for value in values)
 
 
 def _form_rows(lines: list[re.Match[str]], rows: list[list[str]]) -> Iterator[TableRow]:
-    """Yield the rows of a form, whose cells are label, text, label, text ...
+    """Yield the rows of a form, with the label of each text as its header.
 
     To each row the cells without values of all other rows are added: they name its subject, such as a company.
     """
@@ -240,20 +242,23 @@ def _caption_measure(caption: str) -> Measure | None:
 
 
 def _header_measure(header: str) -> Measure | None:
-    """Return the scale and unit in the brackets of a header, or at its end; None if there is none."""
-    found = (match for pattern in (_IN_BRACKETS, _AFTER_WORD, _NAMED) for match in pattern.finditer(header))
-    for match in found:
-        if measure := read_measure(_UNIT_FIRST.split(match[match.lastindex or 0])[0]):
-            return measure
+    """Return the scale and unit in the brackets of a header, or at its end ("in kg"); None if there is none."""
+    for pattern in (_IN_BRACKETS, _AFTER_WORD, _NAMED):
+        for match in pattern.finditer(header):
+            unit_name = _UNIT_FIRST.split(match[match.lastindex or 0])[0]
+            if measure := read_measure(unit_name):
+                return measure
     return None
 
 
 def _in_measure(value: Value, measure: Measure | None) -> Value:
     """Return a plain number with the scale and unit of its column; other values as they are."""
-    has_no_unit = not value.dimension or (value.dimension == "date" and value.key.isdecimal())  # 2000
-    if measure and measure.unit and is_money(value.dimension):  # ¥ beside JPY
-        has_no_unit = dimensions_agree(value.dimension, measure.unit.dimension)
-    if measure is None or not has_no_unit:
+    if measure is None:
+        return value
+    takes_unit = not value.dimension or (value.dimension == "date" and value.key.isdecimal())  # 2000
+    if measure.unit and is_money(value.dimension):  # ¥ beside JPY
+        takes_unit = dimensions_agree(value.dimension, measure.unit.dimension)
+    if not takes_unit:
         return value
     amount = value.amount * measure.scale
     if measure.unit is None:

@@ -89,10 +89,12 @@ def unit_at(text: str, position: int) -> FoundUnit | None:
     # a short name only as it is written: mW is not MW
     if unit := _units().get(name) or (_units().get(name.lower()) if len(name) > 2 else None):
         return FoundUnit(unit, match.end())
-    first, blank, _ = match[0].partition(" ")
+    first_word, blank, _ = match[0].partition(" ")
+    if not blank:
+        return None
     # "degrees celsius" is one name, of "degrees north" the first word is one
-    unit = (_units().get(first) or _units().get(first.lower())) if blank else None
-    return FoundUnit(unit, start + len(first)) if unit else None
+    unit = _units().get(first_word) or _units().get(first_word.lower())
+    return FoundUnit(unit, start + len(first_word)) if unit else None
 
 
 def unit_named(name: str) -> Unit:

@@ -76,8 +76,8 @@ def uncounted(value: Value) -> Value:
     return value._replace(per="", factor=factor, dimension=value.dimension.split("/")[0])
 
 
-def same_value(stated: Value, said: Value) -> bool:
-    """Tell whether the value `said` in a text supports a stated one: equal in any unit, and a date at least as exact.
+def same_value(stated: Value, quoted: Value) -> bool:
+    """Tell whether the value `quoted` of a text supports a stated one: equal in any unit, and a date at least as exact.
 
     Example:
         >>> from rag_kit.text.values.reading import find_values
@@ -85,34 +85,34 @@ def same_value(stated: Value, said: Value) -> bool:
         >>> same_value(months, years), same_value(month, day), same_value(day, month)
         (True, True, False)
     """
-    dimensions = {stated.dimension, said.dimension}
-    if {stated.bound, said.bound} == {"min", "max"}:  # at least 5, at most 5
+    dimensions = {stated.dimension, quoted.dimension}
+    if {stated.bound, quoted.bound} == {"min", "max"}:  # at least 5, at most 5
         return False
     if "date" in dimensions:
-        return _same_date(stated, said)
-    if stated.key or said.key:
-        return stated.key == said.key
+        return _same_date(stated, quoted)
+    if stated.key or quoted.key:
+        return stated.key == quoted.key
     if dimensions == {"clock"}:
-        minutes_apart = abs(stated.amount - said.amount)  # 24:00 is 0:00, and "half past two" may be 14:30
-        return minutes_apart in (0, 24 * 60) or (minutes_apart == 12 * 60 and (stated.open or said.open))
+        minutes_apart = abs(stated.amount - quoted.amount)  # 24:00 is 0:00, and "half past two" may be 14:30
+        return minutes_apart in (0, 24 * 60) or (minutes_apart == 12 * 60 and (stated.open or quoted.open))
     if dimensions == {"clock", ""}:  # 0540 may be no time
-        clock, number = (stated, said) if stated.dimension else (said, stated)
+        clock, number = (stated, quoted) if stated.dimension else (quoted, stated)
         hours, minutes = divmod(clock.amount, 60)
         return 100 * hours + minutes == number.amount
     if dimensions in ({"ordinal", "calendar days"}, {"ordinal", ""}):  # the 5th, 5日, No. 5
-        return stated.amount == said.amount
-    if not dimensions_agree(stated.dimension, said.dimension):
+        return stated.amount == quoted.amount
+    if not dimensions_agree(stated.dimension, quoted.dimension):
         return False
     if "pounds" in dimensions and len(dimensions) > 1:  # money or mass: the other one tells which
-        return stated.amount == said.amount
-    if stated.about and _is_rounded(stated.amount, said.base / stated.factor):  # about 2 km, 1,980 m
+        return stated.amount == quoted.amount
+    if stated.about and _is_rounded(stated.amount, quoted.base / stated.factor):  # about 2 km, 1,980 m
         return True
-    if not stated.dimension and stated.base.is_integer() and said.base.is_integer():
-        return stated.base == said.base  # 202503180017 is not 202503180018
-    return _close(stated.base, said.base)
+    if not stated.dimension and stated.base.is_integer() and quoted.base.is_integer():
+        return stated.base == quoted.base  # 202503180017 is not 202503180018
+    return _close(stated.base, quoted.base)
 
 
-def is_computed(stated: Value, said: Iterable[Value]) -> bool:
+def is_computed(stated: Value, values: Iterable[Value]) -> bool:
     """Tell whether a value is the sum, difference, product or quotient of two values of a text.
 
     Two times of day differ by a time, and two years by years.
@@ -120,13 +120,15 @@ def is_computed(stated: Value, said: Iterable[Value]) -> bool:
     Example:
         >>> from rag_kit.text.values.reading import find_values
         >>> rise, share, years = find_values("2 million EUR, a quarter, 7 years")
-        >>> said = find_values("In 2006 it paid 8 million EUR, and in 2013 10 million EUR.")
-        >>> is_computed(rise, said), is_computed(share, said), is_computed(years, said)
+        >>> values = find_values("In 2006 it paid 8 million EUR, and in 2013 10 million EUR.")
+        >>> is_computed(rise, values), is_computed(share, values), is_computed(years, values)
         (True, False, True)
     """
+    if stated.key:  # a date or identifier
+        return False
     stated, rounding = uncounted(stated), 0.05 if stated.about else 0.005
     amounts: dict[str, list[float]] = {}  # of each dimension, in its base unit
-    for value in () if stated.key else map(uncounted, said):
+    for value in map(uncounted, values):
         amounts.setdefault(value.dimension, []).append(value.base)
     for one, other in product(amounts, repeat=2):
         if one != other and other not in ("", "ratio"):
@@ -139,10 +141,10 @@ def is_computed(stated: Value, said: Iterable[Value]) -> bool:
 
 
 def _results(one: str, other: str, ones: list[float], others: list[float]) -> list[tuple[str, Any]]:
-    """Return the dimension and the amounts in its base unit of what the pairs of amounts of two dimensions give."""
+    """Return what pairs of amounts of two dimensions give, in arrays by dimension: "EUR" for shares of EUR."""
     import numpy as np  # takes a tenth of a second, and most texts need none of this
 
-    x, y = np.meshgrid(ones, others, indexing="ij")
+    x, y = np.meshgrid(ones, others, indexing="ij")  # every pair of amounts
     results: list[tuple[str, Any]] = []
     with np.errstate(all="ignore"):  # of numbers of hundreds of digits
         if one == other:
@@ -156,7 +158,7 @@ def _results(one: str, other: str, ones: list[float], others: list[float]) -> li
         if other in ("", "ratio"):
             results += [(one, x * y), (one, x / y)]
     # results beyond floats are near to none
-    return [(dimension, found[np.isfinite(found)]) for dimension, found in results]
+    return [(dimension, amounts[np.isfinite(amounts)]) for dimension, amounts in results]
 
 
 def _is_rounded(amount: float, exact: float) -> bool:
@@ -169,16 +171,17 @@ def _close(one: float, other: float) -> bool:
     return abs(one - other) <= 1e-11 * max(abs(one), abs(other))
 
 
-def _same_date(stated: Value, said: Value) -> bool:
+def _same_date(stated: Value, quoted: Value) -> bool:
     """Tell whether a date has all parts of a stated one; a plain number may be a year."""
-    if stated.dimension != said.dimension:
-        date, number = (stated, said) if stated.dimension == "date" else (said, stated)
+    if stated.dimension != quoted.dimension:
+        date, number = (stated, quoted) if stated.dimension == "date" else (quoted, stated)
         return not number.dimension and date.key == f"{number.amount:.0f}"
-    parts, (year, month, day) = ((*value.key.split("-"), "", "")[:3] for value in (stated, said))
+    parts, (year, month, day) = ((*value.key.split("-"), "", "")[:3] for value in (stated, quoted))
     if stated.dated and not year:
         parts = ("", *parts[1:])
-    # 03/04/2025 may be in March or April
-    readings = [(year, month, day), (year, day, month)] if stated.open != said.open else [(year, month, day)]
+    readings = [(year, month, day)]
+    if stated.open != quoted.open:
+        readings.append((year, day, month))  # 03/04/2025 may be in March or April
     return any(
         all(part in ("", other) for part, other in zip(parts, reading, strict=True)) for reading in readings
     )
@@ -233,20 +236,26 @@ def _complete_dates(text: str, first: Value, second: Value) -> tuple[Value, Valu
         last = _complete_end(second, first, is_last=True)
         if last is not second:
             return first, last
-    return (_complete_end(first, second, is_last=False) if second.dimension == "date" else first), second
+    if second.dimension == "date":
+        first = _complete_end(first, second, is_last=False)
+    return first, second
 
 
 def _complete_end(end: Value, date: Value, *, is_last: bool) -> Value:
-    """Return an end of a range with the month or year of the date at the other end; else as it is."""
+    """Return an end of a range with the month or year of the date at the other end; else as it is.
+
+    Only where the range then runs forward: "July 13 to 31" has two dates, "July 13 to 5" one.
+    """
     year, _, month_and_day = date.key.partition("-")  # "2022" and "09-04" of 2022-09-04
     year_and_month, _, day = date.key.rpartition("-")  # "2022-09" and "04"; "-09" and "04" of no year
     is_number = end.dimension in ("", "ordinal", "calendar days") and not end.per
     if end.key[:1] == "-" and year and month_and_day:  # 12 June to 4 September 2022
-        is_later, completed = end.key[1:] > month_and_day, end._replace(key=year + end.key, dated=True)
+        completed = end._replace(key=year + end.key, dated=True)
+        is_later = end.key[1:] > month_and_day
     elif is_number and end.amount < 32 and "-" in year_and_month:  # 13 to 31 July
         key = f"{year_and_month}-{end.amount:02.0f}"
         completed = end._replace(dimension="date", key=key, amount=date.amount, unit="", factor=1.0)
         is_later = end.amount > float(day)
     else:
         return end
-    return completed if is_later == is_last else end  # July 13 to 31, and not July 13 to 5
+    return completed if is_later == is_last else end
