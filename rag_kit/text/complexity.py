@@ -159,39 +159,40 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
     """
     text = " ".join(question.split()).rstrip("?？.。!！ ")
     chinese = detect_language(text) == "zh"
-    for pattern in _ZH_COMPARES if chinese else _EN_COMPARES:
-        if match := pattern.search(text):
-            break
-    else:
+    matches = (pattern.search(text) for pattern in (_ZH_COMPARES if chinese else _EN_COMPARES))
+    match = next(filter(None, matches), None)
+    if match is None:
         return []
-    join = _ZH_JOIN if chinese else _EN_JOIN
     listed = match["list"].rsplit(": ", 1)[-1]  # "these two: BM25 and SPLADE" gives "BM25 and SPLADE"
-    names = [name.strip() for name in join.split(listed)]
+    names = [name.strip() for name in (_ZH_JOIN if chinese else _EN_JOIN).split(listed)]
     pairs = _name_queries(names, chinese)
-    is_short = all(len(name) <= _MAX_NAME_CHARS and len(name.split()) <= _MAX_NAME_WORDS for name, _ in pairs)
+    are_short = all(
+        len(name) <= _MAX_NAME_CHARS and len(name.split()) <= _MAX_NAME_WORDS for name, _ in pairs
+    )
     distinct = {fold(name) for name, _ in pairs if any(map(str.isalnum, name))}
-    return pairs if is_short and 2 <= len(distinct) == len(pairs) <= _MAX_ENTITIES else []
+    return pairs if are_short and 2 <= len(distinct) == len(pairs) <= _MAX_ENTITIES else []
 
 
 def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
     """Pair each name with its query; the last one may carry a topic for all, and the first one a head.
 
-    ``["price of A", "B in May"]`` gives the queries "price of A May" and "price of B May".
+    ``["price of A", "B in May"]`` gives the names "A" and "B" and their queries "price of A May", "price of B May".
     """
     *others, last = names
     head = topic = ""
     if match := (_ZH_TOPIC if chinese else _EN_TOPIC).match(last):
         last, *topics = match.groups()
-        topic = next((found.strip() for found in topics if found), "")
+        topic = next((group.strip() for group in topics if group), "")
     names = [*others, last]
-    if not chinese and not any(map(_EN_HEAD.match, names[1:])) and (match := _EN_HEAD.match(names[0])):
+    has_own_heads = any(map(_EN_HEAD.match, names[1:]))
+    if not chinese and not has_own_heads and (match := _EN_HEAD.match(names[0])):
         head, names[0] = match.groups()
     joiner = "的" if chinese else " "
     return [(name.strip(), joiner.join(filter(None, (head, name.strip(), topic)))) for name in names]
 
 
 def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
-    """Return the queries of the things that no variant of the question names alone."""
+    """Return the queries of the things that no variant of the question names alone; `pairs` are things and queries."""
     # Latin names must be whole words ("A" is not in "what"); Chinese text has no gaps between words.
     patterns = {name: rf"(?<![a-z0-9]){re.escape(fold(name))}(?![a-z0-9])" for name, _ in pairs}
     named = [[name for name in patterns if re.search(patterns[name], fold(variant))] for variant in variants]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import NamedTuple
 
-from rag_kit.text.citations.tokens import tokens
+from rag_kit.text.citations.tokens import content_keys, tokens
 from rag_kit.text.evidence.questions import Question, analyse, terms, without_mark
 from rag_kit.text.evidence.sentences import PassageText, SentenceCandidate, is_question, weight_of
 from rag_kit.text.sentences import sentences
@@ -74,12 +74,12 @@ class Disagreement:
 
     @property
     def newest(self) -> VersionStatement | None:
-        """The statement of the newest version; None where nothing says which that is."""
+        """The statement of the newest version, by stage, date or number; None where nothing says which that is."""
         for name in ("stage", "date", "number"):
             ranks = [getattr(statement.version, name) for statement in self.statements]
             are_known = not any(rank in (None, "", ()) for rank in ranks)
             if are_known and len(set(ranks)) > 1:
-                latest = [one for one in self.statements if getattr(one.version, name) == max(ranks)]
+                latest = [one for one, rank in zip(self.statements, ranks, strict=True) if rank == max(ranks)]
                 return latest[0] if len({statement.shown for statement in latest}) == 1 else None
         return None
 
@@ -92,8 +92,8 @@ def read_version(marks: Sequence[str]) -> Version:
         Version(stage=0, date='', number=(1, 2), label='v1.2, draft')
     """
     for text in marks:
-        values = [value for value in find_values(text) if value.dimension == "date"]
-        dates = [value for value in values if value.key[:1].isdigit()]  # with a year
+        dates = [value for value in find_values(text) if value.dimension == "date"]
+        dates = [date for date in dates if date.key[:1].isdigit()]  # with a year
         number, stage = _NUMBERED.search(text), _STAGE.search(text)
         parts = [(match.start(), match[0]) for match in (number, stage) if match]
         parts += [(date.start, text[date.start : date.end]) for date in dates]
@@ -149,13 +149,14 @@ def settle_versions(
     """
     settled = list(picked)
     for disagreement in find_disagreements(question.text, passages):
-        stated = {(one.passage_index, one.text) for one in disagreement.statements}
-        rivals = [one for one in settled if (one.passage_index, one.text) in stated]
+        sentences_of_group = {(one.passage_index, one.text) for one in disagreement.statements}
+        rivals = [one for one in settled if (one.passage_index, one.text) in sentences_of_group]
         if not rivals or disagreement.is_series:
             continue
-        newest = None if question.spans else disagreement.newest
-        place = (newest.passage_index, newest.text) if newest else None
-        kept = next((one for one in candidates if (one.passage_index, one.text) == place), rivals[0])
+        kept = rivals[0]
+        if (newest := disagreement.newest) and not question.spans:
+            wanted = (newest.passage_index, newest.text)
+            kept = next((one for one in candidates if (one.passage_index, one.text) == wanted), kept)
         settled[settled.index(rivals[0])] = kept
         settled = [one for one in settled if one is kept or one not in rivals]
     return list(dict.fromkeys(settled))
@@ -179,7 +180,7 @@ def _relevant_statements(question: Question, passages: Sequence[PassageText]) ->
 
 
 def _read_statement(question: Question, text: str, n: int, passage: PassageText) -> VersionStatement | None:
-    """Read a sentence as a statement to compare; None if it is a question or states no value.
+    """Read a sentence of passage `n` as a statement to compare; None if it is a question or states no value.
 
     Times and identifiers are no values, except that times are if the question asks for one.
     """
@@ -199,11 +200,6 @@ def _read_statement(question: Question, text: str, n: int, passage: PassageText)
     version = read_version(passage.marks)
     if not version.label and times:
         version = read_version([text])
-    title = passage.title
-    for value in reversed(find_values(title)):
-        if value.dimension == "date":
-            title = title[: value.start] + title[value.end :]
-    title = _STAGE.sub(" ", _NUMBERED.sub(" ", title))
     return VersionStatement(
         text=text,
         passage_index=n,
@@ -215,9 +211,17 @@ def _read_statement(question: Question, text: str, n: int, passage: PassageText)
         names=frozenset(token.key for token in body_tokens if token.name),
         values=tuple(measures),
         times=tuple(times),
-        subject=frozenset(token.key for token in tokens(title) if token.content),
+        subject=frozenset(content_keys(tokens(_without_version(passage.title)))),
         shown=", ".join(body[value.begin : value.end].strip() for value in measures),
     )
+
+
+def _without_version(title: str) -> str:
+    """Remove dates, numbers of versions and words such as "draft" from a title."""
+    for value in reversed(find_values(title)):  # from the end, so that offsets stay right
+        if value.dimension == "date":
+            title = title[: value.start] + title[value.end :]
+    return _STAGE.sub(" ", _NUMBERED.sub(" ", title))
 
 
 def disagree(one: VersionStatement, other: VersionStatement, question: Question) -> bool:
@@ -254,9 +258,10 @@ def _alike(words: frozenset[str], others: frozenset[str], question: Question) ->
     if _jaccard(words, others) >= _ALIKE:
         return True
     shared = words & others
-    # a single word must be most of the question
+    if len(shared) < min(len(words), len(others)):
+        return False
     asked = weight_of(question, question.keys & set(terms(" ".join(shared))))
-    return len(shared) == min(len(words), len(others)) and (len(shared) >= _MIN_SHARED or asked >= _RELEVANT)
+    return len(shared) >= _MIN_SHARED or asked >= _RELEVANT  # a single word must be most of the question
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:

@@ -75,18 +75,7 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     """
     texts = {passage.number: "\n".join((passage.title, *passage.marks, passage.text)) for passage in passages}
     asked = analyse(without_remarks(question.text))
-    whole, words = "\n".join(texts.values()), {key for text in texts.values() for key in terms(text)}
-    pairs = re.findall(rf"\b([A-Z]\w*) ((?i:{NUMBER_WORDS}))", asked.text)  # World War Two, or 2
-    words |= {key.lower() for name, key in pairs if re.search(rf"\b{name} {read_any(key):.0f}\b", whole)}
-    if not all(_is_known(term.key, words) for term in asked.terms if term.nominal and term.key.isalpha()):
-        return []
-    numbers = _numbered(whole)
-    for kind, of_kind in _numbered(asked.text).items():
-        if kind in numbers and not (of_kind <= numbers[kind] or _is_numbered_otherwise(kind, whole)):
-            return []
-    if _has_other_number(level(asked.text), level(whole)) or _has_other_place(fold(asked.text), fold(whole)):
-        return []
-    if _has_other_quarter(level(asked.text), level(whole)):
+    if _lacks_name(asked, list(texts.values())) or _names_another(asked.text, "\n".join(texts.values())):
         return []
     kept = list(passages)
     identifiers = (one for one in _IDENTIFIER.findall(level(question.text)) if not time_spans(one))  # FY2022
@@ -94,13 +83,16 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     codes: set[tuple[str, ...]] = {(_letters_and_digits(one),) for one in identifiers}
     for names, normalise in ((codes, _letters_and_digits), (_persons(fold(asked.text)), fold)):
         if names:
-            plain = [(number, normalise(text)) for number, text in texts.items()]
-            found = {n: {forms for forms in names if any(map(text.__contains__, forms))} for n, text in plain}
-            if names - set().union(*found.values()):
+            plain = {number: normalise(text) for number, text in texts.items()}
+            named_in = {
+                number: {forms for forms in names if any(form in text for form in forms)}
+                for number, text in plain.items()
+            }
+            if names - set().union(*named_in.values()):
                 return []
-            kept = [passage for passage in kept if found[passage.number]]
+            kept = [passage for passage in kept if named_in[passage.number]]
     if question.spans:  # a time may be named anywhere in the document
-        times = [(_document(one), time_spans(texts[one.number])) for one in passages]
+        times = [(_document(passage), time_spans(texts[passage.number])) for passage in passages]
         fitting = {document for document, spans in times if fit_in_time(question.spans, spans).overlap}
         kept = [passage for passage in kept if _document(passage) in fitting]
     if question.clauses:
@@ -110,13 +102,38 @@ def select_passages(question: Question, passages: Sequence[PassageText]) -> list
     return kept
 
 
+def _lacks_name(asked: Question, texts: Sequence[str]) -> bool:
+    """Tell whether a question has a name in letters that no text has, in any form."""
+    words = {key for text in texts for key in terms(text)}
+    numbered = re.findall(rf"\b([A-Z]\w*) ((?i:{NUMBER_WORDS}))", asked.text)  # World War Two, or 2
+    for name, number in numbered:
+        if any(re.search(rf"\b{name} {read_any(number):.0f}\b", text) for text in texts):
+            words.add(number.lower())
+    names = [term.key for term in asked.terms if term.nominal and term.key.isalpha()]
+    return not all(_is_known(name, words) for name in names)
+
+
+def _names_another(question: str, text: str) -> bool:
+    """Tell whether a text numbers what a question numbers, or names places or quarters, but all of them others."""
+    numbers = _numbered(text)
+    for kind, of_kind in _numbered(question).items():
+        if kind in numbers and not (of_kind <= numbers[kind] or _is_numbered_otherwise(kind, text)):
+            return True
+    return (
+        _has_other_number(level(question), level(text))
+        or _has_other_place(fold(question), fold(text))
+        or _has_other_quarter(level(question), level(text))
+    )
+
+
 def _numbered(text: str) -> dict[str, set[int]]:
-    """Map each kind of things that a text numbers to the numbers, those between the first and last of a list too."""
+    """Map each kind of things that a text numbers to the numbers: "phases 1 to 3" -> phase: 1, 2, 3."""
     numbers: dict[str, set[int]] = {}
     plain = level(text).replace("首次", "第一次").replace("再次", "第二次")
-    for match in (match for pattern in _NUMBERED for match in pattern.finditer(plain)):
-        listed = [int(read_any(number)) for number in re.findall(_N, match["listed"], re.IGNORECASE)]
-        numbers.setdefault(match["kind"].lower(), set()).update(range(min(listed), max(listed) + 1))
+    for pattern in _NUMBERED:
+        for match in pattern.finditer(plain):
+            listed = [int(read_any(number)) for number in re.findall(_N, match["listed"], re.IGNORECASE)]
+            numbers.setdefault(match["kind"].lower(), set()).update(range(min(listed), max(listed) + 1))
     return numbers
 
 
@@ -137,46 +154,53 @@ def _has_other_number(question: str, text: str) -> bool:
         if _is_amount(match) or not all(map(_is_amount, same)):
             continue
         numbers = rf"({_VERSION})(?:{_TO}(?:{name}[ -]?)?({_VERSION}))?"
-        found = list(re.finditer(rf"(?i)(?<![a-z\d]){name}s?[ -]?{numbers}", text))
-        fits = any(_may_include(one, asked) for one in found)
-        if found and not (fits or _is_numbered_otherwise(name, text)):
+        behind_name = list(re.finditer(rf"(?i)(?<![a-z\d]){name}s?[ -]?{numbers}", text))
+        fits = any(_may_include(number, asked) for number in behind_name)
+        if behind_name and not (fits or _is_numbered_otherwise(name, text)):
             return True
     return False
 
 
-def _is_amount(found: re.Match[str]) -> bool:
-    """Tell whether what was found in a text is in a value with a unit, or in a date."""
-    begin = max(0, found.start() - _WITHIN)
-    values = find_values(found.string[begin : found.end() + _WITHIN])
+def _is_amount(number: re.Match[str]) -> bool:
+    """Tell whether a number in a text is in a value with a unit, or in a date."""
+    begin = max(0, number.start() - _WITHIN)
+    values = find_values(number.string[begin : number.end() + _WITHIN])
     spans = [(begin + one.start, begin + one.end) for one in values if one.dimension not in ("", "id")]
-    return any(start < found.end() and found.start() < end for start, end in spans)
+    return any(start < number.end() and number.start() < end for start, end in spans)
 
 
-def _may_include(found: re.Match[str], asked: str) -> bool:
-    """Tell whether a number is in the range that was found, or is said to be ("or later"); 3.12 is in 3."""
-    texts = asked, found[1], found[2] or found[1]
+def _may_include(numbers: re.Match[str], asked: str) -> bool:
+    """Tell whether a number is in a range of a text (3.12 is in 2-4, and in 3), or may be meant by its "or later"."""
+    texts = asked, numbers[1], numbers[2] or numbers[1]
     number, first, last = ([int(part) for part in text.split(".")] for text in texts)
-    around = found.string[max(0, found.start() - _WITHIN) : found.end() + _WITHIN]
+    around = numbers.string[max(0, numbers.start() - _WITHIN) : numbers.end() + _WITHIN]
     return first <= number <= last or number[: len(first)] == first or bool(_OPEN.search(around))
 
 
 def _has_other_quarter(question: str, text: str) -> bool:
     """Tell whether the quarters and dates that a text names are all before or all after the quarters of a question."""
-    asked = [one.amount for one in find_values(question) if one.dimension == "quarter"]
-    values = find_values(text) if asked and not _OTHER_PARTS.search(text) else []
-    quarters = [one.amount for one in values if one.dimension == "quarter"]
-    months = (int(month) for one in values if one.dimension == "date" for month in one.key.split("-")[1:2])
-    named = quarters and [*quarters, *((month + 2) // 3 for month in months)]
-    return bool(named) and not any(min(named) <= quarter <= max(named) for quarter in asked)
+    asked = [value.amount for value in find_values(question) if value.dimension == "quarter"]
+    if not asked or _OTHER_PARTS.search(text):
+        return False
+    values = find_values(text)
+    quarters = [value.amount for value in values if value.dimension == "quarter"]
+    if not quarters:
+        return False
+    months = (
+        int(month) for value in values if value.dimension == "date" for month in value.key.split("-")[1:2]
+    )
+    named = [*quarters, *((month + 2) // 3 for month in months)]
+    return not any(min(named) <= quarter <= max(named) for quarter in asked)
 
 
 def _has_other_place(question: str, text: str) -> bool:
     """Tell whether a text lacks a place of a question, and always has others before the same word: 上海分公司."""
-    words = [pair for run in _HAN.findall(question) for pair in pairwise(tag_words(run))]
-    for place, (thing, _) in words:
-        if _is_place(*place) and len(thing) > 1 and place[0][:2] not in text:
+    pairs = [pair for run in _HAN.findall(question) for pair in pairwise(tag_words(run))]
+    for (place, tag), (thing, _) in pairs:
+        if _is_place(place, tag) and len(thing) > 1 and place[:2] not in text:
+            # the Chinese characters before each mention of the thing
             before = {re.split(rf"[^{HAN}]", part[-6:])[-1] for part in text.split(thing)[:-1]}
-            if before and all(one and _is_place(*tag_words(one)[-1]) for one in before):
+            if before and all(run and _is_place(*tag_words(run)[-1]) for run in before):
                 return True
     return False
 
@@ -188,8 +212,10 @@ def _is_place(word: str, tag: str) -> bool:
 def attribute_asked(question: Question) -> set[str]:
     """Return the terms for the attribute in questions such as "price of the CK6150"; none for other questions."""
     match = _ATTRIBUTE.search(question.text)
-    plain = (term.key for term in question.terms if not (term.nominal or term.date))
-    return set(terms(match["han"] or match["english"])).intersection(plain) if match else set()
+    if match is None:
+        return set()
+    plain_keys = {term.key for term in question.terms if not (term.nominal or term.date)}
+    return plain_keys.intersection(terms(match["han"] or match["english"]))
 
 
 def _document(passage: PassageText) -> Hashable:
@@ -208,18 +234,21 @@ def _persons(question: str) -> set[tuple[str, ...]]:
     A name is cut to surname and next character, since its end is often in doubt. 张伟经理 may be written 张经理; of
     王老师 only 王 is looked for.
     """
-    pairs = [pair for run in _HAN.findall(question) for pair in tag_words(run, guess_names=True)]
-    # "nrt": names that are written by their sound, in one of several ways
-    names = {word[:2] for word, tag in pairs if tag in ("nr", "nrfg")}
-    cut = {("nr", "nrfg")} | {(before, "nr") for _, before in pairs}  # 赵, 志远; 郑, 海燕
-    names |= {one + word[0] for (one, before), (word, tag) in pairwise(pairs) if (before, tag) in cut}
+    tagged = [pair for run in _HAN.findall(question) for pair in tag_words(run, guess_names=True)]
+    # not "nrt": names that are written by their sound, in one of several ways
+    names = {word[:2] for word, tag in tagged if tag in ("nr", "nrfg")}
+    for (word, tag), (next_word, next_tag) in pairwise(
+        tagged
+    ):  # 赵, 志远: the given name may be a word of its own
+        if next_tag == "nr" or (tag, next_tag) == ("nr", "nrfg"):
+            names.add(word + next_word[0])
     persons: set[tuple[str, ...]] = set()
     for name in names:
         if len(name) == 2 and name[0] in SURNAMES:
             # 张经理, 张伟经理, 张伟东经理
             title = re.search(f"{name[0]}(?:{name[1]}[{HAN}]?)??({_TITLES})", question)
-            address = name[0] + title[1][0] if title else ""
-            persons.add((name[0],) if name == address else (name, address or name))
+            address = name[0] + title[1][0] if title else name
+            persons.add((name[0],) if title and name == address else (name, address))
     return persons
 
 
@@ -227,8 +256,9 @@ def _is_known(name: str, words: set[str]) -> bool:
     """Tell whether a name is among some stems, as it is, in another form (German, Germany), or misspelled."""
     if name in words or name.removesuffix("s") in words or not name.isascii():
         return True
-    pairs = (sorted((name, word), key=len) for word in words)
-    # "german" and "germany": at least four letters, and at most three more
-    if any(len(short) >= max(4, len(long) - 3) and long.startswith(short) for short, long in pairs):
-        return True
+    for word in words:
+        short, long = sorted((name, word), key=len)
+        # "german" and "germany": at least four letters, and at most three more
+        if len(short) >= max(4, len(long) - 3) and long.startswith(short):
+            return True
     return len(name) >= _MIN_MISSPELLED and bool(get_close_matches(name, words, 1, _MISSPELLED))

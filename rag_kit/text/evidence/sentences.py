@@ -64,8 +64,8 @@ def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> Passage
     title, headings = (value[:_MAX_TITLE] if isinstance(value, str) else "" for value in values)
     file = str(metadata.get("file") or metadata.get("source") or "")[-_MAX_TITLE:]
     marks = version_text(metadata), title, file.rpartition("/")[2].replace("_", " ")
-    above = f"{title}\n{headings}".strip()
-    return PassageText(number, text, above, headings.rpartition(" > ")[2], marks, title or file)
+    title_and_headings = f"{title}\n{headings}".strip()
+    return PassageText(number, text, title_and_headings, headings.rpartition(" > ")[2], marks, title or file)
 
 
 def passage_texts(documents: Iterable[Any]) -> list[PassageText]:
@@ -132,27 +132,18 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
     keys = question.keys
     read = _read_sentences(question, passages)
     weights = _rarity_weights(question, read)
-    marks = ["\n".join((passage.title, *passage.marks)) for passage in passages if question.spans]
-    usual_times = [time_spans(text) for text in marks]
-    last_times: dict[int, tuple[TimeSpan, ...]] = {}
+    time_fits = _time_fits(question, passages, read)
     candidates = []
-    for order, sentence in enumerate(read):
+    for order, (sentence, time_fit) in enumerate(zip(read, time_fits, strict=True)):
         title, index = sentence.title, sentence.passage_index
         # a question does not count for the sentence before it, being about later ones, nor a row for the next
-        after = [one for one in read[order + 1 : order + 2] if not is_question(one.text)]
-        beside = [one for one in (*read[max(order - 1, 0) : order], *after) if one.passage_index == index]
-        matched_beside = [one.matched for one in beside if not (one.header and sentence.header)]
+        after = [other for other in read[order + 1 : order + 2] if not is_question(other.text)]
+        beside = [
+            other for other in (*read[max(order - 1, 0) : order], *after) if other.passage_index == index
+        ]
+        matched_beside = [other.matched for other in beside if not (other.header and sentence.header)]
         near = sentence.matched.union(title, keys & set(terms(sentence.header)), *matched_beside)
         opens = order < _OPENING or read[order - _OPENING].passage_index != index
-        time_fit = TimeFit()
-        if question.spans:
-            spans = time_spans(sentence.text)
-            last_times[index] = spans[-1:] or last_times.get(index, ())
-            # a row has the times of its header, too; a sentence without any those of its document's version
-            if named := spans + time_spans(sentence.header) or usual_times[index]:
-                time_fit = fit_in_time(question.spans, named)
-            else:  # the last ones before it, at half value
-                time_fit = TimeFit(*(value / 2 for value in fit_in_time(question.spans, last_times[index])))
         features = Features(
             cover=_share(weights, sentence.matched),
             rest=_share(weights, sentence.matched - title) / (_share(weights, keys - title) or 1.0),
@@ -166,17 +157,35 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
             recent=time_fit.recent,
             asks=float(is_question(sentence.text)),
         )
+        score = sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True))
+        number = passages[index].number
         candidates.append(
             SentenceCandidate(
-                **vars(sentence),
-                number=passages[index].number,
-                order=order,
-                near=near,
-                features=features,
-                score=sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True)),
+                **vars(sentence), number=number, order=order, near=near, features=features, score=score
             )
         )
     return candidates
+
+
+def _time_fits(
+    question: Question, passages: Sequence[PassageText], read: Sequence[_ReadSentence]
+) -> list[TimeFit]:
+    """Measure how the times of each sentence fit the question's; they all fit alike if the question names none."""
+    if not question.spans:
+        return [TimeFit()] * len(read)
+    usual_times = [time_spans("\n".join((passage.title, *passage.marks))) for passage in passages]
+    last_times: dict[int, tuple[TimeSpan, ...]] = {}  # by passage
+    fits = []
+    for sentence in read:
+        index = sentence.passage_index
+        spans = time_spans(sentence.text)
+        last_times[index] = spans[-1:] or last_times.get(index, ())
+        # a row has the times of its header, too; a sentence without any those of its document's version
+        if named := spans + time_spans(sentence.header) or usual_times[index]:
+            fits.append(fit_in_time(question.spans, named))
+        else:  # the last ones before it, at half value
+            fits.append(TimeFit(*(value / 2 for value in fit_in_time(question.spans, last_times[index]))))
+    return fits
 
 
 def _rarity_weights(question: Question, read: Sequence[_ReadSentence]) -> dict[str, float]:
@@ -229,10 +238,10 @@ def drop_distraction(picked: Sequence[SentenceCandidate]) -> list[SentenceCandid
         return is_near and same_language and bool(candidate.matched or candidate.features.kind)
 
     kept = [*picked[:1], *filter(may_add, picked[1:])]
-    return [one for one in kept if not any(_fits_worse(one, other) for other in kept)]
+    return [row for row in kept if not any(_is_better_row(other, row) for other in kept)]
 
 
-def _fits_worse(row: SentenceCandidate, other: SentenceCandidate) -> bool:
+def _is_better_row(other: SentenceCandidate, row: SentenceCandidate) -> bool:
     """Tell whether another row of the same table fits the question better: it names more of it, or its time."""
     if not row.header or (row.passage_index, row.header) != (other.passage_index, other.header):
         return False
@@ -259,7 +268,8 @@ def _read_sentences(question: Question, passages: Sequence[PassageText]) -> list
     for sentence, is_in_clause in islice(read, MAX_SENTENCES):
         (in_clause if is_in_clause else stand_ins).append(sentence)
     # a heading in the middle of a passage is an answer only where there is nothing else
-    return [one for one in in_clause if not _HEADING.match(one.text)] or in_clause or stand_ins
+    without_headings = [sentence for sentence in in_clause if not _HEADING.match(sentence.text)]
+    return without_headings or in_clause or stand_ins
 
 
 def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[tuple[_ReadSentence, bool]]:
@@ -270,9 +280,7 @@ def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[
     asked = question.clauses
     # the words for a clause that is asked for, as it may be written otherwise: 第9条, 第九条
     named = question.keys & set(terms(" ".join(match[0] for match in REFERENCE.finditer(question.text))))
-    values = find_values(question.text) if "|" in passage.text else ()
-    spans = {value: question.text[value.start : value.end] for value in values if value.unit}
-    amounts = {value: question.keys & set(terms(span)) for value, span in spans.items()}
+    amounts = _keys_of_amounts(question) if "|" in passage.text else {}
     headings = {0: passage.title}  # by level
     clause = clause_begun(passage.heading)  # the one that the next sentence is in
     for text, table_header, level in _sentences_in_context(passage):
@@ -293,20 +301,26 @@ def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[
             yield _ReadSentence(text, n, matched, title, table_header), is_in_clause
 
 
+def _keys_of_amounts(question: Question) -> dict[Value, frozenset[str]]:
+    """Map each amount with a unit that a question names to the terms that it is written in."""
+    amounts = [value for value in find_values(question.text) if value.unit]
+    return {value: question.keys & set(terms(question.text[value.start : value.end])) for value in amounts}
+
+
 def _match_amounts(amounts: dict[Value, frozenset[str]], row: str, matched: frozenset[str]) -> frozenset[str]:
     """Count an amount of the question as in a row that has it, or a range around it; not where another unit has it."""
     in_row = find_values(row)
     for asked, keys in amounts.items():
         values = [value for value in in_row if value.dimension == asked.dimension]
-        lows, highs = ([one.base for one in values if one.bound == side] for side in ("min", "max"))
+        lows, highs = ([value.base for value in values if value.bound == bound] for bound in ("min", "max"))
         ranges = [(max(lows, default=-math.inf), min(highs, default=math.inf))] if lows or highs else []
-        ranges += [
-            (one.base, two.base) for one, two in pairwise(values) if _TO.fullmatch(row, one.end, two.start)
-        ]
+        for low, high in pairwise(values):
+            if _TO.fullmatch(row, low.end, high.start):
+                ranges.append((low.base, high.base))
         if asked.bound and not ranges:  # amounts over 5 EUR are asked for
             continue
-        ranges = ranges or [(one.base, one.base) for one in values]
-        without_unit = () if values else (one.amount for one in in_row if not one.dimension)
+        ranges = ranges or [(value.base, value.base) for value in values]
+        without_unit = [] if values else [value.amount for value in in_row if not value.dimension]
         has_it = any(low <= asked.base <= high for low, high in ranges) or asked.amount in without_unit
         matched = matched | keys if has_it else matched - keys
     return matched
@@ -316,19 +330,22 @@ def _sentences_in_context(passage: PassageText) -> Iterator[tuple[str, str, int]
     """Yield each sentence of a passage outside of code, the header of its table, and its level as a heading, or 0."""
     titles = {line.strip() for line in passage.title.splitlines()}
     first_line, _, below = passage.text.partition("\n")
-    body = _without_code(below if first_line.strip() in titles and below.strip() else passage.text)
+    repeats_title = first_line.strip() in titles and bool(below.strip())
+    body = _without_code(below if repeats_title else passage.text)
     spans = [span for span in sentences(body) if not _NO_SENTENCE.match(span.text)]
     for span, table_header in _with_table_headers(spans):
         text = span.text
         is_first_line = span is spans[0] and body[span.end :].lstrip(" ").startswith("\n")
-        if text in titles or (is_first_line and _FIRST_HEADING.fullmatch(text)):
+        if len(spans) == 1:  # it is no heading, since there is nothing below it
+            level = 0
+        elif text in titles or (is_first_line and _FIRST_HEADING.fullmatch(text)):
             level = 1
+        elif HEADING.fullmatch(text.strip("*_")):
+            level = _CLAUSE_LEVEL
         else:
-            is_clause = HEADING.fullmatch(text.strip("*_"))
-            level = _CLAUSE_LEVEL if is_clause else len(text) - len(text.lstrip("#"))
-        # a single sentence is no heading, since there is nothing below it
-        yield text, table_header, level if len(spans) > 1 else 0
-        if 1 == level < len(spans) and "：" in text and text[0] != "#" and text not in titles:  # 主持：王芳
+            level = len(text) - len(text.lstrip("#"))
+        yield text, table_header, level
+        if level == 1 and "：" in text and text[0] != "#" and text not in titles:  # 主持：王芳
             yield text, table_header, 0
 
 

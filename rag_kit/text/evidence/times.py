@@ -58,12 +58,12 @@ def time_spans(text: str) -> tuple[TimeSpan, ...]:
         before = plain[max(0, first.begin - _WORDS_BEFORE) : first.begin]
         between = plain[first.end : named[0].begin] if named else ""
         # figures "from Q3 2020" are of that quarter alone
-        opens = _SINCE if first.period.grain in ("quarter", "half") else _SINCE_OR_FROM
+        since = _SINCE if first.period.grain in ("quarter", "half") else _SINCE_OR_FROM
         is_pair = between.strip().lower() == "and" and _PAIR.search(before)  # between 1990 and 1994
         if named and (is_pair or RANGE_TO.fullmatch(between)):  # 1990 to 1994
             last = _span(named.pop(0).period)
             spans += [TimeSpan(span.start, last.end)] if last.end > span.start else [span, last]
-        elif _ON.match(plain, first.end) or opens.search(before):
+        elif _ON.match(plain, first.end) or since.search(before):
             spans.append(TimeSpan(span.start, _HIGHEST))
         elif _UNTIL.search(before):
             # "by the end of 2023" is in that year
@@ -107,9 +107,9 @@ def fit_in_time(question_times: Sequence[TimeSpan], named: Sequence[TimeSpan]) -
 def _match_edges(question: TimeSpan, named: Sequence[TimeSpan]) -> float:
     """Score whether the first and last year of a question's span begin or end a named one: 0, 0.5 or 1."""
     first, last = int(question.start), int(question.end - 1e-6)  # an end is the start of the next day or year
-    starts = any(int(span.start) == first for span in named)
-    ends = any(last in (int(span.end - 1e-6), int(span.start)) for span in named)
-    return (starts + ends) / 2
+    has_first = any(int(span.start) == first for span in named)
+    has_last = any(last in (int(span.end - 1e-6), int(span.start)) for span in named)
+    return (has_first + has_last) / 2
 
 
 def _overlap(question: TimeSpan, span: TimeSpan) -> float:
@@ -122,7 +122,7 @@ def _overlap(question: TimeSpan, span: TimeSpan) -> float:
 def _recency(question: TimeSpan, span: TimeSpan) -> float:
     """Score how closely a span's start precedes the question's: less for each year, half if it ended before that."""
     years = question.start - span.start
-    if years <= 0:  # it starts within the question's span, or later
-        return 1.0 if span.start < question.end else 0.0
+    if years <= 0:
+        return 1.0 if span.start < question.end else 0.0  # it starts within the question's span, or later
     goes_on = span.end > question.start - 1
     return (1.0 if goes_on else 0.5) / (1 + years / 4)

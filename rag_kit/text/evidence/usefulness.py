@@ -33,10 +33,10 @@ class PassageUsefulness(NamedTuple):
 
 def usefulness(question: str, passages: Sequence[PassageText]) -> list[PassageUsefulness]:
     """Estimate how surely each passage helps to answer a question."""
-    setting = len(passages) > 1
+    has_others = len(passages) > 1  # the weights are those for a passage alone (0) or beside others (1)
     grades = []
     for measures in measure(question, passages):
-        total = sum(weights[setting] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
+        total = sum(weights[has_others] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
         # a passage without any word of the question cannot help, whatever its dates
         value = 1 / (1 + math.exp(-total)) if measures["passage"] > 0 else 0.0
         grades.append(PassageUsefulness(value, measures))
