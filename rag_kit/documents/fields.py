@@ -16,7 +16,7 @@ _MIN_SIMILARITY = 0.75  # as "yaer" is to "year"; below it "max_hops" would mean
 
 
 def fields_of_filter(where: Filter | None) -> set[str]:
-    """Return the fields that a filter needs, without those of ``$exists``, which may be missing.
+    """Return the fields that a document must have to pass a filter, without those of ``$exists``.
 
     Example:
         >>> sorted(fields_of_filter({"year": 2020, "tags": {"$contains": "a"}, "draft": {"$exists": False}}))
@@ -26,7 +26,7 @@ def fields_of_filter(where: Filter | None) -> set[str]:
 
     def record(key: str, operator: str, operand: object, negated: bool) -> bool:
         operators_of[key].add(operator)
-        return True  # as any clause would do: the translation itself is not used
+        return True  # any clause would do: the translation itself is not used
 
     translate(where, record, lambda word, parts: True)  # calls `record` with each condition
     needed = {key: operators for key, operators in operators_of.items() if "$exists" not in operators}
@@ -34,7 +34,7 @@ def fields_of_filter(where: Filter | None) -> set[str]:
 
 
 def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> set[str]:
-    """Collect the fields of metadata rows until all needed ones were found, or of all rows if none is needed."""
+    """Collect the fields of metadata rows, up to the row with which all `needed` ones are found, if any are needed."""
     fields: set[str] = set()
     for row in rows:
         for name, value in row.items():

@@ -40,7 +40,7 @@ def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clau
     """Translate a condition into Chroma's language; raise FilterError for one that Chroma lacks."""
     values = operand if operator == "$in" else [operand]
     is_reserved = key.startswith(("#", "chroma:"))  # for Chroma's own keys
-    # the negation of an order would miss rows without the key
+    # strings have no order there, and the negation of an order would miss rows without the key
     lacks_order = operator in ORDER and (negated or isinstance(operand, str))
     is_too_large = any(type(value) is int and abs(value) >= _MAX_CHROMA_INTEGER for value in values)
     if is_reserved or lacks_order or is_too_large or operator in ("$startswith", "$exists"):
@@ -48,11 +48,13 @@ def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clau
     if operator in ORDER:
         return _chroma_comparison(key, operator, operand)
     if operator == "$contains":
-        items, contains = [operand], "$not_contains" if negated else "$contains"
+        items = [operand]
         if type(operand) in (int, float) and abs(operand) < _MAX_CHROMA_INTEGER and operand == int(operand):
-            # in Chroma a list of integers does not contain 1.0, nor a list of floats 1
-            items = [float(operand), int(operand)]
-        clauses = [{key: {contains: item}} for item in items]
+            items = [
+                float(operand),
+                int(operand),
+            ]  # for Chroma a list with 1 does not contain 1.0, nor the reverse
+        clauses = [{key: {"$not_contains" if negated else "$contains": item}} for item in items]
     elif len(values) > 1 and all(isinstance(value, str) for value in values):
         return {key: {"$nin" if negated else "$in": values}}
     else:  # Chroma's own $in takes values of one type
@@ -71,7 +73,8 @@ def _chroma_comparison(key: str, operator: str, value: Any) -> Clause:
         return clause
     # the integer that Chroma takes for the value is let in or kept out by a condition of its own
     integer = int(value)
-    if operator == "$ne" or (operator in ORDER and ORDER[operator](integer, value)):
+    passes = operator == "$ne" or (operator in ORDER and ORDER[operator](integer, value))
+    if passes:
         return _join_in_chroma("or", [clause, {key: {"$eq": integer}}])
     return _join_in_chroma("and", [clause, {key: {"$ne": integer}}])
 

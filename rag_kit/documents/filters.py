@@ -231,8 +231,8 @@ def _translate_condition(key: str, operator: Any, operand: Any, leaf: Leaf, *, n
         raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
     if operator in ("$in", "$nin"):
         values = [_check_scalar(key, operator, value) for value in operand]
-        negate = negate != (operator == "$nin")  # "not $nin" is "$in" again
-        return leaf(key, "$in", values, negate) if values else negate  # no value is in an empty list
+        is_negated = not negate if operator == "$nin" else negate  # "not $nin" is "$in" again
+        return leaf(key, "$in", values, is_negated) if values else is_negated  # no value is in an empty list
     value = _check_scalar(key, operator, operand)
     return leaf(key, "$eq", value, not negate) if operator == "$ne" else leaf(key, operator, value, negate)
 
@@ -280,7 +280,7 @@ def _equality_key(value: Any) -> Any:
 
 
 def _value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
-    """Make a function that tells whether a value (``None``: missing) passes a condition, by this module's rules."""
+    """Make a function that tells whether a metadata value, None if it is missing, passes a condition."""
     if operator == "$exists":
         return lambda value: (value is not None) is operand
     if operator == "$startswith":

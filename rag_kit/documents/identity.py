@@ -70,25 +70,25 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
     if id_key is not None:
         return [[document_key(doc, id_key) for doc in ranking] for ranking in rankings]
     with_ids = [doc for doc in chain.from_iterable(rankings) if doc.id]
-    id_of_text = {doc.page_content: doc.id for doc in reversed(with_ids)}  # the first id of each text
+    id_of_text = {doc.page_content: doc.id for doc in reversed(with_ids)}  # the first id: later entries win
     keys = [
         [doc.id or id_of_text.get(doc.page_content) or f"text:{doc.page_content}" for doc in ranking]
         for ranking in rankings
     ]
     if len({(doc.page_content, doc.id) for doc in with_ids}) == len(id_of_text):
         return keys  # no text has two ids
-    first_id = _ids_of_same_chunks(rankings)
-    return [[first_id.get(key, key) for key in ranking] for ranking in keys]
+    first_uuid = _first_uuids(rankings)
+    return [[first_uuid.get(key, key) for key in ranking] for ranking in keys]
 
 
-def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
-    """Map UUIDs, which stores make up, to the first UUID of the same chunk: same text, metadata that agree."""
+def _first_uuids(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
+    """Map each UUID of a chunk that has several to the first one; a chunk has the same text and agreeing metadata."""
     repeated: set[str] = set()  # texts that one list has under several ids: they are chunks of their own
     for ranking in rankings:
-        texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
-        repeated.update(text for text, count in texts.items() if count > 1)
+        id_counts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
+        repeated.update(text for text, count in id_counts.items() if count > 1)
     first_of_text: dict[str, Document] = {}
-    first_id: dict[str, str] = {}
+    first_uuid: dict[str, str] = {}
     for doc in chain.from_iterable(rankings):
         if not doc.id or not _UUID.fullmatch(doc.id) or doc.page_content in repeated:
             continue
@@ -96,8 +96,8 @@ def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str
         shared_keys = doc.metadata.keys() & first.metadata.keys() - {"rag_kit"}
         agree = all(doc.metadata[key] == first.metadata[key] for key in shared_keys)
         if agree and first.id and first.id != doc.id:
-            first_id[doc.id] = first.id
-    return first_id
+            first_uuid[doc.id] = first.id
+    return first_uuid
 
 
 ORIGINAL_ID_KEY = "original_id"  # metadata key of a text that was shortened: the id of the whole one
@@ -134,12 +134,12 @@ def copy_metadata(doc: Document, *, without: str | None = None) -> dict[str, Any
 
 def copy_value(value: Any) -> Any:
     """Copy a metadata value to any depth, quickly where it is JSON data."""
-    kind = type(value)
-    if kind in (str, int, float, bool, type(None)):
+    value_type = type(value)
+    if value_type in (str, int, float, bool, type(None)):
         return value
-    if kind is dict:
+    if value_type is dict:
         return {key: copy_value(item) for key, item in value.items()}
-    if kind is list:
+    if value_type is list:
         return [copy_value(item) for item in value]
     return copy.deepcopy(value)
 
@@ -153,7 +153,7 @@ def field_of(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
+def to_plain(value: Any, *, _around: tuple[int, ...] = ()) -> Any:
     """Turn any value into plain JSON data, as a copy.
 
     numpy's numbers and arrays become Python's, sets sorted lists, dates ISO texts, keys and other objects texts,
@@ -175,23 +175,23 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
         return value.isoformat()
     if isinstance(value, (bytes, bytearray)):
         return value.decode("utf-8", errors="backslashreplace")
-    if len(_above) >= _MAX_DEPTH or id(value) in _above:
+    if len(_around) >= _MAX_DEPTH or id(value) in _around:  # it contains itself
         return type(value).__name__
-    path = (*_above, id(value))  # of the values that this one is nested in
+    path = (*_around, id(value))  # the ids of the values that an item of this one is nested in
     # plain items, which are most of a record, need no call of their own
     if isinstance(value, (list, tuple)):
-        return [item if type(item) in _PLAIN_TYPES else to_plain(item, _above=path) for item in value]
+        return [item if type(item) in _PLAIN_TYPES else to_plain(item, _around=path) for item in value]
     if isinstance(value, (dict, Mapping)):  # the first is quicker to check
         plain = {str(key): item for key, item in value.items()}
         for key, item in plain.items():
             if type(item) not in _PLAIN_TYPES:
-                plain[key] = to_plain(item, _above=path)
+                plain[key] = to_plain(item, _around=path)
         return plain
     if isinstance(value, (set, frozenset)):
-        items = [to_plain(item, _above=path) for item in value]
+        items = [to_plain(item, _around=path) for item in value]
         return sorted(items, key=lambda item: (str(type(item)), str(item)))
     if callable(tolist := getattr(value, "tolist", None)):  # numpy's arrays and scalars
-        return to_plain(tolist(), _above=path)
+        return to_plain(tolist(), _around=path)
     return str(value)
 
 

@@ -86,10 +86,10 @@ def with_provenance(
         >>> get_provenance(doc)["stages"]
         [{'stage': 'bm25', 'retriever': 'bm25', 'query': 'q', 'rank': 1, 'score': 1.5, 'weight': None}]
     """
-    record_before = peek_provenance(doc)
+    before = peek_provenance(doc)
     new_stage = _make_stage(stage, retriever, query, rank=rank, score=score, weight=weight, **extra)
-    stages = record_before.get("stages", []) if sources is None else list(sources)
-    notes = record_before.get("notes", []) if notes is None else notes
+    stages = before.get("stages", []) if sources is None else list(sources)
+    notes = before.get("notes", []) if notes is None else notes
     record = {
         "score": new_stage["score"],
         "rank": new_stage["rank"],
@@ -149,12 +149,12 @@ def add_first_stage(
 
 
 def first_stage(stage: str, name: str, query: str, **extra: Any) -> dict[str, Any]:
-    """Make what the first stages of all documents of a list share, for `first_record`."""
+    """Make the stage of documents that one search found, without their ranks and scores; see `first_record`."""
     return _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)
 
 
 def first_record(shared: Mapping[str, Any], rank: int, score: Any) -> dict[str, Any]:
-    """Make the record of a document that one search found, of the stage that its list shares."""
+    """Make the record of a document that one search found, given the stage that its list shares."""
     # to_plain makes a Python float of numpy's, and None of NaN and infinities
     score = score if type(score) is float and isfinite(score) else to_plain(score)
     stages = [{**shared, "rank": rank, "score": score}]
@@ -224,7 +224,7 @@ def _encode_stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return position_of.setdefault(text, len(position_of))  # that of a new text is the next one
 
     for stage in stages:
-        others = {**stage}
+        others = {**stage}  # the fields that are neither texts nor numbers stay in it
         row: list[Any] = [position(others.pop(name, None)) for name in _TEXT_FIELDS]
         row += [others.pop(name, None) for name in _NUMBER_FIELDS]
         if type(queries := others.get("queries")) is list:
@@ -244,9 +244,9 @@ def decode_provenance(text: str) -> dict[str, Any]:
         texts = record.pop("texts")
         stages: list[dict[str, Any]] = []
         for row in record["stages"]:
-            padded = [*row, *[None] * 7][:7]  # three positions of texts, three numbers, other fields
-            positions, numbers, others = padded[:3], padded[3:6], padded[6]
-            values = [*(texts[position] for position in positions), *numbers]
+            padded = [*row, *[None] * 7][:7]  # what was missing at the end is None
+            texts_of_stage = [texts[position] for position in padded[:3]]
+            values, others = texts_of_stage + padded[3:6], padded[6]
             stage = dict(zip(_TEXT_FIELDS + _NUMBER_FIELDS, values, strict=True)) | (others or {})
             if "queries" in stage:
                 stage["queries"] = [texts[position] for position in stage["queries"]]
