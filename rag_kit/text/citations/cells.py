@@ -44,11 +44,11 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
     table = _tables.get(passage) or _tables.setdefault(passage, _Table(passage))
     rows: list[Span] = []  # that were named last
     headers: list[str] = []  # of the columns that were named last
-    names_rows_first = True
+    names_rows_first = True  # the first part that names anything names a row
     opening: list[Token] = []  # a time, a condition, or the name of a row: it belongs to the part behind it
     claims: list[Token] = []  # of the part before
-    has_both = any(token.key in _OF_SEVERAL for token in tokens(statement))
-    for segment in [statement] if has_both else _JOINT.split(statement):
+    says_both = any(token.key in _OF_SEVERAL for token in tokens(statement))  # of what a joint would part
+    for segment in [statement] if says_both else _JOINT.split(statement):
         words = [*opening, *table.cut_alike(tokens(segment))]
         own_rows, own_headers = table.rows_named(words), table.headers_named(words)
         if _says_more({word.key for word in words}, len(own_rows), len(own_headers)):

@@ -176,7 +176,7 @@ def kind_of(value: Value) -> str:
 
 
 def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
-    """Tell whether a rival fits the words of a statement better than the value that the statement has.
+    """Tell whether a rival fits the words of a statement better than `best`, the value that the statement has.
 
     It must share more words, and no fewer of its clause; a later one also needs a word that goes with it alone.
     """
@@ -186,12 +186,12 @@ def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
     if counts < best_counts:
         return False
     # "14 months with the drug and 9 months in the control arm": the second has a word of its own, and no other
-    is_beside = rival.clause <= words or len(words & rival.clause) >= len(words & best.clause)
+    shares_clause = rival.clause <= words or len(words & rival.clause) >= len(words & best.clause)
     near_rival = rival.clause
     if rival.section != best.section:
         near_rival |= rival.earlier_in_part
     goes_with_rival_alone = not words.isdisjoint(near_rival - best.clause - best.earlier)
-    return is_beside and (goes_with_rival_alone or rival.order < best.order)
+    return shares_clause and (goes_with_rival_alone or rival.order < best.order)
 
 
 def _is_more_exact(words: Set[str], one: ValuePlace, other: ValuePlace) -> bool:

@@ -167,7 +167,7 @@ _CHARACTERS = _OPPOSITES.rpartition("#")[2]
 
 @cache
 def _classes(table: str = _OPPOSITES) -> dict[str, dict[int, int]]:
-    """Map each word or character, as it is and stemmed, to its groups: number of the class -> number of the group."""
+    """Map each word, as it is and stemmed, to its group in each class: "grow" -> {3: 0}, "sink" -> {3: 1}."""
     classes: dict[str, dict[int, int]] = {}
     lines = [line for line in table.splitlines() if line and line[0] != "#"]
     for number, line in enumerate(lines):

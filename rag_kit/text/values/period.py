@@ -35,7 +35,7 @@ class Period:
 
     @classmethod
     def of_months(cls, year: int, month: int, count: int) -> Period | None:
-        """Return some months, of any year if it is 0; ``None`` for none, and outside of the years 1000 to 2999."""
+        """Return `count` months from a month on, of any year if `year` is 0; ``None`` outside of 1000 to 2999."""
         if not (1 <= month <= 12 and count and (year == 0 or 1000 <= year <= 2999)):
             return None
         start = date(year or _ANY_YEAR, month, 1)
