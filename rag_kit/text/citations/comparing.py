@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, dropwhile, groupby, islice, pairwise, product, takewhile
 
+from rag_kit.text.citations.permission import split_permission
 from rag_kit.text.citations.placing import kind_of, supports
 from rag_kit.text.citations.source import PassageSource, Span
 from rag_kit.text.citations.tokens import (
@@ -28,7 +29,7 @@ _MAX_UNKNOWN = 0.35  # share of a statement's content that the quote, and what i
 _MAX_REWORDED = 0.6  # the same, where it has two values or names of the quote
 _MAX_RUN = 3  # unknown words in a row, of such a statement: more are a thing of its own
 _FEW_WORDS = 4  # content words of a statement that says too little to be foreign to a passage
-_DENIED_WITHIN = 3  # tokens after a negation among which its denied words are
+_DENIED_WITHIN = 4  # tokens after a negation among which its denied words are
 _MAX_DENIED = 2
 _MAX_COUNTED = 12  # rows or columns up to which a number may be their count
 _MAX_OPERANDS = 25  # values of a table, of more only those of named rows count
@@ -37,13 +38,13 @@ _THAN = frozenset(["than", "比"])
 _OFTEN_IN_WORDS = ("ordinal", "weekday")  # dimensions that a passage may say otherwise: "the next day"
 _DENYING = word_list("denying")  # as a negation does
 _ONE = ("one", "a", "an", "一", "1")
-_EXCEPTING = word_set("except unless 除 除了 除非 除外 例外")
+_EXCEPTING = word_set("except 除 除了 除非 除外 例外")
 _AFTER_EXCEPTED = ("外", "以外", "之外")
 _BESIDES = word_set("还 也 另 另外 also 仍")
 _OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
 _OF_SOME = word_set("some certain 部分 个别 有些 少数 某些")
 _LIMITS = _OF_SOME | word_set(
-    "except unless only other others exclud provid within 除 除外 以外 仅 只 其他 其它 其余"
+    "except only other others exclud provid within 除 除外 以外 仅 只 其他 其它 其余"
 )
 
 
@@ -258,9 +259,10 @@ def _reason_of_contradiction(pair: Pair) -> str:
                 texts.append(cell.text)
         texts = texts or [clause if _has_half(clause, keys) else pair.quoted]
         for quoted in texts:
-            if reason := _reason_of_negation(stated, quoted, bool(cells)):
+            if reason := _reason_of_denial(stated, quoted, bool(cells)):
                 return reason
-        if _count_negations(stated) > sum(map(_count_negations, texts)):
+        negations, *said = (_count_negations(split_permission(text)[1]) for text in (stated, *texts))
+        if negations > sum(said):
             return "paraphrase"  # words do not tell
     return ""
 
@@ -379,6 +381,20 @@ def _says_all_for_some(part: Sequence[Token], clause: Sequence[Token]) -> bool:
 def _words_before_bounds(text: Sequence[Token]) -> set[str]:
     """Return the words right before values that are bounds, as "must" in "must not exceed 5 m"."""
     return {before.key for before, token in pairwise(text) if token.value and token.value.bound}
+
+
+def _reason_of_denial(stated: Sequence[Token], quoted: Sequence[Token], in_cell: bool) -> str:
+    """Return why a text forbids or denies what another allows or says, or ""; "must not" and "prohibited" are alike."""
+    permits, stated_rest = split_permission(stated)
+    quote_permits, quoted_rest = split_permission(quoted)
+    if permits is quote_permits or not _LIMITS.isdisjoint(token.key for token in (*stated, *quoted)):
+        return _reason_of_negation(stated_rest, quoted_rest, in_cell)
+    if permits is None or quote_permits is None:
+        negated = any(is_negation(token.key) for token in (*stated, *quoted))
+        forbids_one = False in (permits, quote_permits) and bool(content_keys(stated))
+        return "paraphrase" if forbids_one and not negated else _reason_of_negation(stated, quoted, in_cell)
+    is_bound = any(token.value and token.value.bound for token in (*stated, *quoted))
+    return "" if is_bound else "opposite"  # "may be at most 5 m" is "must not exceed 5 m"
 
 
 def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], in_cell: bool) -> str:

@@ -94,12 +94,17 @@ def _word_tokens(text: str, start: int, end: int) -> list[PlacedToken]:
             for word, tag in _with_whole_names(tag_words(fold(match["han"]))):
                 is_denial = word.startswith("不能") and len(word) > 3  # 不能转让; 不可抗力 is a thing
                 parts = (word[:2], word[2:]) if is_denial else _CUT.get(word, (word,))
+                if placed and word in _AFTER_EVENT:  # 验收后: another event is another time
+                    placed[-1] = placed[-1]._replace(token=placed[-1].token._replace(thing=True))
                 placed += [PlacedToken(match.start(), _han_token(part, tag)) for part in parts]
         elif _LABEL.match(text, match.start()):
             label = Token(match[0].lower(), name=True, content=True, thing=True)
             placed.append(PlacedToken(match.start(), label))
         else:
-            placed.append(PlacedToken(match.start(), _latin_token(match[0][:_MAX_WORD])))
+            word = match[0][:_MAX_WORD]
+            placed += [
+                PlacedToken(match.start(), _latin_token(part)) for part in _CUT.get(word.lower(), (word,))
+            ]
     return placed
 
 
@@ -145,15 +150,22 @@ def _han_token(word: str, tag: str) -> Token:
 
 
 _DIRECTIONS = ("up", "down")
+_AFTER_EVENT = word_set("前 后 之前 之后 以前 以后 之日 之日起 时")
 # words of the dictionary that have a negation in them, and how they are cut
-_CUT = {"不适": ("不", "适"), "概不负责": ("不", "负责"), "恕不": ("不",), "可否": ("是否",)}
+_CUT = {
+    "unless": ("if", "not"),
+    "不适": ("不", "适"),
+    "概不负责": ("不", "负责"),
+    "恕不": ("不",),
+    "可否": ("是否",),
+}
 # forms of one English word begin with the same letters: at least so many, and this share of the shorter word
 _MIN_PREFIX, _PREFIX_SHARE = 4, 0.7
 _MIN_HAN = 2  # longer Chinese words of one length are forms of one where a single character differs
 _NEGATION = re.compile(
     r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't|nicht|nie|ohne|kein(?:e[mnrs]?)?"
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
-    r"|[并从绝也都尚可概]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以予再法]?"
+    r"|[并从绝也都尚可概请切]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以予再法]?"
 )
 JOINING = word_set("and or 和 与 及 以及 或")
 PRONOUNS = word_set("he she it they him them his her its their 他 她 它 他们 它们 该 其 此")
