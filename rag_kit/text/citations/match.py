@@ -44,6 +44,7 @@ _NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
 _CONTRIBUTES = 0.25
 _POINTING = PRONOUNS | word_set("the that this these 这 这一 这些 本")
 _NEAR = 40  # characters before a statement in its passage that are looked at
+_BETWEEN_CLAUSES = re.compile(rf"(?<=\w)[，。；！？](?=[{HAN}])")
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 _STUDY = (
     r"(?:determine|evaluate|examine|investigate|assess|compare|explore|estimate|characteri[sz]e|study|test|analy[sz]e"
@@ -172,7 +173,9 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     only_asks = bool(_OPEN_QUESTION.search(sentence)) and not _OPEN_QUESTION.search(statement)
     whole_start, whole_end = quoted_spans[0].whole[0], quoted_spans[-1].whole[1]
     whole = source.text[whole_start:whole_end]
-    is_verbatim = holds(letters_of(whole), letters) and not only_asks
+    # 经理由王强担任，负责人由刘洋担任 does not say 王强担任负责人
+    with_marks = (letters_of(_BETWEEN_CLAUSES.sub("丶", text)) for text in (whole, statement))
+    is_verbatim = holds(*with_marks) and not only_asks
     before = _text_before(whole, statement)
     if any(is_negation(token.key) for token in tokens(before)[-1:]):  # behind "Do not", 员工不得
         is_verbatim = False

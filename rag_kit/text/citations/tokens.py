@@ -268,7 +268,8 @@ def are_alike(a: str, b: str) -> bool:
     if a in b or b in a:
         return True
     differing = sum(mine != other for mine, other in zip(a, b, strict=False))
-    return len(a) == len(b) > _MIN_HAN and differing == 1 and not are_opposites(a, b)
+    # a first character tells things apart: 借款人 and 贷款人, 大学生 and 小学生
+    return len(a) == len(b) > _MIN_HAN and a[0] == b[0] and differing == 1 and not are_opposites(a, b)
 
 
 def has_alike(key: str, others: Iterable[str]) -> bool:
