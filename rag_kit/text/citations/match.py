@@ -14,7 +14,7 @@ from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import Clause, assertions, clauses
 from rag_kit.text.citations.placing import Placement, kind_of, place_values
 from rag_kit.text.citations.source import PART_BREAK, PassageSource, Span, best_clause, holds, letters_of
-from rag_kit.text.citations.swaps import find_exchange, has_other_agent, says_change
+from rag_kit.text.citations.swaps import find_exchange, has_other_agent, says_change, says_posts
 from rag_kit.text.citations.tokens import (
     PRONOUNS,
     Token,
@@ -208,7 +208,7 @@ def _compare(statement: str, pair: Pair, quote: str, is_verbatim: bool) -> tuple
         return "verbatim", 1.0
     if pair.best.row or exchange == "name":
         return exchange or reason, score
-    return _compare_with_sentence(pair, exchange or reason, placement), score
+    return _compare_with_sentence(statement, pair, exchange or reason, placement), score
 
 
 def _reason_of_exchange(statement: str, pair: Pair, quote: str, placement: Placement) -> str:
@@ -224,7 +224,7 @@ def _reason_of_exchange(statement: str, pair: Pair, quote: str, placement: Place
     return "number" if is_wrong and not says_change(statement, pair.source) else ""
 
 
-def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str:
+def _compare_with_sentence(statement: str, pair: Pair, reason: str, placement: Placement) -> str:
     """Return the reason for a verdict after a comparison with the best sentence, word by word in their order.
 
     If all words of the statement are covered but one was changed, the reason is that change. If too few are in the
@@ -232,7 +232,7 @@ def _compare_with_sentence(pair: Pair, reason: str, placement: Placement) -> str
     """
     sentence = pair.best.sentence
     referred, passage_words = _split_referred(pair)
-    if reason == "covered":
+    if reason == "covered" and not says_posts(statement, pair.source):
         reason = _reason_of_change(pair, placement, passage_words) or "covered"
     # words that the sentence refers back to are no difference
     compared = [token for token in pair.stated if token.key not in referred - content_keys(sentence)]

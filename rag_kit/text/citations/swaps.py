@@ -172,6 +172,12 @@ def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
     return False
 
 
+def says_posts(statement: str, passage: PassageSource) -> bool:
+    """Tell whether a statement says who holds posts, and all as the passage does: 王强任经理 beside 经理由王强担任."""
+    posts = [(letters_of(post).strip(), letters_of(who).strip()) for post, who in posts_in(statement)]
+    return bool(posts) and all(who in passage.labels.get(post, ()) for post, who in posts)
+
+
 class _Relation(NamedTuple):
     """Two sides of a text by their content words, and the comparative between them, or "" for cause or order."""
 

@@ -62,7 +62,8 @@ def counted_by(value: Value, *units: Unit) -> Value:
         >>> counted_by(Value(0, 6, 35.0, "EUR", unit="EUR"), unit_named("month"))[2:6]
         (35.0, 'EUR/months', 'EUR', 'month')
     """
-    for by in sorted(units, key=lambda unit: unit.dimension in TIMES):
+    for unit in sorted(units, key=lambda unit: unit.dimension in TIMES):
+        by = unit_named("day") if unit.dimension == "calendar days" else unit  # 每日 is 每天
         per, dimension = f"{value.per}·{by.symbol}".lstrip("·"), f"{value.dimension}/{by.dimension}"
         value = value._replace(per=per, factor=value.factor / by.factor, dimension=dimension)
     return value
