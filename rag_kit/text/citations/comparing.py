@@ -37,6 +37,7 @@ _NUMBERING = ("", "ordinal")  # dimensions of what numbers the rows of a table
 _THAN = frozenset(["than", "比"])
 _OFTEN_IN_WORDS = ("ordinal", "weekday")  # dimensions that a passage may say otherwise: "the next day"
 _DENYING = word_list("denying")  # as a negation does
+_DENYING_ALL = word_set("neither nobody 无人")
 _ONE = ("one", "a", "an", "一", "1")
 _EXCEPTING = word_set("except 除 除了 除非 除外 例外")
 _AFTER_EXCEPTED = ("外", "以外", "之外")
@@ -427,13 +428,13 @@ def _denies_alone(text: Sequence[Token], other: Sequence[Token], in_cell: bool) 
 def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
     """Yield the words that each negation denies: the first two content words after it, or the last one before it.
 
-    A "not" at the beginning, as in a cell that says no, denies all words.
+    A "not" at the beginning, as in a cell that says no, denies all words, as does "neither ... nor".
     """
     for position, (token, next_token) in enumerate(pairwise([*text, Token("")])):
         fails = (token.key, next_token.key) == ("fail", "to")
         if not fails and not is_negation(token.key):
             continue
-        denies_all = position == 0 and token.key == "not"
+        denies_all = (position == 0 and token.key == "not") or token.key in _DENYING_ALL
         window = text if denies_all else text[position + 1 : position + 1 + _DENIED_WITHIN]
         after = [word.key for word in window if word.content]
         before = [word.key for word in text[:position] if word.content]

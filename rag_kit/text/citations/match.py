@@ -232,8 +232,10 @@ def _compare_with_sentence(statement: str, pair: Pair, reason: str, placement: P
     """
     sentence = pair.best.sentence
     referred, passage_words = _split_referred(pair)
-    if reason == "covered" and not says_posts(statement, pair.source):
+    if reason == "covered":
         reason = _reason_of_change(pair, placement, passage_words) or "covered"
+    if reason in ("moved", "order") and says_posts(statement, pair.source):
+        reason = "covered"
     # words that the sentence refers back to are no difference
     compared = [token for token in pair.stated if token.key not in referred - content_keys(sentence)]
     if reason == "number":

@@ -31,6 +31,9 @@ _POST = re.compile(
     r"(?P<post>[^\s，。；：|]{2,12})由(?P<holder>[^，。；|]{2,8}?)(?:担任|出任|兼任|负责|主持|主办|承办|协办)"
     r"|(?P<person>[^\s，。；：由|]{2,8}?)(?:担任|出任|兼任|负责|主持)(?P<office>[^，。；|]{2,12})"
 )
+_PLACED = re.compile(
+    r"(?P<thing>[^\s，。；：|]{2,10}?)(?:设[在于]|位于|坐落[在于]|在)(?P<place>[^，。；|]{2,10})(?<![的内前后时中])(?=[，。；]|$)"
+)
 _PARTY = (
     "[甲乙丙丁]方|(?:出租|承租|发包|承包|委托|受托|托运|承运|买|卖|转让|受让|供|需|出借|借款|担保)[方人]"
     "|用人单位|劳动者"
@@ -194,7 +197,7 @@ class PassageSource:
         labelled = [(cell.header, cell.text) for row in self.rows for cell in row.row]
         labelled += [(match["label"], match["text"]) for match in _LABELLED.finditer(self.text)]
         texts: dict[str, set[str]] = {}
-        for label, text in [*labelled, *posts_in(self.text)]:
+        for label, text in [*labelled, *relations_in(self.text)]:
             for name in filter(None, re.split(r"[（(）)\s]+", label)):  # "Contact (sales)" is two labels
                 texts.setdefault(letters_of(name).strip(), set()).update({letters_of(text).strip()} - {""})
         return texts
@@ -365,14 +368,24 @@ def holds(passage: str, statement: str) -> bool:
 
 
 def posts_in(text: str) -> list[tuple[str, str]]:
-    """Return posts with who holds them, and parties of a contract with what they may or must do, or "".
+    """Return posts with who holds them.
 
     Example:
-        >>> posts_in("安全员由刘洋担任，张伟担任项目经理。甲方应当支付租金。")
-        [('安全员', '刘洋'), ('项目经理', '张伟'), ('甲方', '支付租金')]
+        >>> posts_in("安全员由刘洋担任，张伟担任项目经理。")
+        [('安全员', '刘洋'), ('项目经理', '张伟')]
     """
-    posts = [
-        (match["post"] or match["office"], match["holder"] or match["person"])
-        for match in _POST.finditer(text)
+    return [
+        (match["post"] or match["office"], match["holder"] or match["person"]) for match in _POST.finditer(text)
     ]
-    return posts + [(match["party"], match["action"] or "") for match in _DUTY.finditer(text)]
+
+
+def relations_in(text: str) -> list[tuple[str, str]]:
+    """Return posts with who holds them, things with their places, and parties with what they may or must do, or "".
+
+    Example:
+        >>> relations_in("工厂设在嘉兴，甲方应当支付租金。")
+        [('工厂', '嘉兴'), ('甲方', '支付租金')]
+    """
+    places = [(match["thing"], match["place"]) for match in _PLACED.finditer(text)]
+    duties = [(match["party"], match["action"] or "") for match in _DUTY.finditer(text)]
+    return posts_in(text) + places + duties

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rag_kit.text.citations.change import VOICE
 from rag_kit.text.citations.placing import IN_TURN, kind_of, supports
-from rag_kit.text.citations.source import PassageSource, letters_of, posts_in
+from rag_kit.text.citations.source import PassageSource, letters_of, posts_in, relations_in
 from rag_kit.text.citations.tokens import JOINING, MODALS, Token, are_opposites, content_keys, tokens
 from rag_kit.text.language import word_set
 from rag_kit.text.values.reading import find_values
@@ -160,7 +160,7 @@ def _is_mislabelled(statement: str, labels: Mapping[str, Set[str]]) -> bool:
     """Tell whether a statement gives a label a text of another one: "Chair: Ben" for "Chair: Ann, Clerk: Ben"."""
     # values are compared elsewhere: a label may have its value in another form
     matches = (match for match in _LABELLED.finditer(statement) if not find_values(match["text"]))
-    pairs = [(match["label"], match["text"]) for match in matches] + posts_in(statement)
+    pairs = [(match["label"], match["text"]) for match in matches] + relations_in(statement)
     all_texts = set().union(*labels.values())
     for stated_label, stated_text in pairs:
         label, text = letters_of(stated_label).strip(), letters_of(stated_text).strip()

@@ -131,7 +131,7 @@ _PATTERNS = {
         # "a third of it", but "a third reminder"
         rf"|a[ -]{_PART}(?=\W*$|[^\w\s-]| (?:of|off|less|more|to|from|in|by|and|or|than|as|are|is|w\w+|the|its)\b))"
         r"\b(?! quarter)(?! (?:hour|year|day|month|century))",
-        r"[Hh]alf(?= (?:of|the|its|their|all)\b|$)(?! the time)",
+        r"[Hh]alf(?= (?:of|the|its|their|all|price|fare|pay)\b|$)(?! the time)",
         r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
         rf"(?:[1-9]\d?(?:\.\d)?|[{DIGITS}]{{1,2}}) ?折(?![叠断磨返腾合])",
     ),

@@ -52,7 +52,7 @@ def normal(text: str) -> list[str]:
         ("ninety (90) days, 一个半小时", ["7776000 time", "5400 time"]),
         (
             "每日万分之五, 0.05% per day",
-            ["5.78703704e-09 ratio/calendar days per 日", "5.78703704e-09 ratio/time per d"],
+            ["5.78703704e-09 ratio/time per d", "5.78703704e-09 ratio/time per d"],
         ),
         ("no later than 3 May 2024; by 3 May 2024 at the latest", ["max date 2024-05-03"] * 2),
         ("eleven one-litre bottles, a hundred and five", ["11", "1 volume", "105"]),
