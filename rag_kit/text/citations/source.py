@@ -375,7 +375,8 @@ def posts_in(text: str) -> list[tuple[str, str]]:
         [('安全员', '刘洋'), ('项目经理', '张伟')]
     """
     return [
-        (match["post"] or match["office"], match["holder"] or match["person"]) for match in _POST.finditer(text)
+        (match["post"] or match["office"], match["holder"] or match["person"])
+        for match in _POST.finditer(text)
     ]
 
 
