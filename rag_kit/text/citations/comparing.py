@@ -262,7 +262,10 @@ def _reason_of_contradiction(pair: Pair) -> str:
         for quoted in texts:
             if reason := _reason_of_denial(stated, quoted, bool(cells)):
                 return reason
-        negations, *said = (_count_negations(split_permission(text)[1]) for text in (stated, *texts))
+        compared = [split_permission(text) for text in (stated, *texts)]
+        if len({permits for permits, _ in compared}) > 1:
+            compared = [(None, text) for text in (stated, *texts)]
+        negations, *said = (_count_negations(rest) for _, rest in compared)
         if negations > sum(said):
             return "paraphrase"  # words do not tell
     return ""
@@ -388,14 +391,16 @@ def _reason_of_denial(stated: Sequence[Token], quoted: Sequence[Token], in_cell:
     """Return why a text forbids or denies what another allows or says, or ""; "must not" and "prohibited" are alike."""
     permits, stated_rest = split_permission(stated)
     quote_permits, quoted_rest = split_permission(quoted)
-    if permits is quote_permits or not _LIMITS.isdisjoint(token.key for token in (*stated, *quoted)):
+    if permits is quote_permits:
         return _reason_of_negation(stated_rest, quoted_rest, in_cell)
-    if permits is None or quote_permits is None:
-        negated = any(is_negation(token.key) for token in (*stated, *quoted))
-        forbids_one = False in (permits, quote_permits) and bool(content_keys(stated))
-        return "paraphrase" if forbids_one and not negated else _reason_of_negation(stated, quoted, in_cell)
+    keys = {token.key for token in (*stated, *quoted)}
+    if None in (permits, quote_permits) or keys & _LIMITS:
+        forbids_one = False in (permits, quote_permits) and not any(map(is_negation, keys))
+        reason = _reason_of_negation(stated, quoted, in_cell)
+        return "paraphrase" if forbids_one and content_keys(stated) else reason
     is_bound = any(token.value and token.value.bound for token in (*stated, *quoted))
-    return "" if is_bound else "opposite"  # "may be at most 5 m" is "must not exceed 5 m"
+    # "may be at most 5 m" is "must not exceed 5 m"
+    return _reason_of_negation(stated, quoted, in_cell) if is_bound else "opposite"
 
 
 def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], in_cell: bool) -> str:

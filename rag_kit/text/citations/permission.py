@@ -11,6 +11,7 @@ _PERMITTING = word_set("may can allow permit 可 可以 能 能够 允许 准许
 _FORBIDDING = word_set("prohibit forbid forbidden ban 禁 禁止 严禁 禁用 verboten untersagt")
 _MODAL_AND_NOT = word_set("cannot can't mustn't 不得 不能 不可 不准 不许 请勿 切勿 勿")
 _BEFORE_NOT = word_set("may can must shall should darf")
+_NOBODY = word_set("no nobody none kein")
 _NEAR = 2  # tokens before a word among which its negation is, as in "not be allowed"
 
 
@@ -24,26 +25,26 @@ def split_permission(text: Sequence[Token]) -> tuple[bool | None, list[Token]]:
         >>> [split_permission(tokens(text))[0] for text in ("You may not smoke.", "吸烟不被禁止", "He smokes.")]
         [False, True, None]
     """
-    rest = list(text)
+    keys = [token.key for token in text]
     found: set[bool] = set()
-    for position, token in enumerate(text):
-        following = text[position + 1 : position + 2]
-        negations = [one for one in text[max(0, position - _NEAR) : position] if is_negation(one.key)]
-        if token.key in _BEFORE_NOT and following and following[0].key in ("not", "nicht"):
-            negations = [following[0]]
-        if position and not negations and text[0].key in ("no", "nobody", "none", "kein"):
-            negations = [text[0]]
-        if token.key in _PERMITTING or (token.key in _BEFORE_NOT and negations):
+    used: set[int] = set()  # positions of the words that permit, forbid or negate these
+    for position, key in enumerate(keys):
+        negations = [n for n in range(max(0, position - _NEAR), position) if is_negation(keys[n])]
+        if key in _BEFORE_NOT and keys[position + 1 : position + 2] in (["not"], ["nicht"]):
+            negations = [position + 1]
+        if position and not negations and keys[0] in _NOBODY:
+            negations = [0]
+        if key in _PERMITTING or (key in _BEFORE_NOT and negations):
             permits = not negations
-        elif token.key in _FORBIDDING:
+        elif key in _FORBIDDING:
             permits = bool(negations)
-        elif token.key in _MODAL_AND_NOT:
+        elif key in _MODAL_AND_NOT:
             permits, negations = False, []
         else:
             continue
         found.add(permits)
-        said = (token, *negations)
-        rest = [one for one in rest if not any(one is word for word in said)]
+        used |= {position, *negations}
+    rest = [token for position, token in enumerate(text) if position not in used]
     if len(found) != 1 or any(is_negation(token.key) for token in rest):
         return None, list(text)
     return found.pop(), rest
