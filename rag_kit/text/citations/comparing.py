@@ -262,11 +262,7 @@ def _reason_of_contradiction(pair: Pair) -> str:
         for quoted in texts:
             if reason := _reason_of_denial(stated, quoted, bool(cells)):
                 return reason
-        compared = [split_permission(text) for text in (stated, *texts)]
-        if len({permits for permits, _ in compared}) > 1:
-            compared = [(None, text) for text in (stated, *texts)]
-        negations, *said = (_count_negations(rest) for _, rest in compared)
-        if negations > sum(said):
+        if _has_more_negations(stated, texts):
             return "paraphrase"  # words do not tell
     return ""
 
@@ -303,8 +299,12 @@ def _has_half(text: Sequence[Token], keys: Set[str]) -> bool:
     return 2 * len(keys & content_keys(text)) >= len(keys)
 
 
-def _count_negations(text: Sequence[Token]) -> int:
-    return sum(is_negation(token.key) for token in text)
+def _has_more_negations(stated: Sequence[Token], texts: Sequence[Sequence[Token]]) -> bool:
+    """Tell whether a text has more negations than others, without those by which all of them permit or forbid."""
+    permissions, rests = zip(*(split_permission(text) for text in (stated, *texts)), strict=True)
+    compared = rests if len({*permissions}) == 1 else (stated, *texts)
+    own, *others = (sum(is_negation(token.key) for token in text) for text in compared)
+    return own > sum(others)
 
 
 def _has_form(word: str, others: Set[str]) -> bool:
