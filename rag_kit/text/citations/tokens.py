@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,10 +102,18 @@ def _word_tokens(text: str, start: int, end: int) -> list[PlacedToken]:
             placed.append(PlacedToken(match.start(), label))
         else:
             word = match[0][:_MAX_WORD]
-            placed += [
-                PlacedToken(match.start(), _latin_token(part)) for part in _CUT.get(word.lower(), (word,))
-            ]
-    return placed
+            new = [PlacedToken(match.start(), _latin_token(part)) for part in _CUT.get(word.lower(), (word,))]
+            if placed and placed[-1].token.key == "non":  # non-members are no members
+                new[0] = new[0]._replace(token=new[0].token._replace(key=f"non{new[0].token.key}"))
+                placed.pop()
+            placed += new
+    return [_as_negation(one, after) for one, after in pairwise([*placed, PlacedToken(end, Token(""))])]
+
+
+def _as_negation(placed: PlacedToken, after: PlacedToken) -> PlacedToken:
+    """Return "not" for a word that denies what follows it: "failed to pay", "denied having paid", "free of charge"."""
+    denies = after.token.key in _DENYING_BEFORE.get(placed.token.key, ())
+    return placed._replace(token=Token("not")) if denies else placed
 
 
 def _with_whole_names(words: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -152,8 +160,13 @@ def _han_token(word: str, tag: str) -> Token:
 _DIRECTIONS = ("up", "down")
 _AFTER_EVENT = word_set("前 后 之前 之后 以前 以后 之日 之日起 时")
 # words of the dictionary that have a negation in them, and how they are cut
+_DENYING_BEFORE = {"fail": ("to",), "deni": ("that", "having")}
 _CUT = {
+    "unable": ("cannot",),
     "unless": ("if", "not"),
+    "lack": ("not", "have"),
+    "lacks": ("not", "has"),
+    "lacked": ("not", "had"),
     "不适": ("不", "适"),
     "概不负责": ("不", "负责"),
     "恕不": ("不",),
