@@ -319,7 +319,8 @@ def _ignores_limit(pair: Pair) -> bool:
     from_best = dropwhile(lambda span: span is not pair.best, pair.source.spans)
     next_two = ({token.key for token in span.tokens} for span in islice(from_best, 1, 3))
     quoted = sentence.union(*next_two)
-    return bool((stated - quoted) & _OF_ALL) and bool((quoted - stated) & _LIMITS)
+    leaves_out = bool(stated & _OF_ALL) and bool((sentence - stated) & _EXCEPTING)  # "every floor except the third"
+    return leaves_out or (bool((stated - quoted) & _OF_ALL) and bool((quoted - stated) & _LIMITS))
 
 
 def _includes_exception(pair: Pair) -> bool:

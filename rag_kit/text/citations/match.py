@@ -12,6 +12,7 @@ from rag_kit.text.citations.cells import find_in_cells
 from rag_kit.text.citations.change import MIN_CLOSE, find_change
 from rag_kit.text.citations.comparing import Pair, compare_words, with_keys_of
 from rag_kit.text.citations.cutting import Clause, assertions, clauses
+from rag_kit.text.citations.parallel import mixes_parallels
 from rag_kit.text.citations.placing import Placement, kind_of, place_values
 from rag_kit.text.citations.source import PART_BREAK, PassageSource, Span, best_clause, holds, letters_of
 from rag_kit.text.citations.swaps import find_exchange, has_other_agent, says_change, says_posts
@@ -215,6 +216,9 @@ def _reason_of_exchange(statement: str, pair: Pair, quote: str, placement: Place
     """Return why a statement in words of its passage confuses names, columns of a row or values, or ""."""
     if reason := find_exchange(statement, pair.source, quote):
         return reason
+    sentence = [span for span in pair.source.spans if span.whole == pair.best.whole]
+    if mixes_parallels(pair.stated, [clause for span in sentence for clause in span.clauses]):
+        return "name"
     if has_other_agent(pair.stated, pair.best.tokens, pair.source):
         return "name"
     parts = [list(part) for part, _ in pair.clauses]

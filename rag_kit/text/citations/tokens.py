@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ _MAX_WORD = 128  # letters; a longer run is cut
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"(?P<han>[{_HAN}]+)|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*")
 # a letter that tells apart, as in "group B"
-_LABEL = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w.'’&/-])|^[A-HJ-Z]$")
+_LABEL = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w.'’&/-])|(?<![A-Za-z\d])[A-H](?=[\u4e00-\u9fff])|^[A-HJ-Z]$")
 _MAX_NAME = 3  # characters of the name of a person
 _NAME_TAGS = ("nr", "ns", "nt")  # jieba's tags of persons, places and organisations
 # parts of speech in which a paraphrase varies freely: verbs, adverbs, prepositions, conjunctions ...
@@ -144,7 +144,8 @@ def _latin_token(word: str) -> Token:
     stems = [] if is_negation(key) else content_words(word)
     if not stems:
         return Token(key)
-    return Token(stems[0], name=word[0].isupper(), content=True, thing=True)
+    stem = key if key in _agents() else stems[0]
+    return Token(stem, name=word[0].isupper(), content=True, thing=True)
 
 
 @cache_of_texts(_MAX_REMEMBERED, 100)
@@ -201,6 +202,17 @@ def _classes(table: str = _OPPOSITES) -> dict[str, dict[int, int]]:
                 for form in (word, *content_words(word)):
                     classes.setdefault(form, {})[number] = group
     return classes
+
+
+@cache
+def _agents() -> frozenset[str]:
+    """Return the words of `_OPPOSITES` that have the stem of another group of their class: "insurer", "insured"."""
+    by_stem: dict[tuple[str, int], dict[str, int]] = {}
+    for word, groups in _classes().items():
+        for number, group in groups.items():
+            stem = next(iter(content_words(word)), word)
+            by_stem.setdefault((stem, number), {})[word] = group
+    return frozenset(chain(*(words for words in by_stem.values() if len({*words.values()}) > 1)))
 
 
 def is_negation(key: str) -> bool:
