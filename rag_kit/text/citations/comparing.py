@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, dropwhile, groupby, islice, pairwise, product, takewhile
+from itertools import chain, dropwhile, groupby, islice, pairwise, permutations, product, takewhile
 
 from rag_kit.text.citations.permission import split_permission
 from rag_kit.text.citations.placing import kind_of, supports
@@ -19,6 +19,7 @@ from rag_kit.text.citations.tokens import (
     content_keys,
     has_alike,
     has_form_or_synonym,
+    is_modified,
     is_negation,
 )
 from rag_kit.text.language import word_list, word_set
@@ -251,7 +252,7 @@ def _reason_of_contradiction(pair: Pair) -> str:
     cells = pair.best.said_by_cells()
     duties = [duty for clause in pair.best.clauses for duty in _cut_at_modals(clause)]
     for stated, clause in pair.clauses:
-        if _changes_duty(stated, duties):
+        if _changes_duty(stated, duties) or _has_modified(stated, clause):
             return "opposite"
         keys = content_keys(stated)
         texts: list[Sequence[Token]] = []
@@ -284,6 +285,12 @@ def _has_opposite(pair: Pair) -> bool:
         if are_denied_alike and not is_of_bound and are_opposites(new, lost):
             return True
     return False
+
+
+def _has_modified(stated: Sequence[Token], clause: Sequence[Token]) -> bool:
+    """Tell whether a statement differs from its clause by a prefix that changes the thing: 会员 beside 非会员."""
+    keys, said = content_keys(stated), content_keys(clause)
+    return any(is_modified(*pair) for new, lost in product(keys - said, said - keys) for pair in permutations((new, lost)))
 
 
 def _changes_duty(stated: Sequence[Token], duties: Sequence[Sequence[Token]]) -> bool:

@@ -237,7 +237,7 @@ def are_opposites(a: str, b: str) -> bool:
     period, other_period = _BY_TIME.match(a), _BY_TIME.match(b)
     if period and other_period:  # 月薪, 年薪
         return period[1] != other_period[1]
-    if _is_modified(a, b) or _is_modified(b, a):
+    if is_modified(a, b) or is_modified(b, a):
         return True
     pairs = _group_pairs(_groups_of(a), _groups_of(b))
     if not a.isascii() and len(a) == len(b):
@@ -248,7 +248,7 @@ def are_opposites(a: str, b: str) -> bool:
     return any(group != other for group, other in pairs)
 
 
-def _is_modified(word: str, other: str) -> bool:
+def is_modified(word: str, other: str) -> bool:
     """Tell whether a Chinese word is another one with a prefix that changes the thing: 副经理 is not 经理."""
     return word[0] in "副非前代不未无" and len(other) > 1 and word[1:] == other
 
@@ -288,7 +288,7 @@ def are_alike(a: str, b: str) -> bool:
         shorter = min(len(a), len(b))
         prefix = max(_MIN_PREFIX, round(_PREFIX_SHARE * shorter))
         return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()
-    if _is_modified(a, b) or _is_modified(b, a):
+    if is_modified(a, b) or is_modified(b, a):
         return False
     if a in b or b in a:
         return True
