@@ -43,7 +43,7 @@ _ONE = ("one", "a", "an", "一", "1")
 _EXCEPTING = word_set("except 除 除了 除非 除外 例外")
 _AFTER_EXCEPTED = ("外", "以外", "之外")
 _BESIDES = word_set("还 也 另 另外 also 仍")
-_OF_ALL = word_set("all every any anywher everywher everyon always 所有 一切 全部 任何 全体 凡")
+_OF_ALL = word_set("all everi any anywher everywher everyon alway 所有 一切 全部 任何 全体 凡")
 _OF_SOME = word_set("some certain 部分 个别 有些 少数 某些")
 _LIMITS = _OF_SOME | word_set(
     "except only other others exclud provid within 除 除外 以外 仅 只 其他 其它 其余"
@@ -290,7 +290,11 @@ def _has_opposite(pair: Pair) -> bool:
 def _has_modified(stated: Sequence[Token], clause: Sequence[Token]) -> bool:
     """Tell whether a statement differs from its clause by a prefix that changes the thing: 会员 beside 非会员."""
     keys, said = content_keys(stated), content_keys(clause)
-    return any(is_modified(*pair) for new, lost in product(keys - said, said - keys) for pair in permutations((new, lost)))
+    return any(
+        is_modified(*pair)
+        for new, lost in product(keys - said, said - keys)
+        for pair in permutations((new, lost))
+    )
 
 
 def _changes_duty(stated: Sequence[Token], duties: Sequence[Sequence[Token]]) -> bool:
@@ -326,7 +330,9 @@ def _ignores_limit(pair: Pair) -> bool:
     from_best = dropwhile(lambda span: span is not pair.best, pair.source.spans)
     next_two = ({token.key for token in span.tokens} for span in islice(from_best, 1, 3))
     quoted = sentence.union(*next_two)
-    leaves_out = bool(stated & _OF_ALL) and bool((sentence - stated) & _EXCEPTING)  # "every floor except the third"
+    leaves_out = bool(stated & _OF_ALL) and bool(
+        (sentence - stated) & _EXCEPTING
+    )  # "every floor except the third"
     return leaves_out or (bool((stated - quoted) & _OF_ALL) and bool((quoted - stated) & _LIMITS))
 
 

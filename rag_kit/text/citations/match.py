@@ -45,6 +45,7 @@ _NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
 _CONTRIBUTES = 0.25
 _POINTING = PRONOUNS | word_set("the that this these 这 这一 这些 本")
 _NEAR = 40  # characters before a statement in its passage that are looked at
+_EXCEPT = re.compile(r"[,，]?\s?(?:except|unless|other than|but not|除外)", re.IGNORECASE)
 _BETWEEN_CLAUSES = re.compile(rf"(?<=\w)[，。；！？](?=[{HAN}])")
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 _STUDY = (
@@ -180,6 +181,8 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     before = _text_before(whole, statement)
     if any(is_negation(token.key) for token in tokens(before)[-1:]):  # behind "Do not", 员工不得
         is_verbatim = False
+    if is_verbatim and _EXCEPT.match(fold(whole).partition(fold(statement).strip().rstrip("。."))[2]):
+        is_verbatim = False  # "every floor" of "every floor except the third"
     # 陪产假为15天 does not say 产假为15天: the statement begins inside of a word
     if is_verbatim and not _TWO_HAN.fullmatch(before[-1:] + statement.strip()[:1]):
         return Verdict(1.0, "verbatim", whole_start, whole_end)

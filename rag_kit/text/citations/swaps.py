@@ -22,7 +22,8 @@ _RELATIONS = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"(?P<left>[^.;,]*?)\b(?P<comparative>\w+er|(?:more|less|fewer)(?: \w+)?) than (?P<right>[^.;,()]+)",
-        r"(?P<comparative>\w+er|(?:more|less) \w+) (?P<left>(?:in|for|by|at|on|with|among) [^.;,]*?) than (?P<right>[^.;,()]+)",
+        r"(?P<comparative>\w+er|(?:more|less) \w+) (?P<left>(?:in|for|by|at|on|with|among) [^.;,]*?)"
+        r" than (?P<right>[^.;,()]+)",
         r"(?P<left>[^，。；]+?)比(?P<right>[^，。；]{1,12}?)[更还要]?(?P<comparative>[高低大小多少长短重轻快慢早晚贵好差强弱]|便宜)",
         r"(?P<left>[^。；]+?)(?<!不)(?P<comparative>[高低大小多少长短早晚优劣]于|不如|不及|超过)(?P<right>[^，。；\d]{2,16})",
         r"^\W*(?:before|prior to)\s(?P<right>[^,.;]+),(?P<left>[^.;]+)",
