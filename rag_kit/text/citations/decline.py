@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
+from rag_kit.text.citations.decline_patterns import CHINESE, CONCLUDED, ENGLISH, NEGATIVE, Rules
 from rag_kit.text.language import fold
 from rag_kit.text.sentences import sentences
 
@@ -31,37 +31,6 @@ _MIN_STEM = 5  # letters of a word that others may begin with
 # opening is removed: it would name a source as what "it" stands for.
 _ACCORDING_TO = re.compile(r"^according to [^,]{1,60}, (?=(?:it|they) (?:do|does|did|has|have|had|never)\b)")
 _EDGES = "*_`\"'“”「」 "
-
-
-class _Rules(NamedTuple):
-    """The patterns of a language: each kind of clause has one. Python compiles them when they are first used."""
-
-    source: str  # names the sources
-    clause: str  # parts clauses
-    absent: str  # says that the sources lack something
-    unsaid: str  # says so in an answer that cites nothing, without a word on the sources
-    absent_later: str  # says so where the sources were named before: "They do not name the actor"
-    aside: str  # is about the sources, or a courtesy
-    concludes: str  # draws an answer from what is there
-
-
-def _read_patterns() -> dict[str, str]:
-    """Read the patterns of decline_patterns.txt by name, where <name> stands for a pattern above."""
-    table = Path(__file__).with_name("decline_patterns.txt").read_text(encoding="utf-8")
-    patterns: dict[str, str] = {}
-    for block in re.sub(r"(?m)^#.*\n", "", table).strip("\n").split("\n\n"):
-        name, *lines = block.split("\n")
-        pattern = "".join(line.removeprefix("    ") for line in lines)
-        patterns[name] = re.sub("<([a-z ]+)>", lambda reference: patterns[reference[1]], pattern)
-    return patterns
-
-
-_PATTERNS = _read_patterns()
-_EN, _ZH = (
-    _Rules(*(_PATTERNS[f"{language} {field.replace('_', ' ')}"] for field in _Rules._fields))
-    for language in ("en", "zh")
-)
-_NEGATIVE, _CONCLUDED = re.compile(_PATTERNS["negative"]), re.compile(_PATTERNS["concluded"])
 
 
 def is_declined(answer: str) -> bool:
@@ -84,10 +53,10 @@ def is_declined(answer: str) -> bool:
         return False
     if _declines_in_other_language(answer):
         return True
-    if not _NEGATIVE.search(fold(answer)):
+    if not NEGATIVE.search(fold(answer)):
         return False
     last = sentences(answer)[-1].text
-    if _CONCLUDED.search(fold(last)) and not _MARK.search(last):
+    if CONCLUDED.search(fold(last)) and not _MARK.search(last):
         return True
     is_cited = _MARK.search(answer) is not None
     source_named = declined = False
@@ -131,10 +100,10 @@ def _word_pattern(word: str) -> str:
     return rf"\b{word}" if len(word) >= _MIN_STEM else rf"\b{word}\b"
 
 
-def _clauses(answer: str) -> Iterator[tuple[str, _Rules]]:
+def _clauses(answer: str) -> Iterator[tuple[str, Rules]]:
     """Cut an answer into folded clauses, each with the rules of its language."""
     for sentence in sentences(answer):
         text = _ACCORDING_TO.sub("", fold(sentence.text).strip(_EDGES))
-        rules = _ZH if _HAN.search(text) else _EN
+        rules = CHINESE if _HAN.search(text) else ENGLISH
         clauses = (part.strip(" ，,。.!！") for part in re.split(rules.clause, text))
         yield from ((clause, rules) for clause in clauses if clause)
