@@ -27,6 +27,7 @@ from rag_kit.query_construction.statements.asking import (
     RefusalError,
     TextToStatement,
     say_refusal,
+    statement_words,
 )
 from rag_kit.query_construction.statements.uses import StatementRetriever
 
@@ -110,7 +111,8 @@ class GraphDatabase:
     def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         rewritten = rewrite_statement(statement)
-        [result] = self._run_in_child([rewritten], limits._replace(rows=limits.rows + 1), statement)
+        one_more = limits._replace(rows=limits.rows + 1)  # to know if there are more
+        [result] = self._run_in_child([rewritten], one_more, statement)
         return QueryResult.from_rows(rewritten, result["columns"], result["rows"], limits)
 
     def describe(self, sample_rows: int, seconds: float) -> str:
@@ -186,23 +188,9 @@ _ADVICE = (
     "apostrophe goes in double quotes."
 )
 _FIRST = ("MATCH", "OPTIONAL", "RETURN", "UNWIND", "WITH")
-_WORDS = """
-    ACYCLIC ALL AND ANY AS ASC ASCENDING BY CASE CONTAINS DESC DESCENDING DISTINCT ELSE END ENDS FALSE IN IS LIMIT MATCH
-    NONE NOT NULL OPTIONAL OR ORDER RETURN SHORTEST SINGLE SKIP STARTS THEN TRAIL TRUE UNION UNWIND WHEN WHERE WITH XOR
-"""
-_REFUSED_WORDS = """
-    ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DELETE DETACH DROP EXPLAIN EXPORT FOREACH
-    IMPORT INSTALL LOAD MERGE PROFILE REMOVE ROLLBACK SET UNINSTALL UPDATE USE YIELD
-"""
-_FUNCTION_NAMES = """
-    abs avg ceil coalesce collect contains count date date_part datepart ends_with floor head id is_acyclic is_trail
-    label labels last left length list_contains list_distinct list_len lower ltrim max min nodes properties rels right
-    round rtrim size starts_with substring sum timestamp toLower toUpper trim upper year
-"""
-_KEYWORDS = frozenset(_WORDS.split())
-_REFUSED = frozenset(_REFUSED_WORDS.split())
-#: Functions that read no file or setting, and whose result is not larger than what they are given.
-FUNCTIONS = frozenset(name.lower() for name in _FUNCTION_NAMES.split())
+_KEYWORDS = statement_words("cypher", "keywords")
+_REFUSED = statement_words("cypher", "refused")
+FUNCTIONS = frozenset(map(str.lower, statement_words("cypher", "functions")))
 
 _TOKEN = re.compile(
     r"""
@@ -229,11 +217,11 @@ def _write_anew(statement: str) -> str:
     if len(text) > MAX_STATEMENT:
         raise RefusalError(f"A statement of {len(text)} characters")
     tokens = _tokens(text)
+    texts = ["", *(token for _, token, _ in tokens), ""]
     parts: list[str] = []
     open_brackets: list[str] = []
-    texts = [token for _, token, _ in tokens]
-    for (kind, token, space), previous, after in zip(tokens, ["", *texts], [*texts[1:], ""], strict=False):
-        before = previous.upper()
+    for number, (kind, token, has_space) in enumerate(tokens, 1):
+        before, after = texts[number - 1].upper(), texts[number + 1]
         if kind in ("word", "name"):
             # Person in "(a:Person)", but no value in "{name: true}"
             is_label = before == ":" and open_brackets[-1:] != ["{"]
@@ -243,7 +231,7 @@ def _write_anew(statement: str) -> str:
             open_brackets.append(token)
         elif token in (")", "]", "}") and open_brackets:
             open_brackets.pop()
-        parts.append(f" {token}" if space else token)
+        parts.append(f" {token}" if has_space else token)
     if not parts or parts[0] not in _FIRST:
         raise RefusalError("A statement that does not begin with MATCH, UNWIND, WITH or RETURN")
     return "".join(parts)
@@ -252,7 +240,7 @@ def _write_anew(statement: str) -> str:
 def _tokens(text: str) -> list[tuple[str, str, bool]]:
     """Return kind and text of each token, and whether there is white space before it."""
     tokens: list[tuple[str, str, bool]] = []
-    position, space = 0, False
+    position, after_space = 0, False
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
@@ -260,10 +248,10 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
         kind, position = str(match.lastgroup), match.end()
         if kind != "space":
             previous_kind, previous, _ = tokens[-1] if tokens else ("mark", "", True)
-            if not space and "mark" not in (kind, previous_kind):
+            if not after_space and "mark" not in (kind, previous_kind):
                 raise RefusalError(f"{previous + match[0]!r} without a space")
-            tokens.append((kind, match[0], space))
-        space = kind == "space"
+            tokens.append((kind, match[0], after_space))
+        after_space = kind == "space"
     return tokens
 
 

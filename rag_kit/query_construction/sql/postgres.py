@@ -20,30 +20,12 @@ from rag_kit.query_construction.statements.asking import (
     RefusalError,
     fold_name,
     say_refusal,
+    statement_words,
 )
 
-_NODES = """
-    Add Alias And Any Array AtTimeZone Between Boolean Bracket CTE Case Cast Column Cube DPipe DataType DataTypeParam
-    Distinct Div EQ Escape Except Exists Fetch Filter From GT GTE Group GroupingSets Having ILike Identifier If In
-    IntDiv Intersect Interval Is JSONExtract JSONExtractScalar JSONPath JSONPathKey JSONPathRoot JSONPathSubscript Join
-    LT LTE Lateral Like Limit LimitOptions Literal Mod Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ Offset Or Order
-    Ordered Paren Pow RegexpILike RegexpLike Rollup Select SimilarTo Star Sub Subquery Table TableAlias Tuple Union
-    Values Var Where Window WindowSpec With WithinGroup
-"""
-_FUNCTIONS = """
-    Abs Avg Ceil Coalesce Concat ConcatWs Corr Count CumeDist CurrentDate CurrentTime CurrentTimestamp DenseRank
-    Extract FirstValue Floor Greatest GroupConcat Grouping Initcap Lag LastValue Lead Least Left Length Ln Log
-    Localtimestamp LogicalAnd LogicalOr Lower Max Median Min Mode NthValue Ntile Nullif PercentRank PercentileCont
-    PercentileDisc Rank Replace Right Round RowNumber Sign SplitPart Sqrt Stddev StddevPop StddevSamp StrPosition
-    StrToDate Substring Sum TimeToStr TimestampTrunc Trim UnixToTime Upper Variance VariancePop
-"""
-_TYPE_NAMES = """
-    ARRAY BIGINT BOOLEAN CHAR DATE DECIMAL DOUBLE FLOAT INT INTERVAL JSON JSONB SMALLINT TEXT TIME TIMESTAMP
-    TIMESTAMPTZ UUID VARCHAR
-"""
-_ALLOWED = frozenset((_NODES + _FUNCTIONS).split())
-_TYPES = frozenset(_TYPE_NAMES.split())
-_FUNCTIONS_BY_NAME = frozenset({"age", "every", "isfinite", "make_date"})  # sqlglot has no class for them
+_ALLOWED = statement_words("postgres", "nodes", "functions")
+_TYPES = statement_words("postgres", "types")
+_FUNCTIONS_BY_NAME = statement_words("postgres", "functions_by_name")
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z_]+")
 # oids of bool, int8, int2, int4, oid, float4, float8, numeric

@@ -15,17 +15,10 @@ from rag_kit.query_construction.statements.asking import (
     Limits,
     QueryResult,
     fold_name,
+    statement_words,
 )
 
-_NAMES = """
-    -> ->> abs acos asin atan atan2 avg ceil ceiling coalesce concat concat_ws cos count cume_dist current_date
-    current_time current_timestamp date datetime degrees dense_rank exp first_value floor glob group_concat ifnull iif
-    instr json_array_length json_extract json_type julianday lag last_value lead length like ln log log10 log2 lower
-    ltrim max min mod nth_value ntile nullif percent_rank pi pow power radians rank replace round row_number rtrim sign
-    sin sqrt strftime string_agg substr substring sum tan time timediff total trim trunc typeof unicode unixepoch upper
-"""
-#: Functions without side effects, and without a width to pad to (as printf has one).
-FUNCTIONS = frozenset(_NAMES.split())
+FUNCTIONS = statement_words("sqlite", "functions")
 _STEPS = 100  # of SQLite's virtual machine between two looks at the clock
 # A call of a function cannot be interrupted: on values of this length the slowest takes a quarter of a second.
 _BOUNDS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from itertools import chain, count, islice
+from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -34,6 +36,14 @@ _TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 # keys of the metadata by which citations and prompts say where a passage is from: a row is from its database
 _PLACES = "source file title heading page slide sheet url picture"
 _TAKEN_KEYS = (PROVENANCE_KEY, *_PLACES.split())
+
+
+_WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+
+
+def statement_words(database: str, *lists: str) -> frozenset[str]:
+    """Return the words of some lists in ``words.toml``, such as the functions that a statement for SQLite may call."""
+    return frozenset(word for name in lists for word in _WORDS[database][name].split())
 
 
 class RefusalError(Exception):
@@ -123,7 +133,8 @@ def _free_names(names: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str
     """Yield names; one that is taken, or was yielded before, gets a number: ``name_2``."""
     used = set(taken)
     for name in names:
-        free = next(each for each in chain([name], (f"{name}_{n}" for n in count(2))) if each not in used)
+        candidates = chain([name], (f"{name}_{number}" for number in count(2)))
+        free = next(each for each in candidates if each not in used)
         used.add(free)
         yield free
 
