@@ -39,8 +39,10 @@ class SelfQueryCall:
         if schema is None:  # read from rows that the caller may see
             schema = await call.do("schema", partial(self.owner._schema, call.filter, call.config))
         constructed = await self._construct(schema)
-        where, by = constructed.filter, f"by {constructed.constructor}"
-        call.note(f"filter, {by}: {show_filter(where)}" if where else f"no filter in the question, {by}")
+        where, maker = constructed.filter, constructed.constructor
+        call.note(
+            f"filter, by {maker}: {show_filter(where)}" if where else f"no filter in the question, by {maker}"
+        )
         for repair in constructed.repairs:
             call.note(f"repaired: {repair}")
         requested = (constructed.limit if self.owner.enable_limit else None) or k
@@ -94,17 +96,17 @@ class SelfQueryCall:
         # without a text the question is all filter, and asks for every row that passes
         if where is not None and len(documents) < limit and (not text or not documents):
             listed = await self._list_rows(limit + len(documents)) or []
-            documents = [*documents, *self._without_found(listed, documents)][:limit]
+            documents = [*documents, *self._new_rows(listed, documents)][:limit]
         return documents
 
-    def _without_found(self, listed: list[Document], found: list[Document]) -> list[Document]:
-        """Return the listed rows without those that the search found, also in a shortened form."""
+    def _new_rows(self, listed: list[Document], searched: list[Document]) -> list[Document]:
+        """Return the listed rows without those that were found by search, also in a shortened form."""
         # several retrievers inside may number other documents alike; a single one may shorten those that it finds
         origin = self.owner.retriever if asks_several(self.owner.retriever, self.call.config) else None
-        searches = [Search("", None, origin, documents=found), Search("", None, documents=listed)]
-        (found_keys, keys), _ = identify(searches, None)
-        new = [doc for key, doc in zip(keys, listed, strict=True) if key not in found_keys]
-        return [doc for doc in new if not any(_shortens(found_doc, doc) for found_doc in found)]
+        searches = [Search("", None, origin, documents=searched), Search("", None, documents=listed)]
+        (searched_keys, listed_keys), _ = identify(searches, None)
+        new = [doc for key, doc in zip(listed_keys, listed, strict=True) if key not in searched_keys]
+        return [doc for doc in new if not any(_shortens(one, doc) for one in searched)]
 
     async def _sort(self, text: str, sort: Sort, limit: int) -> list[Document]:
         """Return the first documents by a field: of all rows that pass, or, with a text, of the best of a search."""
@@ -163,7 +165,7 @@ class SelfQueryCall:
 
 
 def _shortens(one: Document, other: Document) -> bool:
-    """Tell whether two documents have one id, and one has the words of the other with some left out."""
+    """Tell whether two documents have the same id, and one has the words of the other with some left out."""
     if not one.id or one.id != other.id:
         return False
     fewer, more = sorted((_WORD.findall(doc.page_content.lower()) for doc in (one, other)), key=len)

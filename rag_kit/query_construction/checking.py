@@ -120,8 +120,8 @@ class _Checker:
         if operator == "$between":
             if len(items) != 2:
                 raise UnfitError("it needs a list of two values, the least and the greatest")
-            ends = zip(("gte", "lte"), items, strict=True)
-            return clauses.all_of([self._make_comparison(name, *end, negated) or {} for end in ends])
+            bounds = zip(("gte", "lte"), items, strict=True)
+            return clauses.all_of([self._make_comparison(name, *bound, negated) or {} for bound in bounds])
         if operator in ORDER:
             is_ordered = field.ordered or field.temporal
             if not is_ordered or len(items) > 1:
@@ -131,7 +131,7 @@ class _Checker:
         # Values are alternatives if they are joined by "or" once a "not" around them is carried inwards: the negation
         # of "A and B" is "not A or not B", so each negation turns it around.
         if field.many:
-            is_or = excludes if operator not in ("$in", "$nin") else not excludes
+            is_or = operator in ("$in", "$ne", "$without")  # "not in" and "contains all" join by "and"
             values = self._fit_all(field, items, are_alternatives=is_or != negated)
             return self._make_list_clause(field, operator, values)
         if operator in ("$contains", "$without"):
@@ -182,7 +182,7 @@ class _Checker:
         return list(values)
 
     def _fit(self, field: MetadataField, value: Any) -> Any:
-        """Convert a value to the field's form, a date or year maybe to a `Period`; else raise `UnfitError`."""
+        """Convert a value to the field's form, a date or year maybe to a `Period`; `UnfitError` if it does not fit."""
         if field.temporal or field.type == "date":
             fitted = self._read_time(field, value)
         elif field.type == "bool":
@@ -193,15 +193,17 @@ class _Checker:
             fitted = _to_number(field, value)
         if fitted is None:
             raise UnfitError(f"{cut_repr(value)} is {_MISFITS[field.type]}")
-        if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
-            self.repair(f"{field.name}: {cut_repr(value)} was read as {cut_repr(fitted)}")
-        if isinstance(fitted, Period) and fitted.is_open:
+        if not isinstance(fitted, Period):
+            if type(fitted) is not type(value) or fitted != value:
+                self.repair(f"{field.name}: {cut_repr(value)} was read as {cut_repr(fitted)}")
+            return fitted
+        if fitted.is_open:  # 03/04/2020
             self.repair(f"{field.name}: {cut_repr(value)} was read as {fitted.start}, with the day first")
-        if isinstance(fitted, Period) and field.many:
-            if fitted.grain != "day":
-                raise UnfitError("a list of dates can be searched for single days alone")
-            return day_in_format(fitted.start, field.date_format)
-        return fitted
+        if not field.many:
+            return fitted
+        if fitted.grain != "day":
+            raise UnfitError("a list of dates can be searched for single days alone")
+        return day_in_format(fitted.start, field.date_format)
 
     def _read_time(self, field: MetadataField, value: Any) -> Any:
         """Return the year or `Period` that a value names, or its seconds if the field stores these; else ``None``."""
@@ -218,16 +220,18 @@ class _Checker:
 
 def parse_period(text: str, today: date) -> Period | None:
     """Read a date or range such as ``"2020年5月"``, ``"Q2 to Q3 2020"``, ``"last year"``; ``None`` if it is none."""
-    frame = r"^(?:the|in|on|year|the year)\s+|(?<=-\d\d)[T ]\d\d:?\d\d.*$"  # 2020-05-01T10:00:00Z
     text = re.sub(r"^(\d{4})(\d\d)(\d\d)(?=[T ]|$)", r"\1-\2-\3", text.strip())  # 20200501T100000Z
-    text = re.sub(frame, "", text, flags=re.IGNORECASE)
+    # "the year" before a date, the time after it: 2020-05-01T10:00:00Z
+    text = re.sub(r"(?i)^(?:the|in|on|year|the year)\s+|(?<=-\d\d)[T ]\d\d:?\d\d.*$", "", text)
     named = find_periods(text, today)
-    if named and named[0].begin == 0 and named[-1].end == len(text) and named[0].period.has_year:
-        if len(named) == 1:
-            return named[0].period
-        if RANGE_TO.fullmatch(text, named[0].end, named[-1].begin):
-            return named[0].period.through(named[-1].period)
-    return None
+    if not named:
+        return None
+    first, last = named[0], named[-1]
+    if first.begin > 0 or last.end < len(text) or not first.period.has_year:
+        return None
+    if first is last:
+        return first.period
+    return first.period.through(last.period) if RANGE_TO.fullmatch(text, first.end, last.begin) else None
 
 
 def _read_number(text: str) -> int | float | None:

@@ -29,9 +29,12 @@ class MonthsField(NamedTuple):
     values: Mapping[int, Any]
 
     def between(self, first_day: date, last_day: date) -> Clause | None:
-        """Make the condition that it holds one from that of a day to that of another, maybe of the next year."""
+        """Make the condition that the month, or quarter, is from that of a day to that of another; else ``None``."""
         first, last = ((day.month - 1) // self.months + 1 for day in (first_day, last_day))
-        numbers = [*range(first, last + 1)] or [*range(first, 12 // self.months + 1), *range(1, last + 1)]
+        if first <= last:
+            numbers = [*range(first, last + 1)]
+        else:  # November to February
+            numbers = [*range(first, 12 // self.months + 1), *range(1, last + 1)]
         return _one_of(self.field.name, [self.values[number] for number in numbers if number in self.values])
 
 
@@ -50,11 +53,11 @@ def months_fields(schema: Schema) -> tuple[MonthsField, ...]:
 
 def _months_field(field: MetadataField) -> MonthsField | None:
     """Read a field of numbers by its name, of texts by its values such as "Q1", 第一季度, "June"; else ``None``."""
-    if field.type == "int" and (named := _UNIT_NAME.search(field.name)):
-        months = MONTHS_OF[named.lastgroup or ""]
+    if field.type == "int" and (unit := _UNIT_NAME.search(field.name)):
+        months = MONTHS_OF[unit.lastgroup or ""]
         numbers = {number: number for number in range(1, 12 // months + 1)}
-        is_range = {field.minimum or 1, field.maximum or 1} <= numbers.keys()
-        return MonthsField(field, months, numbers) if is_range else None
+        is_in_range = {field.minimum or 1, field.maximum or 1} <= numbers.keys()
+        return MonthsField(field, months, numbers) if is_in_range else None
     periods = read_periods(field.values)
     units = {0 if period.has_year else MONTHS_OF.get(period.grain, 0) for period in periods.values()}
     if len(units) != 1 or 0 in units:
@@ -62,8 +65,8 @@ def _months_field(field: MetadataField) -> MonthsField | None:
     [months] = units
     values = {(period.start.month - 1) // months + 1: text for text, period in periods.items()}
     number, text = next(iter(values.items()))
-    if months > 1 and text.count(str(number)) == 1:  # "Q1" says how those that no document has are written
-        values = {other: text.replace(str(number), str(other)) for other in range(1, 5)} | values
+    if months > 1 and text.count(str(number)) == 1:  # "Q1" shows how quarters without a document are written
+        values = {quarter: text.replace(str(number), str(quarter)) for quarter in range(1, 5)} | values
     return MonthsField(field, months, values)
 
 
@@ -79,8 +82,8 @@ def comparison_clause(
     """Make the clause that compares a field with a value, a `Period`, or the range from `value` to `high`.
 
     The months of a period are compared with the fields in `parts`, where the field itself holds years. `UnfitError` is
-    raised if the clause is to leave out ("$ne", or `negated` later) what the fields cannot tell, such as one June where
-    they hold years alone, or if none of the values of a field is meant.
+    raised if the clause is to leave out ("$ne", or `negated` later) a time that the fields are too coarse for, such as
+    June 2020 for a field of years, or if none of the values of a field is meant.
     """
     name = field.name
     if not isinstance(value, Period):
@@ -89,7 +92,7 @@ def comparison_clause(
         return _interval(name, operator, min(value, high), max(value, high), "$lte")
     period = value.through(high)
     if period.edge in _REACHING.get(operator, ()):
-        operator += "e"
+        operator += "e"  # "$lt" -> "$lte"
     low, end = _bounds(period, operator, field.grain)
     if (low, end) == (date.min, date.max):
         raise UnfitError("all days are of that time")
@@ -97,14 +100,14 @@ def comparison_clause(
     # the first field whose months or quarters it consists of, else the finest
     part = next((part for part in parts if period.consists_of(part.months)), parts[-1] if parts else None)
     clause, is_interval = None, False
-    if part and not period.has_year:
+    if part and not period.has_year:  # June of any year
         year = period.start.year
         clause = part.between(max(low, date(year, 1, 1)), min(end - DAY, date(year, 12, 31)))
-    elif field.type == "str":
+    elif field.type == "str":  # its values are written periods, such as "Q1 2020"
         periods = read_periods(field.values)
-        own = {text: one for text, one in periods.items() if one.start < end and one.end > low}
-        clause = _one_of(name, [*own])
-        is_exact = all(low <= one.start and one.end <= end for one in own.values())
+        overlapping = {text: one for text, one in periods.items() if one.start < end and one.end > low}
+        clause = _one_of(name, [*overlapping])
+        is_exact = all(low <= one.start and one.end <= end for one in overlapping.values())
     elif part and field.is_year and not period.consists_of(12):
         clause = _months_clause(name, part, low, end)
     else:
@@ -117,32 +120,39 @@ def comparison_clause(
 
 
 def _bounds(period: Period, operator: str, grain: str) -> tuple[date, date]:
-    """Return the first day, and that after the last, of what compares so with a period; "$ne" as "$eq".
+    """Return the first day of the time that a comparison allows, and the day after its last; "$ne" counts as "$eq".
 
-    They are widened to whole years, or months, for rows that are all dated to the first day of one: nobody knows in
-    which part of 2015 a row of ``2015-01-01`` is.
+    "$lt" and 2015 allow the days up to before 2015-01-01. The time is widened to whole years, or months, for rows that
+    are all dated to the first day of one: nobody knows in which part of 2015 a row of ``2015-01-01`` is.
     """
-    start, end = period.start, period.end
-    low = {"$gt": end if end < date.max else start, "$lt": date.min, "$lte": date.min}.get(operator, start)
-    high = {"$gt": date.max, "$gte": date.max, "$lt": start}.get(operator, end)
+    low, end = period.start, period.end
+    if operator in ("$gt", "$gte"):
+        is_after = operator == "$gt" and period.end < date.max
+        low, end = period.end if is_after else period.start, date.max
+    elif operator in ("$lt", "$lte"):
+        low, end = date.min, period.start if operator == "$lt" else period.end
     if grain == "day" or operator == "$ne":
-        return low, high
+        return low, end
     months = MONTHS_OF[grain]
-    after = high if high == date.max else add_months(first_day(high - DAY, months), months)
-    return first_day(low, months), after
+    wide_end = end if end == date.max else add_months(first_day(end - DAY, months), months)
+    return first_day(low, months), wide_end
 
 
-def _interval(name: str, operator: str, low: Any, high: Any, within: str) -> Clause:
-    """Make the clause of values from `low` to `within` `high`, or, for "$ne", of those outside; ``None``: no bound."""
-    join, sides = "$and", {"$gte": low, within: high}
+def _interval(name: str, operator: str, low: Any, high: Any, upper: str) -> Clause:
+    """Make the clause of values from `low` to `high`, or, for "$ne", of those outside; a bound may be ``None``.
+
+    `upper` is "$lte" if `high` is one of the values, else "$lt".
+    """
     if operator == "$ne":
-        join, sides = "$or", {"$lt": low, "$gt" if within == "$lte" else "$gte": high}
-    found = [{name: {side: bound}} for side, bound in sides.items() if bound is not None]
-    return {join: found} if len(found) > 1 else found[0]
+        join, bounds = "$or", {"$lt": low, "$gt" if upper == "$lte" else "$gte": high}
+    else:
+        join, bounds = "$and", {"$gte": low, upper: high}
+    parts = [{name: {side: bound}} for side, bound in bounds.items() if bound is not None]
+    return {join: parts} if len(parts) > 1 else parts[0]
 
 
 def _days_or_years(field: MetadataField, operator: str, low: date, end: date) -> Clause:
-    """Make the clause that a field of dates, or of years alone, is from a day to before one; "$ne": that it is not."""
+    """Make the clause that a field of dates, or of years, is from `low` to before `end`; "$ne": that it is outside."""
     name, last = field.name, end - DAY
     if field.type == "date":
         first_day, day_after = (day_in_format(day, field.date_format) for day in (low, end))
@@ -158,24 +168,29 @@ def _days_or_years(field: MetadataField, operator: str, low: date, end: date) ->
 
 
 def _months_clause(name: str, part: MonthsField, low: date, end: date) -> Clause | None:
-    """Make the clause that the months of a year, told by its field's name and a part, are from a day to before one."""
+    """Make the clause that documents are from `low` to before `end`, by a field of years and a part of the year.
+
+    From May 2020 to 2022 it is: the years 2021 and 2022, or 2020 with a month from May to December.
+    """
     last = end - DAY
     if low.year == last.year:
         months = part.between(low, last)
         return months and {"$and": [{name: {"$eq": low.year}}, months]}
-    begins, ends = low.month <= part.months, last.month > 12 - part.months
-    whole = _bounded(low, end, low.year + (not begins), last.year - (not ends))
-    pieces = [_interval(name, "$eq", *whole, "$lte")]
-    for year, is_whole, begin, end in (
-        (low.year, begins, low, date(low.year, 12, 31)), (last.year, ends, date(last.year, 1, 1), last)
-    ):  # fmt: skip
-        months = None if is_whole else part.between(begin, end)
-        pieces += [{"$and": [{name: {"$eq": year}}, months]}] if months else []
+    first_year, last_year = low.year, last.year  # of the whole years
+    partial_years = []
+    if low.month > part.months:
+        first_year += 1
+        partial_years.append((low.year, part.between(low, date(low.year, 12, 31))))
+    if last.month <= 12 - part.months:
+        last_year -= 1
+        partial_years.append((last.year, part.between(date(last.year, 1, 1), last)))
+    pieces = [_interval(name, "$eq", *_bounded(low, end, first_year, last_year), "$lte")]
+    pieces += [{"$and": [{name: {"$eq": year}}, months]} for year, months in partial_years if months]
     return any_of(pieces)
 
 
 def _bounded(low: date, end: date, first: Any, last: Any) -> tuple[Any, Any]:
-    """Return the ends of a range as a field writes them, ``None`` for one that is open."""
+    """Return first and last value of a range, ``None`` in place of one on whose side the days from `low` are open."""
     return None if low == date.min else first, None if end == date.max else last
 
 

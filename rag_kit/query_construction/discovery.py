@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence
@@ -94,24 +94,27 @@ class FieldSource:
         listed = [rows.documents(limit) for rows in self.parts]
         if len(listed) == 1:
             return listed[0]
-        origins: Sequence[Any] = self.parts
-        searches = [Search("", None, of, documents=found) for of, found in zip(origins, listed, strict=True)]
-        documents: list[Document] = []
+        searches = [
+            Search("", None, cast(Any, part), documents=documents)
+            for part, documents in zip(self.parts, listed, strict=True)
+        ]
+        keys_of_parts, _ = identify(searches, None)
+        unique: list[Document] = []
         seen: set[Any] = set()
-        for found, keys in zip(listed, identify(searches, None)[0], strict=True):
-            # one text may have two sets of metadata, and an id in one of the stores alone
-            texts = [(doc.page_content, repr(sorted(doc.metadata.items()))) for doc in found]
-            pairs = zip(found, keys, texts, strict=True)
-            documents += [doc for doc, key, text in pairs if seen.isdisjoint((key, text))]
-            seen.update(keys, texts)
-        return documents[:limit]
+        for documents, keys in zip(listed, keys_of_parts, strict=True):
+            # by text and metadata, too: a document may have an id in one of the stores alone
+            contents = [(doc.page_content, repr(sorted(doc.metadata.items()))) for doc in documents]
+            triples = zip(documents, keys, contents, strict=True)
+            unique += [doc for doc, key, content in triples if seen.isdisjoint((key, content))]
+            seen.update(keys, contents)
+        return unique[:limit]
 
 
 def source_of(value: Any, config: RunnableConfig | None = None) -> FieldSource | None:
-    """Return the rows behind a store, an index, documents, or a retriever: those of the first part that has any.
+    """Return the rows behind a store, an index, documents or a retriever; ``None`` if they cannot be listed.
 
-    They are under the filters of that part and of all around it; of an ensemble, the rows of each part are. ``None``
-    where the rows cannot be listed; ``FilterError`` where one of these filters cannot be read.
+    For a retriever they are those of its first part that has any, for an ensemble those of each part, under the filters
+    of that part and of all retrievers around it. ``FilterError`` if one of these filters cannot be read.
     """
     if isinstance(value, FieldSource):
         return value
@@ -134,34 +137,34 @@ def _source_inside(retriever: Runnable[Any, Any], config: RunnableConfig | None)
 
     Of an ensemble they are those of each part, without a part whose filter cannot be read.
     """
-    inner_config = filter_around(retriever, config, strict=False)[1]
+    _, inner_config = filter_around(retriever, config, strict=False)
     parts = retriever.searched() if is_kit_retriever(retriever) else inside(retriever, inner_config)
     if isinstance(retriever, VectorStoreRetriever):
         parts = [retriever.vectorstore]
-    every = asks_all(retriever)
-    found: dict[Any, _Rows] = {}
-    unreadable: FilterError | None = None
+    is_ensemble = asks_all(retriever)
+    rows_by_key: dict[Any, _Rows] = {}
+    first_error: FilterError | None = None
     for part in parts:
         try:
             source = source_of(part, inner_config)
         except FilterError as error:
-            if not every:
+            if not is_ensemble:
                 raise
-            unreadable = unreadable or error
+            first_error = first_error or error
             continue
         if source is None:
             continue
         if isinstance(part, Runnable):
-            around = filter_around(retriever, config)[0]
+            outer_filter, _ = filter_around(retriever, config)
         else:  # its own index or store, which the retrievers inside may search under filters of theirs
-            around = own_filter(retriever, config, strict=True, every=True)
-        for rows in source.under(around).parts:
-            found.setdefault(rows.key, rows)
-        if not every:
+            outer_filter = own_filter(retriever, config, strict=True, every=True)
+        for rows in source.under(outer_filter).parts:
+            rows_by_key.setdefault(rows.key, rows)
+        if not is_ensemble:
             break
-    if unreadable and not found:
-        raise unreadable
-    return FieldSource([*found.values()]) if found else None
+    if first_error and not rows_by_key:
+        raise first_error
+    return FieldSource([*rows_by_key.values()]) if rows_by_key else None
 
 
 def as_retriever(value: Any) -> Runnable[str, list[Document]]:
@@ -227,11 +230,13 @@ def discover_schema(source: Any, config: Any = None) -> Schema:
     columns: dict[str, list[Any]] = {}
     for doc in rows[:_MAX_ROWS]:
         hidden = {PROVENANCE_KEY, SITUATION, "", *(_PLACE if doc.metadata.keys() >= _PLACE else ())}
-        for name in [each for each in doc.metadata if not (each in hidden or each.startswith(_INNER))]:
-            if (plain := to_plain(doc.metadata[name])) not in (None, []):
+        for name, value in doc.metadata.items():
+            if name in hidden or name.startswith(_INNER):
+                continue
+            if (plain := to_plain(value)) not in (None, []):
                 columns.setdefault(name, []).append(plain)
-    by_rows = sorted(columns, key=lambda name: -len(columns[name]))
-    fields = (_infer_field(name, columns[name], len(rows) > _MAX_ROWS) for name in by_rows)
+    most_frequent_first = sorted(columns, key=lambda name: -len(columns[name]))
+    fields = (_infer_field(name, columns[name], len(rows) > _MAX_ROWS) for name in most_frequent_first)
     return Schema(tuple([field for field in fields if field is not None][:MAX_FIELDS]))
 
 
@@ -269,7 +274,7 @@ def _infer_field(name: str, column: list[Any], is_sample: bool) -> MetadataField
 
 
 def _grain(format_: DateFormat | None, values: Sequence[Any]) -> Literal["day", "month", "year"]:
-    """Return how fine dates are: "year" if each is a 1 January, "month" if each is the first of one, else "day"."""
+    """Return how fine dates are: "year" if each is a 1 January, "month" if each is a first of a month, else "day"."""
     if format_ not in ("iso", "yyyymmdd"):
         return "day"
     dates = (str(value if format_ == "iso" else int(value))[:10] for value in values)

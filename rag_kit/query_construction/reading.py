@@ -49,12 +49,12 @@ class _Reader:
         is_open = len(items) > 1 and any(_is_word(item) or _has_word(item) for item in items)
         if join is None or is_open:
             return self._drop(value, "how its conditions are joined is not clear; allowed: and, or, not")
-        below = negated != (join == "not")
-        read = [self.read(item, below, depth) for item in items]
+        inner_negated = negated != (join == "not")
+        parts_of_items = [self.read(item, inner_negated, depth) for item in items]
         # the entries of {"$or": {"year": 2010, "topic": "sleep"}} are alternatives; of any other item all must hold
         if join != "or" or not isinstance(value, Mapping):
-            read = [self._join("and", parts, below) for parts in read]
-        return self._join(join, [part for parts in read for part in parts], negated)
+            parts_of_items = [self._join("and", parts, inner_negated) for parts in parts_of_items]
+        return self._join(join, [part for parts in parts_of_items for part in parts], negated)
 
     def _join(self, word: str, parts: Parts, negated: bool) -> Parts:
         """Join parts into one; a single part needs no "and" or "or".
@@ -65,7 +65,8 @@ class _Reader:
         if not parts or (len(parts) == 1 and word != "not"):
             return parts
         usable = [part for part in parts if part is not None]
-        if usable and len(usable) < len(parts) and (word == "or") != negated:
+        are_alternatives = (word == "or") != negated
+        if usable and len(usable) < len(parts) and are_alternatives:
             self.repair(
                 f"dropped: all {len(parts)} conditions of {'a negated ' if negated else 'an '}{word!r}: one of them "
                 "could not be used, and the others alone would hide what it asks for"
@@ -77,7 +78,7 @@ class _Reader:
         return [clauses.none_of(joined) if joined and word == "not" else joined]
 
     def _none_of(self, parts: Parts, negated: bool) -> Parts:
-        """Negate parts that must hold together; each was read with `negated` turned around, as below a "not"."""
+        """Negate parts that must hold together, and that were read with the opposite of `negated`, as below a "not"."""
         return self._join("not", self._join("and", parts, not negated), negated)
 
     def _drop(self, value: Any, why: str) -> Parts:
@@ -114,20 +115,26 @@ class _Reader:
         return self._read_entries(entries, negated, depth)
 
     def _read_condition(self, field: str, entries: dict[str, Any], negated: bool, depth: int) -> Parts:
-        """Read ``{"operator": "gt", "value": 2010}`` or ``{"$gt": 2010}`` of a field; none with another key."""
+        """Read ``{"operator": "gt", "value": 2010}`` or ``{"$gt": 2010}`` of a field; drop it if it has another key."""
         whole = {field: {**entries}}
-        operator, has_value = _take(entries, _OPERATOR), not entries.keys().isdisjoint(_VALUE)
+        operator = _take(entries, _OPERATOR)
+        has_value = not entries.keys().isdisjoint(
+            _VALUE
+        )  # null, too: it asks for documents without the field
         operand = _take(entries, _VALUE)
-        by_operator: dict[str, Any] = {}
+        operands: dict[str, Any] = {}
         if operator is None and not has_value:  # then its operators are keys
-            by_operator = {name: entries.pop(name) for name in [*entries] if name not in LOGIC}
-        # a value that is null asks for documents without the field, one that was left out for nothing
-        if why := _not_understood(entries) if has_value or by_operator else "it has no value":
+            operands = {name: entries.pop(name) for name in [*entries] if name not in LOGIC}
+        if not has_value and not operands:
+            return self._drop(whole, "it has no value")
+        if why := _not_understood(entries):
             return self._drop(whole, why)
-        if by_operator:
-            read = [self._read_operator(field, *item, negated, depth) for item in by_operator.items()]
-            return [part for parts in read for part in parts]
-        return self._condition(field, "eq" if operator is None else operator, operand, negated)
+        if not operands:
+            return self._condition(field, "eq" if operator is None else operator, operand, negated)
+        parts: Parts = []
+        for name, each in operands.items():
+            parts += self._read_operator(field, name, each, negated, depth)
+        return parts
 
     def _read_operator(self, field: str, name: str, operand: Any, negated: bool, depth: int) -> Parts:
         """Read an entry ``operator: value``, or ``not: {operator: value}``."""
@@ -181,12 +188,12 @@ def _says_nothing(name: str, operand: Any) -> bool:
 
 def _not_understood(entries: dict[str, Any]) -> str:
     """Return why the entries left over make a condition or group unreadable; "" if they say nothing."""
-    left = [name for name, operand in entries.items() if not _says_nothing(name, operand)]
-    return f"its key {left[0][:40]!r} is not understood" if left else ""
+    unread = [name for name, operand in entries.items() if not _says_nothing(name, operand)]
+    return f"its key {unread[0][:40]!r} is not understood" if unread else ""
 
 
 def _take(entries: dict[str, Any], names: Sequence[str]) -> Any:
-    """Remove the entries of some names; return the first value that is not null."""
+    """Remove the first entry with one of these names that is not null, and return its value; None if there is none."""
     name = next((name for name in names if entries.get(name) is not None), None)
     return None if name is None else entries.pop(name)
 

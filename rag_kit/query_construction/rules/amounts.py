@@ -61,32 +61,42 @@ class Amount(TextSpan):
 def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: Spans) -> list[Amount]:
     """Find dates and numbers that belong to a field, outside of what is `taken`, in order."""
     free = [period for period in periods if not period.overlaps(taken)]
-    dates = [_date_amount(text, schema, period) for period in free]
-    for index, (first, last) in enumerate(pairwise(dates)):
-        listed = LISTED if first.field.type == last.field.type else cues.RANGE_AND  # 2024年或2025年到期
-        is_joint = any(joint.fullmatch(text, first.end, last.begin) for joint in (RANGE_TO, listed))
-        if is_joint and first.field is not last.field:  # from 2023 to June 2024: both are of the dates' field
-            field = max(last.field, first.field, key=lambda field: field.type == "date")
-            dates[index : index + 2] = (replace(one, field=field) for one in (first, last))
-    bare_years, other_dates = ([period for period in free if period.bare is bare] for bare in (True, False))
+    dates = _with_shared_fields(text, [_date_amount(text, schema, period) for period in free])
+    bare_years = [period for period in free if period.bare]
+    other_dates = [period for period in free if not period.bare]
     numbers = _find_numbers(text, schema, [*taken, *other_dates], bare_years)
     # "a price over 1000": after the name of a numeric field it is no year
     dates = [date for date in dates if not date.overlaps(numbers)]
     return sorted([*dates, *numbers], key=lambda amount: amount.begin)
 
 
+def _with_shared_fields(text: str, dates: Sequence[Amount]) -> list[Amount]:
+    """Give both dates of a range or list one field: in "from 2023 to June 2024" that of June, which is a date."""
+    shared = list(dates)
+    for index, (first, last) in enumerate(pairwise(dates)):
+        listed = LISTED if first.field.type == last.field.type else cues.RANGE_AND  # 2024年或2025年到期
+        is_joined = any(pattern.fullmatch(text, first.end, last.begin) for pattern in (RANGE_TO, listed))
+        if is_joined and first.field is not last.field:
+            field = first.field if first.field.type == "date" and last.field.type != "date" else last.field
+            shared[index : index + 2] = [replace(first, field=field), replace(last, field=field)]
+    return shared
+
+
 def _date_amount(text: str, schema: Schema, named: NamedPeriod) -> Amount:
-    """Match a date with its field: one named right after it, the last one before it, or that which tells it best."""
+    """Match a date with its field: one named right after it, else the last named before it, else by its type."""
     before = text[max(0, named.begin - _NAME_REACH) : named.begin]
     after = text[named.end : named.end + _NAME_REACH].lstrip("及以之前后内间 ")
     parts, period = months_fields(schema), named.period
-    is_told = period.consists_of(12, *(part.months for part in parts))
-    needs_date = period.grain != "years" if period.end == date.max else not is_told
+    if period.end == date.max:  # "since June 2020" has no end
+        needs_date = period.grain != "years"
+    else:  # a field of years, with those of quarters and months, may be enough
+        needs_date = not period.consists_of(12, *(part.months for part in parts))
 
     def rank(field: MetadataField) -> tuple[int, bool, bool]:
         name = _date_name(field)
-        ends = [len(text)] if name.match(after) else [found.end() for found in name.finditer(before)]
-        return max(ends, default=0), (field.type == "date") == needs_date, needs_date and field.type == "str"
+        name_ends = [len(text)] if name.match(after) else [match.end() for match in name.finditer(before)]
+        has_fitting_type = (field.type == "date") == needs_date
+        return max(name_ends, default=0), has_fitting_type, needs_date and field.type == "str"
 
     times = [field for field in schema if field.temporal]
     if parts and not (times and period.has_year):  # June, of whatever year
@@ -98,37 +108,45 @@ def _date_amount(text: str, schema: Schema, named: NamedPeriod) -> Amount:
 def _date_name(field: MetadataField) -> re.Pattern[str]:
     """Make the pattern of what names a field of dates: "expires" or "expiring" for `expires`, 到期 for 到期日."""
     stem = re.sub(r"(?<=.)(?:[\s_](?:date|time|day|at|on)|日期?|时间)$", "", field.name.lower())
+    if not stem.isascii():
+        return re.compile(re.escape(stem), re.IGNORECASE)
     ending = r"(?:ing|e?[sd]|e|y)"
-    word = rf"\b{_name_pattern(re.sub(rf'{ending}$', '', stem))}{ending}?\b"
-    return re.compile(word if stem.isascii() else re.escape(stem), re.IGNORECASE)
+    root = re.sub(rf"{ending}$", "", stem)  # "expir"
+    return re.compile(rf"\b{_name_pattern(root)}{ending}?\b", re.IGNORECASE)
 
 
 def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list[Amount]:
     """Find the numbers of fields; one that may be one of the `years` needs a field's name before it, or a measure."""
     fields = [field for field in schema if field.ordered and not field.temporal]
-    if not fields:
-        return []
-    numbers: list[tuple[Value, TextSpan]] = []
-    values = find_values(text)  # a year has figures alone as its key
-    numeric = [
-        one for one in values if (one.key.isdecimal() if one.key else one.dimension not in _NO_NUMBERS)
-    ]
-    for value in numeric[:_MAX_NUMBERS]:
-        numeral = NUMBER.match(text, value.start)  # its unit may begin after it
-        span = TextSpan(value.start, numeral.end() if numeral else value.end)
-        if not span.overlaps(taken):
-            numbers.append((value, span))
-    amounts = [_number_amount(text, value, span, fields, span.overlaps(years)) for value, span in numbers]
+    numerals = _find_numerals(text, taken) if fields else []
+    amounts = [_number_amount(text, value, span, fields, span.overlaps(years)) for value, span in numerals]
     # in "between 5 and 7 years old" the field of one number is that of the other
-    for index, ((low, left), (high, right)) in enumerate(pairwise(numbers)):
+    for index, ((low, left), (high, right)) in enumerate(pairwise(numerals)):
         first, second = amounts[index : index + 2]
         between = text[first.end if first else left.end : right.begin]
-        if RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between)):
-            if first is None and second is not None:
-                amounts[index] = Amount(left.begin, left.end, _number(low), second.field, left.begin)
-            elif second is None and first is not None:
-                amounts[index + 1] = Amount(right.begin, right.end, _number(high), first.field, right.begin)
+        is_range = RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between))
+        if is_range and first is None and second is not None:
+            amounts[index] = Amount(left.begin, left.end, _number(low), second.field, left.begin)
+        elif is_range and second is None and first is not None:
+            amounts[index + 1] = Amount(right.begin, right.end, _number(high), first.field, right.begin)
     return [amount for amount in amounts if amount is not None]
+
+
+def _find_numerals(text: str, taken: Spans) -> list[tuple[Value, TextSpan]]:
+    """Find numbers outside of what is `taken`, each with the span of its numeral: "20" of "20 km"."""
+    # the key of a year is digits alone, that of any other date or name is not
+    numbers = [
+        value
+        for value in find_values(text)
+        if value.key.isdecimal() or (not value.key and value.dimension not in _NO_NUMBERS)
+    ]
+    numerals: list[tuple[Value, TextSpan]] = []
+    for value in numbers[:_MAX_NUMBERS]:
+        numeral = NUMBER.match(text, value.start)
+        span = TextSpan(value.start, numeral.end() if numeral else value.end)
+        if not span.overlaps(taken):
+            numerals.append((value, span))
+    return numerals
 
 
 def _number(value: Value) -> int | float:
@@ -141,33 +159,37 @@ def _number_amount(
 ) -> Amount | None:
     """Match a number with a field, by the words before it or the unit after it; ``None`` if none or several match."""
     begin, end = span.begin, span.end
-    units = [*_fields_by_unit(text, value, end, fields, may_be_year)]
-    unit_field, end = units[0] if len(units) == 1 else (None, end)
-    floor = max(0, begin - cues.REACH)
-    left = text[floor:begin]
+    by_unit = [*_fields_by_unit(text, value, end, fields, may_be_year)]
+    unit_field, end = by_unit[0] if len(by_unit) == 1 else (None, end)
+    reach_begin = max(0, begin - cues.REACH)
+    left = text[reach_begin:begin]
     left_without_cue = _without_cue(left)
-    # 三 and "one" are in many words that are no numbers
+    # 三 and "one" are in many words that are no numbers: without a digit there must be a cue such as "at least"
     has_digit = text[begin:end].lstrip("-+$€£¥ ")[:1].isdigit()
-    if not (has_digit or left_without_cue != left or any(cue.match(text, end) for cue, _ in cues.RIGHT)):
+    has_cue = left_without_cue != left or any(cue.match(text, end) for cue, _ in cues.RIGHT)
+    if not (has_digit or has_cue):
         return None
+    left_without_opening = cues.BETWEEN.sub("", cues.FROM.sub("", left_without_cue))
     for field in fields:
-        for words in (cues.BETWEEN.sub("", cues.FROM.sub("", left_without_cue)), left):
+        for words in (left_without_opening, left):
             if match := _patterns_of(field).before.search(words):
-                return Amount(begin, end, _number(value), field, floor + match.start())
+                return Amount(begin, end, _number(value), field, reach_begin + match.start())
     return Amount(begin, end, _number(value), unit_field, begin) if unit_field else None
 
 
 def _fields_by_unit(
     text: str, value: Value, end: int, fields: list[MetadataField], may_be_year: bool
 ) -> Iterator[tuple[MetadataField, int]]:
-    """Yield the fields whose unit follows a number that ends at a position ("20 pages"), and where the unit ends."""
+    """Yield each field whose unit follows a number that ends at `end` ("20 pages"), with the end of the unit."""
     or_more = _OR_MORE.match(text, end)
     unit_begin = or_more.end() if or_more else end
+    has_or_more = bool(text[end:unit_begin].strip())
     for field in fields:
         patterns = _patterns_of(field)
-        if match := (patterns.measure if may_be_year else patterns.unit).match(text, unit_begin):
-            # the words of "20 or more pages" are read as a comparison later
-            yield field, end if text[end:unit_begin].strip() else match.end()
+        pattern = patterns.measure if may_be_year else patterns.unit
+        if match := pattern.match(text, unit_begin):
+            # the "or more" of "20 or more pages" is read as a comparison later
+            yield field, end if has_or_more else match.end()
         elif is_money(value.dimension) and _is_kind(field, _PRICE):
             yield field, max(end, value.end)
 
@@ -204,8 +226,10 @@ def _is_kind(field: MetadataField, kind: AmountKind) -> bool:
 
 def _without_cue(left: str) -> str:
     """Cut "more than", "at most", ">=" and their like off the end of a text."""
-    cue = next((match for pattern, _ in cues.LEFT if (match := pattern.search(left))), None)
-    return left[: cue.start()] + " " if cue else left
+    for pattern, _ in cues.LEFT:
+        if cue := pattern.search(left):
+            return left[: cue.start()] + " "
+    return left
 
 
 def _name_words(field: MetadataField) -> set[str]:

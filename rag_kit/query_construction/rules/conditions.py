@@ -42,19 +42,20 @@ class Condition(TextSpan):
         return self.operator == "$eq" and self.field.type != "bool"
 
     def excludes(self, other: Condition) -> bool:
-        """Tell whether another exclusive one has no value in common: the 1990s have some with 1995."""
+        """Tell whether no document can meet this and another exclusive one: 1994 excludes 1995, the 1990s do not."""
         if not isinstance(self.value, Period) or not isinstance(other.value, Period):
             return True
-        spans: list[Period] = [one.value.through(one.high) for one in (self, other)]
-        first, last = sorted(spans, key=lambda span: span.start)
+        periods: list[Period] = [one.value.through(one.high) for one in (self, other)]
+        first, last = sorted(periods, key=lambda period: period.start)
         return first.end <= last.start
 
     @property
     def untold(self) -> str:
         """Why the fields cannot tell what it asks for; "" if they can."""
-        # "since June" is of the last one, "in June" of any
+        # "since June" means the last June, whose year is known; "in June" means the June of any year
         is_since = self.operator in ("$gt", "$gte") and not self.negated
-        if isinstance(self.value, Period) and not (self.value.has_year or self.parts or is_since):
+        is_month_alone = isinstance(self.value, Period) and not self.value.has_year
+        if is_month_alone and not self.parts and not is_since:
             return "it names no year, and no field holds months alone"
         try:
             _ = self.where
@@ -82,7 +83,9 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
     """Find the conditions that a field is missing: "undated" (the field `time`), "with no rating", 没有作者."""
     conditions: list[Condition] = []
     for field in schema:
-        match = None if field.type == "bool" else _missing_pattern(field, field is time).search(text)
+        if field.type == "bool":
+            continue
+        match = _missing_pattern(field, field is time).search(text)
         if match and not TextSpan(*match.span()).overlaps(conditions):
             conditions.append(Condition(*match.span(), field, "$exists", False))
     return conditions
@@ -97,15 +100,15 @@ def _missing_pattern(field: MetadataField, is_time: bool) -> re.Pattern[str]:
         patterns.append(r"\bundated\b")
     for name in names:
         written = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", level(name))))
-        stem = re.sub(r"(?:ing|ees?|ers?|ors?|e)$", "", name)  # "unassigned" is of the assignee
         patterns += [
             rf"\b(?:without|lacking|(?:(?:with|having|have|has)\s+)?(?:no|an?\s+(?:unknown|missing))|unknown|missing)"
             rf"\s+(?:an?\s+|any\s+|the\s+)?(?:known\s+)?{written}s?\b{_STOP}",
             rf"\b(?:(?:whose|where|the)\s+)*{written}s?\s+(?:is\s+)?(?:unknown|missing|absent|not\s+(?:known|given|stated|set))\b",
             rf"(?:没有|缺少|无)(?:发表|出版)?{written}{_ZH_STOP}|{written}(?:为空|缺失|不明|未知)",
         ]
+        stem = re.sub(r"(?:ing|ees?|ers?|ors?|e)$", "", name)
         if len(stem) >= 3 and stem.isalpha():
-            patterns.append(rf"\bun{stem}e?d\b")
+            patterns.append(rf"\bun{stem}e?d\b")  # "unassigned" for `assignee`
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
@@ -129,29 +132,36 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
             lists[-1].append(condition)
         else:
             lists.append([condition])
-    alternatives: list[dict[str, Clause]] = [{}]  # joined by "or"; those of each by "and"
+    # the alternatives are joined by "or", the clauses of each by "and"
+    alternatives: list[dict[str, Clause]] = [{}]
     previous: list[Condition] = []
     for members in lists:
-        clause = _join_list(text, members)
-        after_or = bool(previous) and _connector(text[previous[-1].end : members[0].begin]) == "or"
-        if after_or and previous[0].measured and members[0].measured:
-            # "phones rated below 3 or priced over 1000": the phones are of both
-            either = clauses.any_of([alternatives[-1].popitem()[1], clause]) or clause
+        clause, first = _join_list(text, members), members[0]
+        is_after_or = bool(previous) and _connector(text[previous[-1].end : first.begin]) == "or"
+        if is_after_or and previous[0].measured and first.measured:
+            # "phones rated below 3 or priced over 1000": phones is a condition beside both, so "or" joins these two
+            _, previous_clause = alternatives[-1].popitem()
+            either = clauses.any_of([previous_clause, clause]) or clause
             alternatives[-1][repr(either)] = either
         else:
-            if after_or:
+            if is_after_or:
                 alternatives.append({})
-            first = members[0]
-            others = {one for one in conditions if one.field is first.field and one.exclusive} - {*members}
-            # "in 2010 and 2012": the list cannot hold with the others on its field, so it is an alternative to them
-            excludes = first.exclusive and not first.negated and all(map(first.excludes, others))
-            key, parts = first.field.name if excludes else repr(clause), alternatives[-1]
-            if parts.get(key, clause) != clause:
-                clause = clauses.any_of([parts[key], clause]) or clause
-            parts[key] = clauses.shorten_clause(clause)
+            # in "in 2010 and 2012" both cannot hold: under the key of their field they become alternatives
+            key = first.field.name if _excludes_others(members, conditions) else repr(clause)
+            earlier = alternatives[-1].get(key, clause)
+            if earlier != clause:
+                clause = clauses.any_of([earlier, clause]) or clause
+            alternatives[-1][key] = clauses.shorten_clause(clause)
         previous = members
-    joined = (clauses.all_of(list(parts.values())) for parts in alternatives)
-    return clauses.any_of(list(filter(None, joined)))
+    joined = [clauses.all_of(list(parts.values())) for parts in alternatives]
+    return clauses.any_of([clause for clause in joined if clause])
+
+
+def _excludes_others(members: Sequence[Condition], conditions: Sequence[Condition]) -> bool:
+    """Tell whether no document can meet a list and one of the other conditions on its field."""
+    first = members[0]
+    others = [one for one in conditions if one.field is first.field and one.exclusive and one not in members]
+    return first.exclusive and not first.negated and all(map(first.excludes, others))
 
 
 def _in_one_list(text: str, first: Condition, second: Condition) -> bool:
@@ -160,7 +170,8 @@ def _in_one_list(text: str, first: Condition, second: Condition) -> bool:
     word = _connector(between)
     if first.field is not second.field or first.negated != second.negated or word in (None, "but"):
         return False
-    return not (word == "and" and _LIST_OPENING.search(between))
+    begins_list = word == "and" and _LIST_OPENING.search(between)  # "A and either B or C"
+    return not begins_list
 
 
 def extends_negation(between: str) -> bool:
@@ -176,24 +187,22 @@ def _connector(between: str) -> str | None:
 
     It is "" if there are only quotation marks, and ``None`` if any word has a meaning of its own.
     """
-    match = None  # the first connector that is no comma, else the last comma
-    for match in cues.CONNECTOR.finditer(between):
-        if match.lastgroup != "comma":
-            break
-    if match is None:
+    matches = list(cues.CONNECTOR.finditer(between))
+    if not matches:
         return None if between.strip(" \t" + _MARKS) else ""
-    kind = (match.lastgroup or "and").removeprefix("zh_")
-    if kind == "comma":
-        return kind
+    match = next((each for each in matches if each.lastgroup != "comma"), None)
+    if match is None:
+        return "comma"
+    group = (match.lastgroup or "and").removeprefix("zh_")  # a "&" is in no group
     after = between[match.end() :]
-    if kind == "or":
+    if group == "or":
         after = _ONE_WORD.sub("", after)
     other_words = re.sub(rf"[{_MARKS})）;/,、]", " ", between[: match.start()] + " " + after)
     if not cues.ALL_LIGHT.fullmatch(other_words):
         return None
     if match.group().lower() == "nor":
         return "nor"
-    return "but" if kind == "not" else kind
+    return "but" if group == "not" else group
 
 
 def _join_list(text: str, members: Sequence[Condition]) -> Clause:
@@ -203,9 +212,11 @@ def _join_list(text: str, members: Sequence[Condition]) -> Clause:
         return clauses.shorten_clause(clauses.all_of(parts) or parts[0])
     words = [_connector(text[condition.end : following.begin]) for condition, following in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
+    following_word: str | None = "and"
     for index in reversed(range(len(words))):
         if words[index] in ("comma", ""):
-            words[index] = words[index + 1] if index + 1 < len(words) else "and"
+            words[index] = following_word
+        following_word = words[index]
     alternatives: list[list[Clause]] = [[members[0].where]]
     for word, member in zip(words, members[1:], strict=True):
         if word in ("or", "nor") or member.exclusive:
@@ -238,12 +249,12 @@ def find_unknown(text: str, conditions: Sequence[Condition]) -> dict[Condition, 
         if condition.negated or condition.measured:
             continue
         after, before = _OR_WORD.match(right), _WORD_OR.search(left)
-        word = after and (after["word"] or after["listed"])
+        word_after = after and (after["word"] or after["listed"])
         # in "Stroke or severe Obesity" the word narrows the next value of the field
-        has_next = following is not None and following.field is condition.field
-        narrows = after and after["word"] and has_next and not right[after.end() :].strip()
-        if word and not narrows:
-            unknown[condition] = word
+        is_before_next = after and after["word"] and not right[after.end() :].strip()
+        narrows = is_before_next and following is not None and following.field is condition.field
+        if word_after and not narrows:
+            unknown[condition] = word_after
         elif before and not cues.ALL_LIGHT.fullmatch(before["word"]):
             unknown[condition] = before["word"]
     return unknown

@@ -62,13 +62,13 @@ class RuleConstructor:
     def named_values(schema: Schema, question: str) -> dict[str, list[Any]]:
         """Return the values of a schema that a question names, by field."""
         by_field: dict[str, list[Any]] = {}
-        for named in _value_index(schema).find(_normalize(question)[:_MAX_QUESTION]):
+        for named in _value_index(schema).find(unicodedata.normalize("NFKC", question)[:_MAX_QUESTION]):
             by_field.setdefault(named.field.name, []).append(named.value)
         return by_field
 
     def construct(self, question: str, schema: Schema) -> ConstructedQuery:
         """Turn a question into text and filter; conditions are read in its first 2,000 characters."""
-        whole = _normalize(question)
+        whole = unicodedata.normalize("NFKC", question)
         text = whole[:_MAX_QUESTION].rstrip()
         rest = whole[len(text) :]
         folded = level(text)
@@ -76,9 +76,7 @@ class RuleConstructor:
         unknown = find_unknown(folded, conditions)
         untold = [condition for condition in conditions if condition.untold]
         conditions = [one for one in conditions if one not in unknown and one not in untold]
-        # what is left of the question without its conditions; the folded form tells whether it has content
-        query, content = (cues.remainder(form, [*used, *conditions]) for form in (text, folded))
-        where, repair = bound_filter(join_conditions(folded, conditions))
+        where, bound_repair = bound_filter(join_conditions(folded, conditions))
         repairs = [
             f"dropped: {value.field.name} {text[value.begin : value.end][:60]!r}: the question also asks for "
             f"{word[:60]!r}, which is no known value, and the filter would hide it"
@@ -90,11 +88,12 @@ class RuleConstructor:
             for one in conditions
             if isinstance(one.value, Period) and one.value.is_open
         ]
-        if repair:
-            repairs.append(repair)
+        repairs += [bound_repair] if bound_repair else []
         sort, limit = (order.sort, order.limit) if order else (None, None)
-        words = set(content_words(cues.without_frame(content)))
-        query = text if words and words <= {"happen", "occur", "发生"} else query  # only a time to search for
+        # the content words of the question without its conditions
+        words = set(content_words(cues.without_frame(cues.remainder(folded, [*used, *conditions]))))
+        asks_for_time_alone = words and words <= {"happen", "occur", "发生"}  # "what happened in 2010"
+        query = text if asks_for_time_alone else cues.remainder(text, [*used, *conditions])
         query = f"{query}{rest}".strip() if rest.strip() or words else ""
         return ConstructedQuery(question, query, where, sort, limit, repairs=tuple(repairs))
 
@@ -102,24 +101,23 @@ class RuleConstructor:
 _value_index = lru_cache(maxsize=16)(ValueIndex)
 
 
-def _normalize(question: str) -> str:
-    return unicodedata.normalize("NFKC", question)
-
-
 def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[TextSpan]]:
     """Return the conditions of a text, the order that it asks for, and the spans of that and of missing fields."""
     times = [field for field in schema if field.temporal]
     time = max(times, key=lambda field: field.type == "date", default=None)
     order, missing = find_order(text, time), find_missing(text, schema, time)
-    used = [*missing, *([TextSpan(order.begin, order.noun)] if order else [])]
+    used: list[TextSpan] = list(missing)
+    if order:
+        used.append(TextSpan(order.begin, order.noun_begin))
     values = [value for value in _value_index(schema).find(text) if not value.overlaps(used)]
-    used += [order] if order else []  # "the last three reports": a noun may name a kind, else it says nothing
+    if order:
+        used.append(order)  # with its noun, which could be a value until here: "the last three reports"
     values, amounts = _values_and_amounts(text, schema, today, values, used)
     mentions = read_mentions(text, sorted([*amounts, *values], key=lambda span: span.begin))
     comparisons = [condition for named, condition in mentions if isinstance(named, Amount)]
     understood = [*comparisons, *used, *(value for value in values if value.sure)]
     purpose = purpose_of(text, understood, schema, bool(comparisons or missing))
-    if order is not None and order.noun == order.end and purpose != "documents":
+    if order is not None and order.noun_begin == order.end and purpose != "documents":
         order, used = None, list(missing)  # "the most recent treatment" is not a document
     conditions = [*missing, *choose_mentions(text, mentions, purpose)]
     return sorted(conditions, key=lambda condition: (condition.begin, condition.end)), order, used
@@ -133,20 +131,24 @@ def _values_and_amounts(
     values = [
         value for value in values if not text[value.begin : value.end].isdecimal() or is_explicit(text, value)
     ]
-    has_times, parts = any(field.temporal for field in schema), months_fields(schema)
+    has_time_field, parts = any(field.temporal for field in schema), months_fields(schema)
     periods: list[NamedPeriod] = []
-    without_year: list[NamedPeriod] = []
-    for period in _find_periods(text, today) if has_times or parts else ():
+    months_alone: list[NamedPeriod] = []  # months without a year, which no field of months can tell
+    for period in _find_periods(text, today) if has_time_field or parts else ():
         # "in 1500 participants" has no year
         is_count = period.bare and cues.NOT_YEARS.match(text, period.end)
         is_reference = period.period.grain == "year" and cues.is_reference(text, period)
-        is_untold = not has_times and period.period.consists_of(12)
-        has_year = period.period.has_year  # else it may be "may"
-        is_word = not has_year and is_common(text, period, text[period.begin : period.end])
-        if not (is_count or is_reference or is_untold or is_word or period.overlaps(used)):
-            (periods if has_year or parts else without_year).append(period)
-    # the Q2 of "Q2 2023" is read with its year, the 2010 of a value with that
-    named = longest_spans([*periods, *values, *without_year])
+        is_year_without_field = not has_time_field and period.period.consists_of(12)
+        has_year = period.period.has_year
+        is_word = not has_year and is_common(text, period, text[period.begin : period.end])  # "may"
+        if is_count or is_reference or is_year_without_field or is_word or period.overlaps(used):
+            continue
+        if has_year or parts:
+            periods.append(period)
+        else:
+            months_alone.append(period)
+    # the Q2 of "Q2 2023" is read with its year, the 2010 of a value with that; a value comes before a month alone
+    named = longest_spans([*periods, *values, *months_alone])
     values = [span for span in named if isinstance(span, NamedValue)]
     periods = [span for span in named if isinstance(span, NamedPeriod)]
     return values, find_amounts(text, schema, periods, [*values, *used])
@@ -155,19 +157,20 @@ def _values_and_amounts(
 def _find_periods(text: str, today: date) -> list[NamedPeriod]:
     """Find periods; months that are excepted from a year are of that year: "2024 except June and July"."""
     periods = find_periods(text, today)
-    for at, (before, item) in enumerate(pairwise(periods), 1):
-        if before.period.grain == "year" and cues.with_negation(text, before.end, item.begin, item.end)[2]:
-            periods[at] = item.with_year(before.period.start.year) or item
+    for index, (before, period) in enumerate(pairwise(periods), 1):
+        _, _, is_negated = cues.with_negation(text, before.end, period.begin, period.end)
+        if is_negated and before.period.grain == "year":
+            periods[index] = period.with_year(before.period.start.year) or period
     return complete_years(text, periods)
 
 
 @dataclass(frozen=True, eq=False)
 class Order(TextSpan):
-    """An order and a number that a text asks for; ``noun`` is where the noun after them begins."""
+    """An order and a number that a text asks for: "the three latest reports"."""
 
     sort: Sort
     limit: int | None
-    noun: int
+    noun_begin: int  # where the noun "reports" begins; the end of the span without a noun
 
 
 def find_order(text: str, time: MetadataField | None) -> Order | None:
@@ -175,9 +178,12 @@ def find_order(text: str, time: MetadataField | None) -> Order | None:
     match = next(filter(None, (pattern.search(text) for pattern in _ORDERS)), None)
     if match is None or time is None:
         return None
-    number, noun, word = (match.groupdict().get(name) for name in ("n", "noun", "word"))
-    limit = int(read_any(number)) or None if number else None  # 0 is no limit
-    if number is None and noun and noun.isascii() and not noun.endswith("s"):
+    groups = match.groupdict()
+    number, noun, word = groups.get("n"), groups.get("noun"), groups.get("word") or "latest"
+    limit = None
+    if number is not None:
+        limit = int(read_any(number)) or None  # 0 is no limit
+    elif noun and noun.isascii() and not noun.endswith("s"):
         limit = 1  # "the latest paper"
-    sort = Sort(time.name, (word or "latest").lower() not in _ASCENDING)
+    sort = Sort(time.name, word.lower() not in _ASCENDING)
     return Order(*match.span(), sort, limit, match.start("noun") if noun else match.end())

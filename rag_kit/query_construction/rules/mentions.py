@@ -16,19 +16,6 @@ from rag_kit.text import content_words
 from rag_kit.text.values.periods import RANGE_TO, TextSpan
 from rag_kit.text.values.reading import level
 
-_DOCUMENTS = re.compile(
-    r"(?i)\b(?:papers?|articles?|studies|works|publications?|documents?|abstracts?|records|reports|files|literature|entries|"
-    r"anything|everything|items)\b|论文|文章|文献|文档|文件|研究(?:[？?。]?$|有|中)|资料",
-)
-_ORDER = re.compile(
-    r"(?i)^\s*(?:please\s+|(?:could|can)\s+you\s+)?(?:show|find|list|give|get|fetch|search|retrieve|return|look)\b"
-    r"|(?:^|[.;:?!])\s*(?:only\s+)?(?:exclude|filter|limit|restrict)\b"
-    r"|\b(?:I|we)\s+(?:want|need|would\s+like|am\s+looking)\b|查找|检索|搜索|列出|找出|给出|给我|我[要想]",
-)
-_ASKS = re.compile(
-    r"(?i)[?？]|^\s*(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|"
-    r"will|would|should|may)\b|[什怎何吗呢]|多少|哪|几|是否|有没有",
-)
 _NEXT = re.compile(r"\s*(?:the\s+)?(?:years?\s+)?")
 Purpose = Literal["documents", "topic", "answer"]
 
@@ -40,7 +27,7 @@ def purpose_of(text: str, understood: Sequence[TextSpan], schema: Schema, measur
     "topic": it asks for an answer and names little else, or a time ("what is known about stroke since 2010?"), so that
     a value of a list field is a condition only if the text is plainly about it. "answer": any other text.
     """
-    if _DOCUMENTS.search(text) or _ORDER.search(text):
+    if cues.DOCUMENTS.search(text) or cues.REQUEST.search(text):
         return "documents"
     names = "|".join(re.escape(name) for name in schema.names)
     matches = re.finditer(names, text, re.IGNORECASE) if names else ()
@@ -49,7 +36,7 @@ def purpose_of(text: str, understood: Sequence[TextSpan], schema: Schema, measur
     words = [word for word in content_words(content) if word.isascii() or len(word) > 1]
     if len(words) > 1 and not measured:
         return "answer"
-    return "topic" if words and _ASKS.search(text) else "documents"
+    return "topic" if words and cues.QUESTION.search(text) else "documents"
 
 
 Named = Amount | NamedValue
@@ -59,29 +46,36 @@ Mention = tuple[Named, Condition]
 def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
     """Read how each date, number and value is compared, and whether it is negated, from the words around it."""
     mentions: list[Mention] = []
-    waiting = list(named)
-    while waiting:
-        item = waiting.pop(0)
+    remaining = list(named)
+    while remaining:
+        item = remaining.pop(0)
         previous_item, previous = mentions[-1] if mentions else (None, None)
-        floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)  # cue words begin here
+        # words before `floor` are too far away, or belong to the previous condition
+        floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)
         if isinstance(item, NamedValue):
-            left, many = text[floor : item.begin], item.field.many and not isinstance(item.value, bool)
-            name, begin = name_before(left, item.field.name), item.begin
-            # "no author Smith" begins at the field's name
-            if name and cues.NEGATED.search(left[: name.start()]):
-                begin = floor + name.start()
-            condition = Condition(begin, item.end, item.field, "$contains" if many else "$eq", item.value)
+            condition = _read_value(text, floor, item)
         else:
-            high = waiting.pop(0) if waiting and _is_range(text, floor, item, waiting[0]) else None
-            condition = _read_amount(text, floor, item, high, waiting[0] if waiting else None)
+            is_range = bool(remaining) and _is_range(text, floor, item, remaining[0])
+            high = remaining.pop(0) if is_range else None
+            condition = _read_amount(text, floor, item, high, remaining[0] if remaining else None)
         begin, end, negated = cues.with_negation(text, floor, condition.begin, condition.end)
         is_plain = condition.operator in ("$eq", "$contains")
         if previous and previous.negated and is_plain and type(previous_item) is type(item):
             negated = negated or extends_negation(text[previous.end : begin])  # "not in 2010 or 2012"
-        if negated and "除" in text[: begin + 1] and (outside := cues.OUTSIDE.match(text, end)):
+        outside = cues.OUTSIDE.match(text, end)  # 除中风外: 外 belongs to 除
+        if outside and negated and "除" in text[: begin + 1]:
             end = outside.end()
         mentions.append((item, replace(condition, begin=begin, end=end, negated=negated)))
     return mentions
+
+
+def _read_value(text: str, floor: int, item: NamedValue) -> Condition:
+    """Make the condition on a value; in "no author Smith" it begins at the field's name, so that "no" is before it."""
+    left = text[floor : item.begin]
+    name = name_before(left, item.field.name)
+    begin = floor + name.start() if name and cues.NEGATED.search(left[: name.start()]) else item.begin
+    is_list = item.field.many and not isinstance(item.value, bool)
+    return Condition(begin, item.end, item.field, "$contains" if is_list else "$eq", item.value)
 
 
 def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
@@ -98,17 +92,19 @@ def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
 
 
 def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, after: Named | None) -> Condition:
-    """Make the condition on an amount ("at least 5", "5 or more"), or on the range that ends at `high`."""
+    """Make the condition on an amount ("at least 5", "5 or more"), or on the range that ends at `high`.
+
+    Words before the amount count from `floor` on; `after` is the amount or value that follows.
+    """
     left = text[floor : amount.begin]
-    # `start` is an offset in `left`, `end` one in `text`
-    operator, start, end = "$eq", len(left), high.end if high else amount.end
+    operator, begin, end = "$eq", amount.begin, high.end if high else amount.end
     opening = cues.FROM.search(left)
     if high:
         opening = cues.BETWEEN.search(left) or opening
     else:
         for pattern, cue_operator in cues.LEFT:
             if match := pattern.search(left):
-                operator, start = cue_operator, match.start()
+                operator, begin = cue_operator, floor + match.start()
                 break
         right_cues = [*cues.RIGHT, (cues.ONWARD, "$gte")] if opening else cues.RIGHT
         for pattern, cue_operator in right_cues:
@@ -117,9 +113,9 @@ def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, afte
             if match and not (isinstance(after, Amount) and _NEXT.fullmatch(text, match.end(), after.begin)):
                 operator, end = cue_operator, match.end()
                 break
-    if opening and (high or operator == "$gte"):
-        start = min(start, opening.start())
-    begin = max(floor, min(floor + start, amount.name_begin))
+    if opening and (high or operator == "$gte"):  # "between 5 and 7", "from 2010 on"
+        begin = min(begin, floor + opening.start())
+    begin = max(floor, min(begin, amount.name_begin))
     value, upper = amount.value, high and high.value
     return Condition(begin, end, amount.field, operator, value, upper, parts=amount.parts)
 
@@ -127,20 +123,24 @@ def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, afte
 def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) -> Iterator[Condition]:
     """Yield the conditions of the mentions that a text with such a purpose asks for."""
     for item, condition in mentions:
-        if isinstance(item, NamedValue):
-            # a document has one company, whose name chooses documents; it has many topics, whose names do not
-            about_one = purpose == "answer" or (purpose == "topic" and not item.field.many)
-            if about_one and condition.negated and cues.POSSESSION.match(text, item.end):
+        if isinstance(item, Amount):
+            if purpose != "documents" and cues.STATE_OF.match(text, condition.begin):
+                condition = replace(
+                    condition, operator="$eq"
+                )  # 截至2022年，存货有多少 asks for the state at that time
+            yield condition
+            continue
+        # a document has one company, whose name chooses documents; it has many topics, whose names do not
+        if purpose == "answer" or (purpose == "topic" and not item.field.many):
+            if condition.negated and cues.POSSESSION.match(text, item.end):
                 # "not in Acme's usual business" is about Acme
                 condition = replace(condition, begin=item.begin, end=item.end, negated=False)
+            is_meant = item.name and not item.field.many
+        else:
             left = text[max(0, item.begin - cues.REACH) : item.begin]
             is_topic = purpose == "documents" or item.exact or condition.negated or cues.TOPIC.search(left)
-            is_meant = item.name and not item.field.many if about_one else item.sure and is_topic
-            if is_meant or is_explicit(text, item):
-                yield condition
-        elif purpose != "documents" and cues.STATE_OF.match(text, condition.begin):
-            yield replace(condition, operator="$eq")  # 截至2022年，存货有多少 asks for the state at that time
-        else:
+            is_meant = item.sure and bool(is_topic)
+        if is_meant or is_explicit(text, item):
             yield condition
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from rag_kit.query_construction.cues import HAN, longest_spans, singular
@@ -21,20 +23,9 @@ _HAN_RUN = re.compile(r"[\u3400-\u9fff]{1,8}")
 _JOINED = re.compile(r"(?:[\s\-‐,/'’().&:]|['’]s\b)*")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _MAX_WORDS = 16
-# Single words that frame requests, so that they name no value: the documents asked for, and words that only join.
-_FRAME_WORDS = """
-document article paper study research work result record text file source data information question answer value term
-name author title number role and or not the all any yes no true false none unknown new first last other
-"""
-_FRAME = frozenset(map(singular, _FRAME_WORDS.split()))
-# Ordinary words that are names, too, of months and days, people, companies and countries; and what sorts nothing.
-_COMMON_WORDS = """
-may march august mar sun sat mon will mark bill rose grace faith hope joy art frank grant jack rob sue pat drew chase
-dean miles page price king stone wood chance hunter mason baker cook apple target gap shell orange visa block square
-snap zoom slack dell sprint meta oracle turkey china reading bath cork
-其他 其它 一般 普通 主要 重要 相关 有关 全部 所有 任何 未知 目前 现在
-"""
-_COMMON = frozenset(_COMMON_WORDS.split())
+_WORDS = tomllib.loads(Path(__file__).with_name("values.toml").read_text("utf-8"))
+_FRAME = frozenset(map(singular, _WORDS["frame"].split()))
+_COMMON = frozenset(_WORDS["common"].split())
 _IN_SENTENCE = re.compile(r"[^\s.?!:;。？！\"'“‘(][\s\"'“‘(]*$")
 _AFTER_PLACE = re.compile(r"\b(?:in(?!\s+(?:general|short|special)\b)|of|from)\s+(?:the\s+)?$", re.IGNORECASE)
 
@@ -47,7 +38,7 @@ class NamedValue(TextSpan):
     value: Any
     exact: bool  # written as the value is, not at the beginning of the text
     sure: bool  # no ordinary word of a question: several words, or exact, or not generic
-    name: bool  # written as a name: with capitals or figures, and not in another grammatical number
+    name: bool  # written as a name: "Acme" or "ACME" for "Acme", not "financial" for "Financials"
 
 
 class ValueIndex:
@@ -64,29 +55,32 @@ class ValueIndex:
                     self._add_value(field, value)
 
     def _add_flag(self, field: MetadataField, name: str) -> None:
-        """Index a flag by its field's name, or by how people say that it is off: "unpublished", "out of stock"."""
+        """Index a flag by its field's name, and by the words for its opposite: "unpublished", "out of stock"."""
         if HAN.search(name):
             folded = level(name.casefold())
-            forms = {folded, folded.removeprefix("是否"), folded.removeprefix("已")}  # 未归档 is of 已归档
+            forms = {folded, folded.removeprefix("是否"), folded.removeprefix("已")}  # 归档 for 已归档
             self._chinese += [(form, field, True) for form in forms if form]
-        elif on := _words(re.sub(r"^(?:is|has)_", "", name)):
-            self._add_words(on, field, True)
-            if len(on) == 1:
-                self._add_words(("un" + on[0],), field, False)
-            elif on[0] == "in":
-                self._add_words(("out", "of", *on[1:]), field, False)
+            return
+        words = _words(re.sub(r"^(?:is|has)_", "", name))
+        if words:
+            self._add_words(words, field, True)
+        if len(words) == 1:
+            self._add_words(("un" + words[0],), field, False)
+        elif words and words[0] == "in":
+            self._add_words(("out", "of", *words[1:]), field, False)
 
     def _add_value(self, field: MetadataField, value: str) -> None:
-        """Index a value: a Chinese one as text, any other by the words of the forms in which it is said."""
+        """Index a value: a Chinese one as text, any other by the words of the forms in which people write it."""
         if HAN.search(value):
             self._chinese.append((level(value.casefold()), field, value))
             return
-        bare = re.sub(r"\s*\([^()]*\)\s*$", "", value)
-        # people say "X-Ray Computed Tomography" for "Tomography, X-Ray Computed"
+        bare = re.sub(r"\s*\([^()]*\)\s*$", "", value)  # without "(disorder)" at the end
+        # people write "X-Ray Computed Tomography" for "Tomography, X-Ray Computed"
         first, *others = bare.split(",")
-        for words in map(_words, dict.fromkeys([value, bare, " ".join([*reversed(others), first])])):
-            is_said = _VERSION.fullmatch(value) or any(len(word) > 1 for word in words)
-            if is_said and len(words) <= _MAX_WORDS:
+        reordered = " ".join([*reversed(others), first])
+        for words in map(_words, dict.fromkeys([value, bare, reordered])):
+            has_long_word = any(len(word) > 1 for word in words)
+            if (has_long_word or _VERSION.fullmatch(value)) and len(words) <= _MAX_WORDS:
                 self._add_words(words, field, value)
 
     def _add_words(self, words: tuple[str, ...], field: MetadataField, value: Any) -> None:
@@ -95,7 +89,9 @@ class ValueIndex:
     def find(self, text: str) -> list[NamedValue]:
         """Find the values named in a text, in order, without overlap."""
         named = [*self._find_latin(text), *self._find_chinese(text)]
-        return longest_spans(sorted(named, key=lambda value: not value.exact))
+        return longest_spans(
+            sorted(named, key=lambda value: not value.exact)
+        )  # of equal spans the exact one stays
 
     def _find_latin(self, text: str) -> Iterator[NamedValue]:
         """Find values whose words are in the text one after the other, in singular or plural."""
@@ -114,9 +110,11 @@ class ValueIndex:
                         yield _latin_value(text, span, field, value, value_words)
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
-        """Find values that stand in the text, in simplified or traditional characters."""
+        """Find values in Chinese, in simplified or traditional characters."""
         folded = level(text.casefold())
-        if not HAN.search(folded) or len(folded) != len(text):
+        if not HAN.search(folded) or len(folded) != len(
+            text
+        ):  # of another length, its offsets are not the text's
             return
         for written, field, value in self._chinese:
             is_common = written in _COMMON
@@ -131,23 +129,24 @@ def _latin_value(
 ) -> NamedValue:
     """Make the named value of words in a text; decide whether it is exact, sure and a name (see `NamedValue`)."""
     begin, end, is_single = span.begin, span.end, len(words) == 1
-    is_frame = is_single and words[0] in _FRAME
+    is_frame = is_single and words[0] in _FRAME  # "paper" frames a request
     if isinstance(value, bool):
         return NamedValue(begin, end, field, value, exact=False, sure=not is_frame, name=False)
     written = text[begin:end]
     if is_single and is_common(text, span, written):
         return NamedValue(begin, end, field, value, exact=False, sure=False, name=False)
-    is_first = not text[:begin].strip(" \"'“(")
+    is_at_beginning = not text[:begin].strip(" \"'“(")
     is_same = written in (value, value + "s")
-    has_capital = written[:1].isupper() and value[:1].isupper() and not is_first
+    has_capital = written[:1].isupper() and value[:1].isupper() and not is_at_beginning
+    is_as_written = (is_same or has_capital) and not (is_at_beginning and is_single)
     # a field of one value sorts documents into kinds: its names are meant, however they are written
-    exact = ((is_same or has_capital) and not (is_first and is_single)) or (not field.many and not is_frame)
+    exact = is_as_written or (not field.many and not is_frame)
     # "AIDS" and "aids" are not the same word, nor are "financial" and the sector "Financials"
     is_abbreviation = value.isupper() and len(value) > 1
     is_shorter = is_single and written.islower() and not value.islower() and len(written) < len(value)
-    is_other = is_shorter or (is_abbreviation and not is_same)
+    is_other_word = is_shorter or (is_abbreviation and not is_same)
     is_vague = is_frame or (is_single and len(words[0]) < 3)
-    sure = not is_other and (exact or not is_vague)
+    sure = not is_other_word and (exact or not is_vague)
     return NamedValue(begin, end, field, value, exact, sure, _is_name(written, value))
 
 
@@ -176,7 +175,8 @@ def _is_whole(text: str, begin: int, end: int) -> bool:
     following = _HAN_RUN.match(text, end)
     if end - begin != 2 or following is None:
         return end - begin >= 2
-    return not content_words(load_segmenter()(following.group())[0])
+    next_word = load_segmenter()(following.group())[0]
+    return not content_words(next_word)
 
 
 def _words(text: str) -> tuple[str, ...]:
