@@ -23,12 +23,5 @@ TELEMETRY_OFF = {
     "LANGGRAPH_CLI_NO_ANALYTICS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
-
-
-def _turn_telemetry_off() -> None:
-    """Set each variable of `TELEMETRY_OFF` that the environment does not set yet."""
-    for name, value in TELEMETRY_OFF.items():
-        os.environ.setdefault(name, value)
-
-
-_turn_telemetry_off()
+for _name, _value in TELEMETRY_OFF.items():
+    os.environ.setdefault(_name, _value)

@@ -64,25 +64,25 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
         kind = classify(reply)
         if kind in (Failure.REFUSED, Failure.OUTPUT):
             return reply
-        left = remaining_seconds()
-        if left is not None and left <= _GRACE and kind is not Failure.RATE_LIMITED:
-            await wait(left)
-            time_limit()  # no time is left now, so this raises BudgetExceededError
+        remaining = remaining_seconds()
+        if remaining is not None and remaining <= _GRACE and kind is not Failure.RATE_LIMITED:
+            await wait(remaining)
+            time_limit()  # no time remains now, so this raises BudgetExceededError
         may_retry = call.retries_left > 0 and not call.watch.started
         await wait(seconds_before_retry(reply, call.failed(reply), attempt, may_retry=may_retry))
         call.retries_left -= 1
 
 
 def seconds_before_retry(error: Exception, mapped: ModelError, attempt: int, *, may_retry: bool) -> float:
-    """Return the seconds to wait after an attempt (the first is 0); raise the ``mapped`` error if that is of no use."""
+    """Return the seconds to wait after an attempt (the first is 0); raise ``mapped`` if a retry is of no use."""
     kind = classify(error)
     if kind not in RETRYABLE or not may_retry:
         raise mapped
     seconds = retry_after(error) if kind in (Failure.RATE_LIMITED, Failure.SERVER) else None
     if seconds is None:  # jitter, so that branches that failed together don't come back together
         seconds = FIRST_PAUSE * 2**attempt * random.uniform(0.75, 1.25)
-    left = remaining_seconds()
-    allowed = LONGEST_PAUSE if left is None else min(left, LONGEST_PAUSE)
+    remaining = remaining_seconds()
+    allowed = LONGEST_PAUSE if remaining is None else min(remaining, LONGEST_PAUSE)
     if seconds > allowed:
         if kind is not Failure.RATE_LIMITED:
             raise mapped
@@ -101,20 +101,20 @@ async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: lis
     send = partial(runnable.invoke, messages, call.config)
     asend = partial(acall_runnable, runnable, messages, call.config)
     try:
-        # A client's own time-out is for each read; only a call that is given up ends on time.
         with ended_runs():
+            # a client's own time-out is for each read; this one is for the whole request
             return await timed_step("It", send, asend, call.timeout)
     except BudgetExceededError:
         raise
-    except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
+    except Exception as error:  # noqa: BLE001 - a value, so that it is the context of no other error
         return replies.cut_off_reply(error) or error
 
 
 async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None = None) -> Any:
     """Send a request with a bound on the reply, in plain text or by ``bind``, a method of structured output.
 
-    A reply that is cut off at its bound is asked for once more. Returns None if the model does not have that method,
-    and an error of which another method may be the cure; every other failure is raised as a ``ModelError``.
+    A reply that is cut off at its bound is asked for once more. Returns the reply; None if the model does not have that
+    method; an error that another method may avoid. Every other failure is raised as a ``ModelError``.
     """
     bound = call.bound
     runnable = call.runnable(bind, bound)
@@ -122,8 +122,9 @@ async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None =
         return None
     reply = await ask(call, runnable, messages)
     if not isinstance(reply, Exception):
-        message = replies.split_reply(reply)[0]
+        message, _ = replies.split_reply(reply)
         call.endpoint.thinks = call.endpoint.thinks or replies.has_thoughts(message)
+        # the bound is lower if the model was made with one of its own; a stream would be read twice
         if call.sent_bound == bound and not call.watch.started and replies.finish_of(message) == "length":
             reply = await _ask_again(call, messages, bind, reply, bound)
     elif call.sent_bound is not None and refuses_bound(reply):
@@ -137,7 +138,7 @@ async def ask_within(call: ModelCall, messages: list[Any], bind: Method | None =
 async def _ask_again(
     call: ModelCall, messages: list[Any], bind: Method | None, cut_off: Any, bound: int
 ) -> Any:
-    """Send a request, whose reply was cut off at a bound, with twice that bound.
+    """Send a request again, whose reply was cut off at a bound, with twice that bound.
 
     A reply that repeats itself would only get longer: it is asked for again with a penalty on repetition, if the model
     takes one, and in a form that ends. Where it takes none, or that fails, the reply that was cut off is returned.
@@ -145,7 +146,9 @@ async def _ask_again(
     if not ends_in_loop(replies.written_text(cut_off), counting=bind is not None):
         return await ask(call, call.runnable(bind, max(2 * bound, call.bound)), messages)
     call.repeats = call.is_ending = True
-    reply = await ask(call, call.runnable(bind, bound), messages) if call.has_penalty else cut_off
+    if not call.has_penalty:
+        return cut_off
+    reply = await ask(call, call.runnable(bind, bound), messages)
     return cut_off if isinstance(reply, Exception) else reply
 
 
@@ -166,13 +169,15 @@ async def format_prompt(call: ModelCall) -> list[BaseMessage]:
 async def ask_fitted(call: ModelCall, ask: Callable[[list[BaseMessage]], Logic[T]]) -> T:
     """Fill in the caller's prompt and ask; leave out passages if it is too long for the model's context.
 
-    That is so by an estimate, or as the endpoint says: then a prompt with fewer passages, or for a shorter reply, is
-    asked again, if there is one.
+    An estimate says so first. If the endpoint refuses the prompt as too long, and says what its limit is, the model is
+    asked once more, with fewer passages or for a shorter reply.
     """
     messages = await format_prompt(call)
     if _leave_out_passages(call, messages, replies.count_tokens(messages)):
         messages = await format_prompt(call)
-    bound = call.bound  # another call may learn the context meanwhile
+    sent_bound = (
+        call.bound
+    )  # before the limit of the context changes it; another call may learn that meanwhile
     try:
         return await ask(messages)
     except ContextLengthError as error:
@@ -180,7 +185,8 @@ async def ask_fitted(call: ModelCall, ask: Callable[[list[BaseMessage]], Logic[T
             raise
         call.endpoint.context = error.limit
         sent_tokens = error.given or replies.count_tokens(messages)
-        if not _leave_out_passages(call, messages, sent_tokens) and call.bound >= bound:
+        has_fewer_passages = _leave_out_passages(call, messages, sent_tokens)
+        if not has_fewer_passages and call.bound >= sent_bound:
             raise
     return await ask(await format_prompt(call))
 
@@ -194,8 +200,8 @@ def _leave_out_passages(call: ModelCall, messages: list[BaseMessage], tokens: in
     if tokens <= room:
         return False
     chars = sum(len(replies.text_of(message)) for message in messages)
-    too_many_chars = chars * (tokens - room) / tokens
-    kept, left_out = first_passages(passages, len(passages) - round(_MARGIN * too_many_chars))
+    excess_chars = chars * (tokens - room) / tokens
+    kept, left_out = first_passages(passages, len(passages) - round(_MARGIN * excess_chars))
     if not kept:
         return False
     call.values = {**call.values, "passages": kept}

@@ -114,18 +114,19 @@ async def embed_logic(embeddings: Embeddings, kind: Literal["query", "documents"
     if failure is not None:
         raise map_model_error(failure, model=embeddings)
     if kept is not None and isinstance(vectors, list):
-        # a model around another one may have got the inner one's vector from here: its time counts as well
+        # a model that wraps another may have got the inner one's vector from here: its time counts as well
         saved_inside = kept.saved_seconds - saved_before
         kept.keep(embeddings, texts, vectors, time.perf_counter() - started + saved_inside)
     return vectors
 
 
 async def aembed_bare(embeddings: Embeddings, kind: Literal["query", "documents"], texts: Any) -> Any:
-    """Embed a query or documents by the model's own coroutine, else on a thread; its errors pass as they are."""
+    """Embed a query or documents without blocking, by the model alone: its errors stay as they are, nothing is kept."""
     blocking = partial(getattr(embeddings, f"embed_{kind}"), texts)
     name = f"aembed_{kind}"
-    if getattr(type(embeddings), name) is getattr(Embeddings, name):
-        return await run_in_thread(blocking)  # LangChain's default would run on asyncio's small pool
+    has_own_coroutine = getattr(type(embeddings), name) is not getattr(Embeddings, name)
+    if not has_own_coroutine:  # LangChain's would run on asyncio's small pool
+        return await run_in_thread(blocking)
     return await call_client(partial(getattr(embeddings, name), texts), blocking, connections_of(embeddings))
 
 
@@ -180,8 +181,11 @@ async def prepare_vectors(model: Any, queries: Sequence[str]) -> None:
 def give_up_vectors(queries: Sequence[str], error: BaseException | None) -> None:
     """Keep a time-out in place of the vectors of these queries, so that no search waits for them again."""
     prepared = _prepared.get()
-    if prepared is not None and isinstance(error, BranchTimeoutError | BudgetExceededError):
-        prepared.late |= {key: error for key in [*prepared.pending] if key[1] in queries} | prepared.late
+    if prepared is None or not isinstance(error, BranchTimeoutError | BudgetExceededError):
+        return
+    for model_id, query in [*prepared.pending]:
+        if query in queries:
+            prepared.late.setdefault((model_id, query), error)
 
 
 def prepared_vector(model: Any, query: str) -> list[float] | None:
@@ -197,9 +201,9 @@ def prepared_vector(model: Any, query: str) -> list[float] | None:
 async def embed_together(model: Embeddings | None, queries: list[str]) -> Sequence[Vector] | None:
     """Embed queries in one request; ``None`` if each must be embedded by itself.
 
-    That is so without a model, if the request fails, and if the model embeds queries in another way than documents: the
-    first query is embedded both ways once to find out. A model with a method ``embed_queries`` is asked by that. A
-    time-out or a used-up deadline is raised.
+    It is ``None`` without a model, if the request fails, and if the model embeds queries in another way than documents:
+    the first query is embedded both ways once to find out. A model with a method ``embed_queries`` is asked by that.
+    A time-out or a used-up deadline is raised.
     """
     try:
         return None if model is None else await _embed_together(model, queries)
@@ -219,10 +223,10 @@ async def _embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vec
     elif is_alike is False:
         return None
     else:
-        forms = [both_forms(embed_logic, model, "documents", queries)]
+        calls = [both_forms(embed_logic, model, "documents", queries)]
         if is_alike is None:
-            forms.append(both_forms(embed_logic, model, "query", queries[0]))
-        blocking, native = zip(*forms, strict=True)
+            calls.append(both_forms(embed_logic, model, "query", queries[0]))
+        blocking, native = zip(*calls, strict=True)
         step = Step[FanOut[Any]]("embeddings", lambda _: fan_out(blocking), lambda _: afan_out(native))
         vectors, *first_as_query = (await step).values
         if first_as_query and not _embeds_both_alike(model, vectors[0], first_as_query[0]):

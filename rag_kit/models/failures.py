@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from langchain_core import exceptions as core
@@ -77,57 +79,19 @@ _CLASSES: dict[Failure, tuple[type[BaseException] | str, ...]] = {
     ),
 }  # fmt: skip
 _BY_CLASS = {cls: failure for failure, classes in _CLASSES.items() for cls in classes}
-_MESSAGES = {
-    Failure.OUTPUT: "The answer of the {what} endpoint{place} could not be used: {text}.{advice}",
-    Failure.LOOP: "The model's asynchronous client{place} holds connections of another event loop, which may be "
-    "closed: {text}. Make a model for each loop, or give one that has a blocking side too.",
-    Failure.TIMEOUT: "The {what} endpoint{place} did not answer in time: {text}. Raise timeout "
-    "(RAG_KIT_TIMEOUT){fewer}, or check the server.",
-    Failure.CONNECTION: "The {what} endpoint{place} could not be reached, or broke off: {text}. Check that it runs, "
-    "and {variable}.",
-    Failure.TLS: "The {what} endpoint{place} could not be reached: {text}. Check {variable}.",
-    Failure.WEB_PAGE: "The {what} endpoint{place} answers with a web page (HTML), not with JSON: the address is wrong. "
-    "Check {variable}; such addresses mostly end in /v1.",
-    Failure.SERVER: "The {what} endpoint{place} failed{code}: {text}. Try again later.",
-    Failure.UNAUTHORIZED: "The {what} endpoint{place} refused the key{code}: {text}. Check the key in the provider's "
-    "environment variable, and that it may use this model.",
-    Failure.RATE_LIMITED: "The {what} endpoint{place} has too many requests{code}: {text}. Wait, or allow fewer at a "
-    "time (max_concurrency).",
-    Failure.REFUSED: "The {what} endpoint{place} refused the request{code}: {text}. Check {setting}the "
-    "model name, {variable} and the length of the input.",
-    Failure.OTHER: "The model{place} failed with {text}.{advice}",
-}
+_TEXTS = tomllib.loads(Path(__file__).with_name("failures.toml").read_text("utf-8"))
+_MESSAGES, _FIELDS = _TEXTS["messages"], _TEXTS["fields"]
 _ERRORS = {
     Failure.OUTPUT: ModelOutputError,
     Failure.UNAUTHORIZED: ModelUnauthorizedError,
     **dict.fromkeys((*RETRYABLE, Failure.TLS, Failure.WEB_PAGE), ModelUnreachableError),
 }
-_CHAT_WORDS = {"what": "model", "variable": "RAG_KIT_BASE_URL", "fewer": ""}
-_EMBEDDING_WORDS = {
-    "what": "embedding",
-    "variable": "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)",
-    "fewer": ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)",
-}
-_ADVICE = " If it is so each time, check {variable} and the model name."  # of a reply of another shape
-_REDIRECT = (
-    "The {what} endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
-    "key. If that endpoint is meant, set its address (base_url, {variable})."
-)
 _BOUND = re.compile(r"max_(?:completion_|output_|new_)?tokens|num_predict")
 _SETTING = re.compile(
     rf"\b(?:temperature|top_[kp]|\w+_(?:penalty|effort|format|bias)|(?:top_)?logprobs|{_BOUND.pattern})\b"
 )
-# as llama.cpp, OpenAI, vLLM, Anthropic, Google, xAI, Mistral, Cohere, Hugging Face and DashScope say it
-_TOO_LONG = re.compile(
-    r"context[ _](?:length|size|window|limit)|prompt is too long|input is too long|too many tokens"
-    r"|token count .*(?:exceeds|only supports)|maximum (?:model|prompt) length|must be at least 1, got -\d"
-    r"|too large for model|range of input length"
-    r"|inputs` tokens \+ `max_new_tokens|超出.*上下文|输入.*过长",
-    re.IGNORECASE,
-)
-_LIMIT = re.compile(
-    r"(\d+) (?:tokens? )?max|(?:max|limit|context|cannot exceed|only|<=|>|\[1,)[^\d]{0,40}?(\d+)(?!\d| \+)",
-    re.IGNORECASE,
+_TOO_LONG, _LIMIT = (
+    re.compile(_TEXTS["patterns"][name].replace("\n", ""), re.IGNORECASE) for name in ("too_long", "limit")
 )
 _LEAST_CONTEXT = 256  # a smaller number in such words counts something else
 _GIVEN = re.compile(r"(\d+) (?:in the (?:messages|prompt)|input tokens|\+ \d+ >)")
@@ -136,7 +100,7 @@ _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
 
 def classify(error: BaseException) -> Failure:
-    """Tell what kind of failure an exception is, by itself or its causes."""
+    """Return the kind of failure that an exception is, by itself or the first of its causes with a known kind."""
     if of_another_loop(error):
         return Failure.LOOP
     if _is_web_page(error):
@@ -227,9 +191,9 @@ def _context_error(error: BaseException, model: Any, text: str) -> ContextLength
     # one group matches a number before the words, the other one behind them
     limits = (int(match[1] or match[2]) for match in _LIMIT.finditer(message))
     limit = next((number for number in limits if number >= _LEAST_CONTEXT), None)
+    stated = _GIVEN.search(message)
     # without words for the tokens that were sent, the largest number may be theirs
-    exact = _GIVEN.search(message)
-    sent = int(exact[1]) if exact else max(map(int, re.findall(r"\d+", message)), default=0)
+    sent = int(stated[1]) if stated else max(map(int, re.findall(r"\d+", message)), default=0)
     sizes = ""
     if limit is not None:
         sizes = f" The context holds {limit:,} tokens" + (f", {sent:,} were sent." if sent > limit else ".")
@@ -237,7 +201,7 @@ def _context_error(error: BaseException, model: Any, text: str) -> ContextLength
         f"The prompt is too long for the model{_at_host(error, model)}: {text}.{sizes} Give fewer or shorter "
         "passages (k, max_passage_chars), or a model with a longer context. With its context_tokens set "
         "(RAG_KIT_CONTEXT_TOKENS) passages are left out before a request is made.",
-        sent if limit is not None and (exact or sent > limit) else None,
+        sent if limit is not None and (stated or sent > limit) else None,
         limit,
     )
 
@@ -258,14 +222,11 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         text = f"{type(error).__name__}: {text}"
     status = _first_status(error)
     is_embedding = isinstance(model, Embeddings)
-    if failure is not Failure.REFUSED_FOR_GOOD:
-        message = _MESSAGES[failure]
-    elif status is not None and status < 400:
-        message = _REDIRECT
-    elif not is_embedding and _is_too_long(error):
+    message = _MESSAGES["refused" if failure is Failure.REFUSED_FOR_GOOD else failure.value]
+    if failure is Failure.REFUSED_FOR_GOOD and status is not None and status < 400:
+        message = _MESSAGES["redirect"]
+    elif failure is Failure.REFUSED_FOR_GOOD and not is_embedding and _is_too_long(error):
         return _context_error(error, model, text)
-    else:
-        message = _MESSAGES[Failure.REFUSED]
     setting = _SETTING.search(f"{_body(error).get('param')} {_message(error)}")
     fields = {
         "setting": f"{setting[0]} (leave it out where the model is made, or change it), " if setting else "",
@@ -274,10 +235,10 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         "text": text,
         "target": short(_header(error, "location").partition("?")[0]),
     }
-    fields |= _EMBEDDING_WORDS if is_embedding else _CHAT_WORDS
+    fields |= _FIELDS["embedding" if is_embedding else "chat"]
     is_unreadable = isinstance(error, json.JSONDecodeError | UnusableReplyError)
     may_be_other_service = failure is Failure.OTHER or is_embedding or is_unreadable
-    fields["advice"] = _ADVICE.format(**fields) if may_be_other_service and fields["place"] else ""
+    fields["advice"] = _FIELDS["advice"].format(**fields) if may_be_other_service and fields["place"] else ""
     return _ERRORS.get(failure, ModelError)(message.format(**fields))
 
 
@@ -308,10 +269,10 @@ def _codes(error: BaseException) -> set[Any]:
 def _message(error: BaseException) -> str:
     """Return the server's own message, else the note of the kit's client, else the exception's text."""
     causes = linked_errors(error)
-    messages = [_body(cause).get("message") for cause in causes]
-    messages += [note for cause in causes for note in getattr(cause, "__notes__", ())]
-    messages += [f"it is no JSON ({cause})" for cause in causes if isinstance(cause, json.JSONDecodeError)]
-    text = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
+    best_first = [_body(cause).get("message") for cause in causes]
+    best_first += [note for cause in causes for note in getattr(cause, "__notes__", ())]
+    best_first += [f"it is no JSON ({cause})" for cause in causes if isinstance(cause, json.JSONDecodeError)]
+    text = next((text for text in best_first if isinstance(text, str) and text.strip()), str(error))
     return text.strip().rstrip(".") or type(error).__name__
 
 
@@ -323,13 +284,14 @@ def _requests(error: BaseException) -> Iterator[Any]:
 
 
 def mask_error(error: BaseException, model: Any, response: Any = None) -> None:
-    """Mask keys in an exception, all its causes and what LangChain made of them, before tracers record it."""
-    linked = linked_errors(error)
-    secrets = [*secrets_of(model), *(secret for cause in linked for secret in _secrets_sent(cause))]
-    for cause in linked:
+    """Mask keys in an exception, its causes and LangChain's record of the response, before tracers record them."""
+    causes = linked_errors(error)
+    secrets = [*secrets_of(model), *(secret for cause in causes for secret in _secrets_sent(cause))]
+    for cause in causes:
         for name in ("args", "message", "body", "__notes__"):
-            if isinstance(value := getattr(cause, name, None), str | dict | list | tuple):
-                with suppress(AttributeError, TypeError):  # a class of somebody's own may not let it be set
+            value = getattr(cause, name, None)
+            if isinstance(value, str | dict | list | tuple):
+                with suppress(AttributeError, TypeError):  # a user's own class may not let it be set
                     setattr(cause, name, redact_inside(value, secrets))
     for generation in chain(*getattr(response, "generations", ())):
         if message := getattr(generation, "message", None):

@@ -124,9 +124,10 @@ class _ReplyCheck:
 
     def end(self) -> None:
         """Raise an error where a stream of events ends without its mark, or a reply has not what was asked for."""
-        part = _PARTS.get(self._response.request.url.path.rpartition("/")[2])
+        endpoint = self._response.request.url.path.rpartition("/")[2]  # "completions"
+        needed_part = _PARTS.get(endpoint)
         is_judged = self._response.is_success and not self._is_stream and self._size <= _MAX_JUDGED
-        if part and is_judged and not part.search(self._begin):
+        if needed_part and is_judged and not needed_part.search(self._begin):
             # more than an error shows: it is cut after keys are masked, or half a key would pass
             text = " ".join(self._begin[:2000].decode(errors="replace").split())
             shown = f"it is not the JSON asked for: {text}" if text else "it is empty"
@@ -165,11 +166,11 @@ async def _aread_checked(response: httpx2.Response, read: Any, *args: Any) -> As
 class EmbeddingClient:
     """A stand-in for ``OpenAI(...).embeddings`` of a model: vectors in the order of their texts, the kit's errors.
 
-    That of ``AsyncOpenAI`` has ``arun`` in the place of ``run``.
+    For ``AsyncOpenAI`` it gets ``arun`` in place of ``run``.
 
     A vector store asks the model by itself; only here its answers and failures are those of the kit's own calls. A
-    request may take the model's time-out, or ``one_text`` seconds for one text if that is less, and is not made again
-    after it; after other failures of the server it is, as often as the model's ``max_retries`` says.
+    request may take the model's time-out, or ``one_text`` seconds for one text if that is less. It is made again as
+    often as the model's ``max_retries`` says after a failure of the server, never after a time-out.
     """
 
     def __init__(self, client: Any, model: Any, one_text: float, run: Callable[[Any], Any] = run) -> None:
@@ -180,16 +181,17 @@ class EmbeddingClient:
         return self._run(self._ask(**arguments))
 
     async def _ask(self, *, input: Any, **arguments: Any) -> Any:
-        send = partial(self._client.create, input=input, **arguments)
         seconds: Any = self._model.request_timeout
         if not isinstance(seconds, int | float):  # none, or one for each part of a request
             seconds = None
         elif _is_single(input):
             seconds = min(seconds, self._one_text)
-        patient = partial(send, timeout=seconds + 1) if seconds else send  # the error below names the seconds
+        send = partial(self._client.create, input=input, **arguments)
+        if seconds:  # the client waits longer than the step, whose error names the seconds
+            send = partial(send, timeout=seconds + 1)
         for attempt in count():
             try:
-                return _in_order(await timed_step("The request", patient, patient, seconds), input)
+                return _in_order(await timed_step("The request", send, send, seconds), input)
             except BudgetExceededError:
                 raise
             except Exception as error:
@@ -210,14 +212,14 @@ def _is_single(texts: Any) -> bool:
 
 
 def _in_order(response: Any, texts: Any) -> Any:
-    """Sort the vectors of a reply by their texts' numbers, if it gives them; refuse a reply without one each."""
+    """Sort the vectors of a reply by the numbers of their texts, if it gives them; check that each text has one."""
     numbers = [getattr(item, "index", None) for item in response.data]
-    wanted = 1 if _is_single(texts) else len(texts)
+    text_count = 1 if _is_single(texts) else len(texts)
     is_numbered = {*numbers} != {None}
     if not is_numbered:
         numbers = list(range(len(numbers)))
-    if len(numbers) != wanted or {*numbers} != {*range(wanted)}:
-        raise UnusableReplyError(f"it has vectors of the texts {numbers!s:.60}, where {wanted} were sent")
+    if len(numbers) != text_count or {*numbers} != {*range(text_count)}:
+        raise UnusableReplyError(f"it has vectors of the texts {numbers!s:.60}, where {text_count} were sent")
     for item in response.data:
         vector = item.embedding
         is_list = isinstance(vector, list) and vector and {*map(type, vector)} <= {float, int}

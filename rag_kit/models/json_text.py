@@ -54,19 +54,21 @@ def json_values(text: str) -> Iterator[Any]:
             if not text[end:].strip():
                 yield value
                 return
-    fenced = [match.group(2).strip() for match in _FENCE.finditer(text)]
-    for block in reversed(fenced):
-        yield from reversed(_find_values(block)[0])
-    yield from reversed(_find_values(_FENCE.sub("\n", text))[0])
+    fenced_blocks = [match.group(2).strip() for match in _FENCE.finditer(text)]
+    outside_fences = _FENCE.sub("\n", text)
+    for part in (*reversed(fenced_blocks), outside_fences):
+        values, _ = _find_values(part)
+        yield from reversed(values)
 
 
 def is_truncated(text: str) -> bool:
     """Tell whether a text ends in JSON that breaks off, even after a fence or a preamble."""
-    return _find_values(text[:MAX_TEXT])[1]
+    _, is_broken_off = _find_values(text[:MAX_TEXT])
+    return is_broken_off
 
 
 def _find_values(text: str) -> tuple[list[Any], bool]:
-    """Return the JSON values in a text, and whether it ends in one that breaks off, of which no part is returned."""
+    """Return the whole JSON values in a text, and whether the text ends in another one that breaks off."""
     values: list[Any] = []
     position = 0
     for _ in range(_MAX_STARTS):
@@ -165,7 +167,7 @@ def ends_in_loop(text: str, *, counting: bool = False) -> bool:
 
 
 def values_before_loop(text: str) -> Iterator[Any]:
-    """Yield what JSON that breaks off in a loop says up to the loop, the fullest reading first.
+    """Yield values of JSON that a model wrote into an endless loop, read up to the loop, the fullest one first.
 
     A string that repeats itself ends after the first round; of a list the whole entries stay, each once.
 
@@ -176,55 +178,60 @@ def values_before_loop(text: str) -> Iterator[Any]:
     for closed in _closings(_up_to_loop(text)):
         with suppress(ValueError):
             value = json.loads(closed)
-            is_object = isinstance(value, dict)
-            yield {name: _distinct(item) for name, item in value.items()} if is_object else _distinct(value)
+            if isinstance(value, dict):
+                yield {name: _distinct(item) for name, item in value.items()}
+            else:
+                yield _distinct(value)
 
 
 def _up_to_loop(text: str) -> str:
-    """Return JSON that breaks off in a loop up to the loop; "" where there is no loop or no JSON."""
+    """Cut a text from its first bracket to its loop: ``["a", "b", "b", "b"``; "" without a loop or JSON."""
     opening = re.search(r"[{\[]", text)
     text = text[opening.start() :] if opening else ""
     loop = _find_loop(text)
     if loop is None:
         return text if ends_in_loop(text, counting=True) else ""
-    start, period = loop
-    first_round = text[: start + period].rstrip("\\")
-    tokens = [*_TOKEN.finditer(first_round)]
+    start, round_length = loop
+    up_to_second = text[: start + round_length].rstrip("\\")
+    tokens = [*_TOKEN.finditer(up_to_second)]
     is_inside_string = bool(tokens) and tokens[-1]["end"] == ""
-    if '"' not in text[start : start + period] and is_inside_string:
-        return first_round + '"'  # words repeat themselves, not entries
-    return text[: start + _LISTED * period]
+    if '"' not in text[start : start + round_length] and is_inside_string:
+        return up_to_second + '"'  # words repeat themselves, not entries
+    return text[: start + _LISTED * round_length]
 
 
 def _find_loop(text: str) -> tuple[int, int] | None:
-    """Return where the longest loop at the end of a text begins, and the length of a round; None without a loop.
+    """Return the start of the longest loop at the end of a text, and the length of a round; None without a loop.
 
-    The text is read backwards, so that a loop is at its beginning. A border of a text is a beginning that is its end
-    as well ("ab" of "abcab"); a text repeats itself with a period of its length less that of its longest border. All
-    borders of all beginnings are found in one pass (Knuth, Morris and Pratt, 1977).
+    The text is read backwards, so that a loop is at its beginning. A border of a text is a prefix that is also its
+    suffix ("ab" of "abcab"); a text of length n with a longest border of length b repeats itself each n - b
+    characters. The borders of all prefixes are found in one pass (Knuth, Morris and Pratt, 1977).
     """
     backwards = text[-_MAX_TAIL:][::-1]
-    borders, loop = [0], None  # length of the longest border of each beginning
+    borders = [0]  # the length of the longest border of each prefix
+    loop = None
     for last in range(1, len(backwards)):
         border = borders[-1]
         while border and backwards[last] != backwards[border]:
             border = borders[border - 1]
-        border += backwards[last] == backwards[border]  # one longer if the characters agree
+        if backwards[last] == backwards[border]:
+            border += 1
         borders.append(border)
         length = last + 1
-        period = length - border
-        if length >= max(_LEAST_CHARS, _LEAST_ROUNDS * period):
-            loop = len(text) - length, period
+        round_length = length - border
+        if length >= max(_LEAST_CHARS, _LEAST_ROUNDS * round_length):
+            loop = len(text) - length, round_length
     return loop
 
 
 def _closings(text: str) -> Iterator[str]:
     """Yield JSON that breaks off with its brackets closed: at its end, then after one of its last entries.
 
-    An object in a list is never closed, for as an entry it would lack fields.
+    ``{"ids": [1, 2`` gives ``{"ids": [1, 2]}``, then ``{"ids": [1]}``. An object in a list is never closed, for as an
+    entry it would lack fields.
     """
     closers = ""  # the closing brackets that are due, the innermost first
-    cuts = []  # positions to cut at, each with the brackets due there
+    cuts = []  # offsets to cut at, each with the brackets due there
     for token in _TOKEN.finditer(text):
         mark = token[0]
         if mark in _OPEN:

@@ -126,17 +126,18 @@ class ModelCall:
         self._given = values
         self.timeout, self._max_retries = timeout, max_retries
         self.watch = _StreamWatch(model)
-        about: Mapping[str, Any] = getattr(prompt, "metadata", None) or {}
-        self.language = "zh" if about.get("language") == "zh" else "en"
-        self.config = self._config_with_prompt(config, about)
+        metadata: Mapping[str, Any] = getattr(prompt, "metadata", None) or {}
+        self.language = "zh" if metadata.get("language") == "zh" else "en"
+        self.config = self._config_with_prompt(config, metadata)
         self.max_reply: int = getattr(prompt, "max_tokens", DEFAULT_MAX_TOKENS)
         self._routes = routes_to(model, self.config)
         self._take(self._routes[0])
 
     def _take(self, route: Route) -> None:
-        """Ask the model of a route from now on. Where another stands by, only ``with_retry`` has it asked again."""
+        """Ask the model of a route from now on."""
         self.values: Mapping[str, Any] = self._given
         self.inner_model, self.endpoint, self._route = route.model, endpoint_of(route.model), route
+        # a model with a fallback is asked again only if ``with_retry`` says so
         self.retries_left = route.retries + (0 if route.next_after else self._max_retries)
         self.sent_bound = self.failure = None
         self.repeats = self.is_ending = False
@@ -157,7 +158,8 @@ class ModelCall:
     @property
     def bound(self) -> int:
         """The most tokens of a reply: the prompt's bound with room for thoughts, at most a quarter of the context."""
-        bound, context = self.max_reply + (_THOUGHTS if self.endpoint.thinks else 0), self.context
+        context = self.context
+        bound = self.max_reply + (_THOUGHTS if self.endpoint.thinks else 0)
         return bound if context is None else min(bound, max(1, context // 4))
 
     def runnable(self, bind: Method | None = None, bound: int | None = None) -> Any:
@@ -165,31 +167,31 @@ class ModelCall:
 
         ``bind`` binds it to a method of structured output; the result is None if the model does not have that.
         """
-        model, arguments = without_retries(self.inner_model, self.timeout), dict(self._route.arguments)
-        model = shield(model, _charge_stand_in)
+        model = shield(without_retries(self.inner_model, self.timeout), _charge_stand_in)
+        arguments = dict(self._route.arguments)
         if self.repeats and self.has_penalty:
             arguments[_PENALTY] = 1.0
         self.sent_bound = None
         if self.endpoint.takes_bound:
             model, arguments, self.sent_bound = with_bound(model, arguments, bound or self.bound)
-        made: Runnable[Any, Any] | None
-        if bind is None:
-            made = model.bind(**arguments) if arguments else model
-        else:  # tools or a form that the model was bound to would contradict the method
-            made = bind(model, {name: value for name, value in arguments.items() if name not in _FORMS})
-        return None if made is None else self._route.wrap(made)
+        if bind is not None:
+            # tools or a form that the model was bound to would contradict the method
+            others = {name: value for name, value in arguments.items() if name not in _FORMS}
+            model = bind(model, others)
+        elif arguments:
+            model = model.bind(**arguments)
+        return None if model is None else self._route.wrap(model)
 
     async def _answer(self, logic: Callable[[ModelCall], Logic[T]]) -> T:
-        """Carry out the logic within the caps, with one model after another until no request fails; note which did."""
+        """Carry out the logic within the caps, with one model after another until one does not fail; note failures."""
         with use_budget(self._budget()):
             for route, following in pairwise(self._routes):
                 self._take(route)
                 try:
                     return await logic(self)
                 except ModelError as error:
-                    may_be_next = self.failure is not None and isinstance(self.failure, route.next_after)
-                    # after streamed words, a reader of the stream would read the answer twice
-                    if not may_be_next or self.watch.started:
+                    # after the first streamed word, a reader of the stream would read the answer twice
+                    if self.watch.started or not isinstance(self.failure, route.next_after):
                         raise
                     _note_stand_in(route.model, following.model, error)
             self._take(self._routes[-1])
@@ -200,10 +202,12 @@ class ModelCall:
         self.failure = error
         return map_model_error(error, model=self.model)
 
-    def _config_with_prompt(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
+    def _config_with_prompt(
+        self, config: RunnableConfig | None, prompt_metadata: Mapping[str, Any]
+    ) -> RunnableConfig:
         """Return the caller's config with the prompt's name and, if anybody may listen, a watch for tokens."""
-        names = [name for name in ("name", "language", "version", "hash") if name in about]
-        metadata = {f"prompt_{name}": about[name] for name in names}
+        names = [name for name in ("name", "language", "version", "hash") if name in prompt_metadata]
+        metadata = {f"prompt_{name}": prompt_metadata[name] for name in names}
         whole = ensure_config(config)
         if isinstance(self.model, BaseChatModel) and not self.model.callbacks and not has_listeners(whole):
             whole["metadata"] = {**(whole.get("metadata") or {}), **metadata}
@@ -230,18 +234,18 @@ class ModelCall:
         return short(str(text) or type(text).__name__, secrets_of(self.model)).rstrip(".")
 
 
-def _note_stand_in(asked: Any, other: Any, error: Exception) -> None:
-    """Note that a model is asked in the place of another."""
-    name, other_name = (model_name(one) or type(one).__name__ for one in (asked, other))
+def _note_stand_in(failed: Any, stand_in: Any, error: Exception) -> None:
+    """Note that a model failed, and which one is asked in its place."""
+    name, stand_in_name = (model_name(model) or type(model).__name__ for model in (failed, stand_in))
     # the extractive model compares words: where it declines, no language model has read the passages
-    note_fallback(name, error, f"{other_name} was asked", unsearched=is_extractive(other))
-    if is_extractive(other) and (stand_ins := _stand_ins.get()) is not None:
+    note_fallback(name, error, f"{stand_in_name} was asked", unsearched=is_extractive(stand_in))
+    if is_extractive(stand_in) and (stand_ins := _stand_ins.get()) is not None:
         stand_ins.append(name)
 
 
-def _charge_stand_in(asked: Any, other: Any, error: Exception) -> None:
-    """Note that a model inside a chain is asked in the place of another, and count the request."""
-    _note_stand_in(bare_model(asked), bare_model(other), map_model_error(error, model=asked))
+def _charge_stand_in(failed: Any, stand_in: Any, error: Exception) -> None:
+    """Note that a model inside a chain failed and which one is asked in its place, and count the request."""
+    _note_stand_in(bare_model(failed), bare_model(stand_in), map_model_error(error, model=failed))
     charge_call()
 
 
@@ -277,7 +281,7 @@ def without_retries(model: Any, timeout: float | None) -> Any:
 def with_bound(
     model: Any, arguments: Mapping[str, Any], bound: int
 ) -> tuple[Any, dict[str, Any], int | None]:
-    """Copy a model so that it writes at most `bound` tokens a reply, or fewer if it was made or bound so.
+    """Copy a model so that it writes at most `bound` tokens a reply; a smaller bound of its own stays.
 
     The bound goes into the class's own field for it, and so to the provider under the right name. Returns the copy, the
     arguments still to bind, and the bound; if the class has no such field, the model, all arguments and None.
@@ -288,8 +292,10 @@ def with_bound(
         return model, dict(arguments), None
     others = {key: value for key, value in arguments.items() if key not in _BOUNDS}
     extra_body = {**(getattr(model, "extra_body", None) or {}), **(others.get("extra_body") or {})}
-    earlier = [getattr(model, name), extra_body.get("max_tokens"), *(arguments.get(key) for key in _BOUNDS)]
-    bound = min([bound, *(value for value in earlier if type(value) is int and value > 0)])
+    own_bounds = [
+        getattr(model, name), extra_body.get("max_tokens"), *(arguments.get(key) for key in _BOUNDS),
+    ]  # fmt: skip
+    bound = min([bound, *(value for value in own_bounds if type(value) is int and value > 0)])
     is_of_azure_or_responses = hasattr(model, "azure_endpoint") or getattr(model, "use_responses_api", None)
     is_of_openai = is_of_azure_or_responses or host_of(base_url(model)) in (None, "api.openai.com")
     if fields[name].alias != "max_completion_tokens" or is_of_openai:

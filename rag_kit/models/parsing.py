@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -18,30 +20,10 @@ from .schema import NOTHING, Target, UnreadableError
 
 _MAX_PLAIN = 1000  # characters of a string without JSON around it
 _MAX_SCALAR = 20  # of a number or boolean
-_REFUSAL = re.compile(
-    r"^(?:(?:i['’]?m|i am) (?:very |really |so )?sorry|sorry\b|i (?:can(?:no|['’])t|am (?:not able|unable)|won['’]t)"
-    r"|as an ai\b|unfortunately,? i|抱歉|很抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个|一名)?(?:ai|人工智能))",
-    re.IGNORECASE,
-)
-_CHATTER = re.compile(
-    r"^(?:sure|certainly|of course|okay|ok|here (?:is|are)|here['’]s|below|great|absolutely|i\b|i['’]|let me|let['’]s|"
-    r"the following|as requested|好的|当然|以下|下面|没问题|可以)",
-    re.IGNORECASE,
-)
-# the mark before an entry of a list: "- ", "2. ", "(2)", "②", "二、", "Query 2: "
-_MARK = re.compile(
-    r"^\s*(?:[-*•·‣▪–—]\s+|[（(]?\d{1,2}[.)）](?=\s|[^\d\s])\s*|\d{1,2}\s*(?:[、．]|[:：](?!\d\d(?!\d)))\s*|[①-⑳]\s*|"
-    r"[一二三四五六七八九十]{1,2}[、.．]\s*|[（(][一二三四五六七八九十]{1,2}[)）]\s*|"
-    r"(?:Q|query|question|version|alternative|查询|问题|版本|passage|段落)\s*\d{1,2}\s*[.:：)](?!\d{1,2}(?!\d))\s*)",
-    re.IGNORECASE,
-)
-# the label of an answer: "Rewritten query: ", "The step-back question is: "
-_LABEL = re.compile(
-    r"^\s*(?:the\s+)?(?:(?:rewritten|standalone|search|final|new|revised|alternative|step-?back|more|general)\s+)*"
-    r"(?:query|question|answer|output|passage)(?:\s+is)?\s*[:：]\s*"
-    r"|^\s*(?:改写后的|独立的|检索|搜索|更一般的)?(?:查询|问题|答案|检索词|段落)(?:是|为)?\s*[:：]\s*",
-    re.IGNORECASE,
-)
+_TEXTS = tomllib.loads(Path(__file__).with_name("parsing.toml").read_text("utf-8"))
+_PATTERNS = {name: re.compile(text.replace("\n", ""), re.IGNORECASE) for name, text in _TEXTS.items()}
+_REFUSAL, _CHATTER = _PATTERNS["refusal"], _PATTERNS["chatter"]
+_MARK, _LABEL = _PATTERNS["mark"], _PATTERNS["label"]
 # RankGPT's form of an order of passages: "[2] > [1] > [3]", or "2 > 1 > 3" and "2, 1, 3" as the whole text.
 _CHAIN = re.compile(r"\[\d{1,4}\](?:\s*[>＞]\s*\[\d{1,4}\])+|^\s*\d{1,4}(?:\s*[>＞,，、]\s*\d{1,4})+\s*$")
 # one number in brackets on each line, as an order: "1. [3]"
@@ -63,17 +45,12 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     """
     text = text[:MAX_TEXT]
     if text.lstrip().startswith(('"{', '"[')):
-        with suppress(ValueError, RecursionError):  # JSON that was written as a JSON string, but not "{name}"
-            json.loads(inner := json.loads(text))
-            text = inner
-    text = text.strip()
-    body = without_thinking(text)
-    if body != text:
-        text = THOUGHT.sub("", text, count=1).strip() if THOUGHT.match(text) else text
-        with suppress(ValueError, RecursionError):  # tags inside the strings of JSON are no thoughts
-            body = without_thinking(text, read_value(text, 0)[1])
-    if not body:
-        # Some servers put the answer itself behind an opening tag that is never closed.
+        with suppress(ValueError, RecursionError):
+            unquoted = json.loads(text)
+            json.loads(unquoted)  # else it is no JSON written as a JSON string, but a text such as "{name}"
+            text = unquoted
+    body = _without_thoughts(text.strip())
+    if not body:  # some servers put the answer itself behind an opening tag that is never closed
         raise UnreadableError("the answer is empty")
     try:
         return target.accept_first(_candidate_values(body, target))
@@ -90,16 +67,30 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     raise problem
 
 
+def _without_thoughts(text: str) -> str:
+    """Remove reasoning blocks; tags such as ``<think>`` inside the strings of JSON are no reasoning."""
+    body = without_thinking(text)
+    if body == text:
+        return body
+    if THOUGHT.match(text):
+        text = THOUGHT.sub("", text, count=1).strip()
+    with suppress(ValueError, RecursionError):
+        _, json_end = read_value(text, 0)
+        return without_thinking(text, json_end)
+    return body
+
+
 def _candidate_values(body: str, target: Target) -> Iterator[Any]:
     """Yield the values that a text may hold, the likeliest first: a ranking, JSON, tags."""
     name = target.only_field
     takes_ranking = name is not None and target.fields[name].get("items", {}).get("type") == "integer"
-    # as JSON, "[2] > [1] > [3]" would be three lists of one; the last ranking counts: others are weighed before it
+    # as JSON, "[2] > [1] > [3]" would be three lists of one
     if takes_ranking and "{" not in body:
-        if rankings := _CHAIN.findall(body):
+        rankings, ranked_lines = _CHAIN.findall(body), _RANKED_LINE.findall(body)
+        if rankings:  # the last one counts: a model weighs others before it
             yield {name: list(map(int, re.findall(r"\d+", rankings[-1])))}
-        elif len(numbers := _RANKED_LINE.findall(body)) > 1:
-            yield {name: list(map(int, numbers))}
+        elif len(ranked_lines) > 1:
+            yield {name: list(map(int, ranked_lines))}
     if body[:1] in ("{", "["):  # most replies are JSON and nothing else
         with suppress(ValueError, RecursionError):
             yield json.loads(body)
@@ -113,15 +104,13 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
     message, parsed = split_reply(reply)
     if refusal := refusal_of(message):
         raise UnreadableError(f"the model refused: {refusal}", "refused")
-    if calls := getattr(message, "tool_calls", None):
-        arguments = [call["args"] for call in calls if call["name"] == target.name]
-        if arguments:
-            return target.accept_first(arguments)
-        text = text_of(message)
-        if not text.strip():
-            raise UnreadableError(f"the model called a tool that is not there: {calls[0]['name']!r:.60}")
-    else:
-        text = written_text(reply)
+    calls = getattr(message, "tool_calls", None)
+    arguments = [call["args"] for call in calls or () if call["name"] == target.name]
+    if arguments:
+        return target.accept_first(arguments)
+    text = text_of(message) if calls else written_text(reply)
+    if calls and not text.strip():
+        raise UnreadableError(f"the model called a tool that is not there: {calls[0]['name']!r:.60}")
     if text:
         return parse_text(text, target, lines=lines)
     # The parsed value comes last: LangChain's parser closes a truncated answer and says nothing of what is missing.
@@ -167,9 +156,12 @@ def _read_plain_value(text: str, target: Target, name: str, takes_unmarked: bool
     """Read the value of the only field out of plain text, by the field's kind; None or [] if the text holds none."""
     kind = target.kinds[name]
     if kind == "strings":
-        items = _marked_lines(text) or (_unmarked_lines(text) if takes_unmarked else [])
-        passage = _without_preamble(text, passage=True)
-        if not items and takes_unmarked and name == "passages" and not _CHATTER.match(passage):
+        items = _marked_lines(text)
+        if items or not takes_unmarked:
+            return items
+        items = _unmarked_lines(text)
+        passage = _without_preamble(text, is_passage=True)
+        if not items and name == "passages" and not _CHATTER.match(passage):
             return [passage]  # asked for a passage, many models just write it
         return items
     if kind in ("boolean", "number", "integer") and len(text) <= _MAX_SCALAR:
@@ -202,12 +194,15 @@ def _unmarked_lines(text: str) -> list[str]:
     return [line for line in block if line] if len(block) > 1 else []
 
 
-def _without_preamble(text: str, *, passage: bool = False) -> str:
-    """Leave out a first line that only introduces the answer, and a label before it."""
-    first, _, rest = text.strip().partition("\n")
-    # "To reset it:" or "Here are the steps." may begin a passage
-    begins = passage and not (_CHATTER.match(first) and first.rstrip("* \r").endswith((":", "：", "!", "！")))
-    answer = rest.strip() if rest and _is_preamble(first) and not begins else text.strip()
+def _without_preamble(text: str, *, is_passage: bool = False) -> str:
+    """Leave out a first line that only introduces the answer ("Here it is:"), and a label ("Answer: ")."""
+    text = text.strip()
+    first_line, _, rest = text.partition("\n")
+    has_preamble = _is_preamble(first_line)
+    if is_passage:  # which may begin with "To reset it:" or "Here are the steps."
+        has_end_mark = first_line.rstrip("* \r").endswith((":", "：", "!", "！"))
+        has_preamble = bool(_CHATTER.match(first_line)) and has_end_mark and has_preamble
+    answer = rest.strip() if rest and has_preamble else text
     return _LABEL.sub("", answer, count=1)
 
 
@@ -221,6 +216,7 @@ def _strip_quotes(text: str) -> str:
     text = text.strip()
     for opening, closing in _AROUND:
         inner = text[len(opening) : -len(closing)]
-        if text.startswith(opening) and text.endswith(closing) and inner and closing not in inner:
-            text = inner.strip()  # but of '"a" and "b"' the marks stay
+        is_one_pair = closing not in inner  # not '"a" and "b"'
+        if inner and is_one_pair and text.startswith(opening) and text.endswith(closing):
+            text = inner.strip()
     return text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, get_args
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from langchain_core.messages import AIMessage
 
@@ -23,17 +24,9 @@ _MESSAGE_OVERHEAD = 4
 Finish = Literal["length", "refusal", "filter", "tools", "error", "stop"]
 # where the clients of LangChain put the reason, and the words of the providers for it, letters alone
 _REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "incomplete_details", "status")
-_WORDS: dict[Finish, str] = {
-    "length": "length|maxtokens|maxoutputtokens|maxlength|maxlen|modellength|tokenlimit|outoftokens|limit|errorlimit"
-    "|modelcontextwindowexceeded|contextwindowexceeded|contextlengthexceeded",
-    "refusal": "refusal|refused",
-    "filter": "contentfilter|contentfiltered|safety|recitation|blocklist|blocked|prohibitedcontent|spii|sensitive"
-    "|language|imagesafety|guardrailintervened|guardrails|errortoxic|moderation",
-    "tools": "toolcalls|toolcall|tooluse|functioncall|malformedfunctioncall|unexpectedtoolcall",
-    "error": "error|abort|aborted|cancelled|canceled|failed|networkerror|timelimit|timeout"
-    "|insufficientsystemresource|incomplete",
-}
-_BY_WORD: dict[str, Finish] = {word: finish for finish in _WORDS for word in _WORDS[finish].split("|")}
+_LINES = Path(__file__).with_name("finish_words.txt").read_text("utf-8").splitlines()
+_WORDS = {finish: words.split() for finish, words in (line.split(": ") for line in _LINES)}
+_BY_WORD: dict[str, Finish] = {word: cast(Finish, finish) for finish in _WORDS for word in _WORDS[finish]}
 _CUT_OFF: dict[Finish, str] = {
     "length": "the model reached its token limit",
     "filter": "the provider's content filter broke it off",
@@ -69,7 +62,8 @@ def count_tokens(messages: Iterable[Any]) -> int:
 
 def was_cached(value: Any) -> bool:
     """Tell whether LangChain's cache gave the reply, at no cost."""
-    usage = getattr(split_reply(value)[0], "usage_metadata", None) or {}
+    message, _ = split_reply(value)
+    usage = getattr(message, "usage_metadata", None) or {}
     return usage.get("total_cost") == 0
 
 
@@ -83,10 +77,11 @@ def text_of(message: Any) -> str:
 
 
 def without_thinking(text: str, start: int = 0) -> str:
-    """Remove reasoning blocks, also one whose opening or closing tag is missing; before ``start`` there are no tags."""
-    closed = text[:start] + THOUGHT.sub("", text[start:])
-    ends = [tag.end() for tag in _END.finditer(closed, start)]
-    return closed[max(ends, default=0) :].strip()  # what is before a closing tag that is left is reasoning
+    """Remove reasoning blocks, also one whose opening or closing tag is missing; tags before ``start`` are no tags."""
+    without_blocks = text[:start] + THOUGHT.sub("", text[start:])
+    # a closing tag that is left lacks its opening tag: all before it is reasoning
+    closing_ends = [tag.end() for tag in _END.finditer(without_blocks, start)]
+    return without_blocks[max(closing_ends, default=0) :].strip()
 
 
 def split_reply(reply: Any) -> tuple[Any, Any]:
@@ -143,10 +138,8 @@ def _stated_finish(message: Any) -> Finish:
     """Return why a model stopped as the metadata of its message say; of several reasons the first of ``Finish``."""
     metadata = getattr(message, "response_metadata", None)
     metadata = metadata if isinstance(metadata, dict) else {}
-    found: set[Finish] = set()
-    for key in _REASON_KEYS:
-        found.update(map(_finish_named, _reasons_in(metadata.get(key))))
-    return next((finish for finish in get_args(Finish) if finish in found), "stop")
+    stated = {_finish_of_word(word) for key in _REASON_KEYS for word in _reasons_in(metadata.get(key))}
+    return next((finish for finish in get_args(Finish) if finish in stated), "stop")
 
 
 def cut_off_reply(error: BaseException) -> AIMessage | None:
@@ -170,10 +163,10 @@ def cut_off_reply(error: BaseException) -> AIMessage | None:
 def has_thoughts(message: Any) -> bool:
     """Tell whether a model reasoned before it answered, by a count of tokens, a field or a block."""
     details = (getattr(message, "usage_metadata", None) or {}).get("output_token_details") or {}
-    apart = (getattr(message, "additional_kwargs", None) or {}).get("reasoning_content")
-    kinds = {block.get("type") for block in _blocks(message)}
-    tagged = THOUGHT.match(text_of(message).lstrip())
-    return bool(details.get("reasoning") or apart or kinds & {"thinking", "reasoning"} or tagged)
+    in_field = (getattr(message, "additional_kwargs", None) or {}).get("reasoning_content")
+    in_block = any(block.get("type") in ("thinking", "reasoning") for block in _blocks(message))
+    in_tags = THOUGHT.match(text_of(message).lstrip())
+    return bool(details.get("reasoning") or in_field or in_block or in_tags)
 
 
 def _blocks(message: Any) -> list[dict[str, Any]]:
@@ -191,11 +184,13 @@ def _reasons_in(value: Any) -> list[str]:
     if isinstance(value, int) and not isinstance(value, bool):  # enumerations are integers too
         value = getattr(value, "name", None) or _GOOGLE.get(value)
     value = getattr(value, "value", value)
-    # "FinishReason.MAX_TOKENS", and "lengthlength" where the chunks of a stream each had it
-    return [re.sub(r"[\W\d_]", "", value.rpartition(".")[2]).lower()] if isinstance(value, str) else []
+    if not isinstance(value, str):
+        return []
+    last_name = value.rpartition(".")[2]  # of "FinishReason.MAX_TOKENS"
+    return [re.sub(r"[\W\d_]", "", last_name).lower()]
 
 
-def _finish_named(word: str) -> Finish:
+def _finish_of_word(word: str) -> Finish:
     """Return the kit's word for a provider's; a word that a stream doubled ("lengthlength") counts once."""
     half = len(word) // 2
     once = word[:half] if half and word[:half] == word[half:] else word
@@ -216,10 +211,11 @@ def refusal_of(message: Any) -> str | None:
 
 def _refusal_text(message: Any) -> str | None:
     """Return the words of a refusal, from a field or a block of the message; None if there is none."""
-    # in chunks of a stream a provider's own block is under "value"
-    extras = [block["value"] for block in _blocks(message) if isinstance(block.get("value"), dict)]
+    blocks = _blocks(message)
+    # LangChain's streams put a block of a provider's own form under "value"
+    blocks += [block["value"] for block in blocks if isinstance(block.get("value"), dict)]
     refusals = [(getattr(message, "additional_kwargs", None) or {}).get("refusal")]
-    for block in (*_blocks(message), *extras):
+    for block in blocks:
         if block.get("type") == "refusal" or block.get("refusal"):
             refusals.append(block.get("refusal") or "no reason given")
     return next((text for text in refusals if isinstance(text, str) and text), None)

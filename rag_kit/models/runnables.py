@@ -4,13 +4,10 @@
 hide a model's class, and so its methods. They are opened by their own types: the kit asks the models one after another,
 and retries, by itself; what was bound, and the config, are put around each model again.
 
-Inside a chain, fallbacks and retries handle every ``Exception`` and tell nobody. So the chain is copied with a shield
-around what they try: it raises what ends a run as a ``BaseException``, and `ended_runs` takes that off again. What they
-handle, and what a user's function catches, a callback handler sees (`note_handled`).
+Inside a chain, fallbacks and retries handle every ``Exception`` and tell nobody: see `shield` and `note_handled`.
 
-Listeners are callbacks, tracing, debug output and collectors; a collector with a true ``only_models`` is called for
-models alone, and they call it themselves. Setting up callbacks that nobody has is the largest part of what LangChain
-adds to a short call. Where nothing listens, the kit leaves its own part of that out; a model's own callbacks stay.
+Listeners are callbacks, tracing, debug output and collectors; one with a true ``only_models`` is called by models
+alone. Setting up callbacks is most of what LangChain adds to a short call: where nothing listens, the kit does not.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, partialmethod
 from itertools import chain, pairwise
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import (
@@ -88,7 +85,7 @@ def routes_to(runnable: Any, config: RunnableConfig | None = None) -> list[Route
 
 
 def _open(route: Route, config: RunnableConfig | None) -> Iterator[Route]:
-    """Yield the routes that a route to a wrapper leads on to; one to anything else as it is."""
+    """Yield the routes to the models inside a wrapper; a route to anything else is yielded as it is."""
     runnable = route.model
     if isinstance(runnable, DynamicRunnable):
         chosen, chosen_config = runnable.prepare(config)
@@ -133,15 +130,19 @@ class _EndedRun(BaseException):
 
 @contextmanager
 def ended_runs(config: Any = None) -> Iterator[Any]:
-    """Yield the config; raise an error that ended the run inside a `shield` without the wrapper it has there."""
+    """Yield the config; turn the ``_EndedRun`` that comes out of a `shield` back into the error that it holds."""
     try:
         yield config
     except _EndedRun as ended:
-        raise ended.args[0] from ended.args[0].__cause__
+        [error] = ended.args
+        raise error from error.__cause__
 
 
 class _Shielded(Runnable[Any, Any]):
-    """A part of a chain inside a fallback or retry; past these it raises what ends the run; ``note`` gets `handled`."""
+    """A part of a chain that a fallback or retry tries; ``note`` gets the errors that it answers with the next try.
+
+    An error that ends the run is raised as ``_EndedRun``, which no fallback or retry handles.
+    """
 
     def __init__(self, runnable: Any, handled: Any = (), note: Any = None) -> None:
         self.runnable, self.handled, self.note, self.name = runnable, handled, note, runnable.get_name()
@@ -163,48 +164,54 @@ class _Shielded(Runnable[Any, Any]):
                 if isinstance(error, self.handled) and not ends_run(error):
                     self.note(error)
                 raise
-        except Exception as error:  # that of the block, or of the note
+        except Exception as error:  # the one above, or one that ``note`` raised
             if ends_run(error):
                 raise _EndedRun(error) from None
             raise
 
 
-class _FailureWatch(BaseCallbackHandler):
-    """Sees which runs failed, but not those around them: a fallback was asked, or a function did without.
+class _Run(NamedTuple):
+    """A run that has begun: its name, the run around it, and its tag of a retry or of a graph's node, "" for none."""
 
-    By a ``ValueError`` or ``ToolException`` a tool or chain tells the function that calls it, in the course of things,
-    that it wants other input; that is no failure.
+    name: str = "a part"
+    parent_id: UUID | None = None
+    tag: str = ""
+
+
+class _FailureWatch(BaseCallbackHandler):
+    """Collects the runs that failed while the run around them went on: it asked a fallback, or did without.
+
+    A ``ValueError`` or ``ToolException`` of a tool or chain is no failure: it asks its caller for other input.
     """
 
     run_inline = True  # on the event loop itself, in the order of the events
 
     def __init__(self) -> None:
-        #: The runs that have begun and not ended: name, run around, and the tag of a retry or of a graph's node.
-        self._runs: dict[UUID, tuple[str, UUID | None, str]] = {}
-        #: By the run around: error, name and tag.
-        self.failed: dict[UUID | None, list[tuple[Exception, str, str]]] = {}
+        self._runs: dict[UUID, _Run] = {}  # those that have not ended
+        self.failed: dict[UUID | None, list[tuple[Exception, _Run]]] = {}  # by the id of the run around
 
-    def _begin(self, *args: Any, run_id: UUID, tags: Sequence[str] | None = None, **about: Any) -> None:
-        name = about.get("name") or (args[0] or {}).get("name") or "a part"
+    def _begin(self, *args: Any, run_id: UUID, tags: Sequence[str] | None = None, **event: Any) -> None:
+        name = event.get("name") or (args[0] or {}).get("name") or "a part"
         tag = next((tag for tag in tags or () if tag.startswith(_TAGS)), "")
-        self._runs[run_id] = name, about.get("parent_run_id"), tag
+        self._runs[run_id] = _Run(name, event.get("parent_run_id"), tag)
 
-    def _end(self, *args: Any, run_id: UUID, **about: Any) -> None:
-        _, around, tag = self._runs.pop(run_id, ("", None, ""))
-        if tag.startswith(_RETRY):  # those before it are mended
-            earlier = self.failed.pop(around, [])
-            self.failed[around] = [failure for failure in earlier if failure[2] == tag]
+    def _end(self, *args: Any, run_id: UUID, **event: Any) -> None:
+        run = self._runs.pop(run_id, _Run())
+        if run.tag.startswith(_RETRY):  # this attempt makes up for those before it
+            failures = self.failed.pop(run.parent_id, [])
+            self.failed[run.parent_id] = [failure for failure in failures if failure[1].tag == run.tag]
 
-    def _fail(self, error: BaseException, *, run_id: UUID, is_search: bool = False, **about: Any) -> None:
-        self.failed.pop(run_id, None)  # the run around failed, too
-        name, around, tag = self._runs.pop(run_id, ("a part", None, ""))
-        if not isinstance(error, Exception) or ends_run(error) or tag.startswith(_NODE):
+    def _fail(self, error: BaseException, *, run_id: UUID, is_search: bool = False, **event: Any) -> None:
+        self.failed.pop(run_id, None)  # the failures inside did not go unseen: they made this run fail
+        run = self._runs.pop(run_id, _Run())
+        if not isinstance(error, Exception) or ends_run(error) or run.tag.startswith(_NODE):
             return  # a graph whose node fails for good fails itself
-        if not is_search and (isinstance(error, ValueError) or type(error).__name__ == "ToolException"):
-            beside = [run[0] for run in [*self._runs.values()] if run[1] == around]
-            if not any(other.startswith("RunnableWithFallbacks") for other in beside):  # its parts are there
-                return
-        self.failed.setdefault(around, []).append((error, name, tag))
+        asks_for_other_input = isinstance(error, ValueError) or type(error).__name__ == "ToolException"
+        siblings = [other.name for other in [*self._runs.values()] if other.parent_id == run.parent_id]
+        # the members of a RunnableWithFallbacks are runs beside it: there the next one was asked
+        has_fallback = any(name.startswith("RunnableWithFallbacks") for name in siblings)
+        if is_search or has_fallback or not asks_for_other_input:
+            self.failed.setdefault(run.parent_id, []).append((error, run))
 
     on_chain_start = on_retriever_start = on_tool_start = on_llm_start = on_chat_model_start = _begin
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _end
@@ -214,53 +221,59 @@ class _FailureWatch(BaseCallbackHandler):
 
 @contextmanager
 def note_handled(config: RunnableConfig | None, runnable: Any) -> Iterator[RunnableConfig]:
-    """Give a config to call a foreign runnable with, as `ended_runs` does; note, if that went well, what failed in it.
+    """Yield a config to call a foreign runnable with; after a call that succeeds, note the failures that it handled.
 
-    What a fallback does not find by its own means, the part that failed might have.
+    They are noted because the part that failed might have found more than its fallback. Errors are those of
+    `ended_runs`.
     """
-    if config is None or "callbacks" not in config:  # those of the run around
-        config = ensure_config(config)
+    if config is None or "callbacks" not in config:
+        config = ensure_config(config)  # adds the callbacks of the run around
     watch, callbacks = _FailureWatch(), config["callbacks"]
-    if isinstance(callbacks, BaseCallbackManager):  # a tenth of what `merge_configs` takes
+    if isinstance(callbacks, BaseCallbackManager):  # `merge_configs` would take ten times as long
         callbacks = callbacks.copy()
         callbacks.inheritable_handlers.append(watch)
-        if not isinstance(runnable, BaseRetriever | RunnableLambda):  # whose parts are runs inside their own
+        # the parts of these two are runs inside their own run, and inherit the watch
+        if not isinstance(runnable, BaseRetriever | RunnableLambda):
             callbacks.handlers.append(watch)
     else:
         callbacks = [*(callbacks or ()), watch]
     with ended_runs():
         yield {**config, "callbacks": callbacks}
-    for error, name, _ in chain.from_iterable(watch.failed.values()):
-        note_fallback(name, error)
+    for error, run in chain.from_iterable(watch.failed.values()):
+        note_fallback(run.name, error)
 
 
 def drop_watches(handlers: list[BaseCallbackHandler]) -> None:
-    """Take out of a list the handlers of `note_handled`: below, the kit itself notes what fails."""
+    """Remove the handlers of `note_handled` from a list, for a part of the kit, which notes its failures itself."""
     handlers[:] = [handler for handler in handlers if not isinstance(handler, _FailureWatch)]
 
 
 def shield(chain: Any, note: Callable[[Any, Any, Exception], None] = lambda *_: None) -> Any:
-    """Copy a chain so that fallbacks and retries in it let the end of a run pass, before the next part is asked.
+    """Copy a chain so that its fallbacks and retries do not handle an error that ends the run.
 
-    ``note`` gets what failed, what is asked in its place, and the error. Looked into is what is made of LangChain's
-    parts: sequences, ``RunnableParallel``, branches, routers, bindings, alternatives; no function or class of a user.
+    ``note`` gets the part that failed, the one that is asked in its place, and the error. LangChain's own parts are
+    searched for fallbacks: sequences, ``RunnableParallel``, branches, routers, bindings, alternatives; no function or
+    class of a user.
     """
     if isinstance(chain, Mapping):
         return {name: shield(part, note) for name, part in chain.items()}
     if isinstance(chain, (list, tuple)):
         return type(chain)(shield(part, note) for part in chain)
-    kinds, parts = (RunnableWithFallbacks, RunnableRetry), (*INSIDE, "alternatives")
-    has_any = any(isinstance(part, kinds) for part in parts_of(chain, parts))
-    if not has_any or not type(chain).__module__.startswith("langchain_core.runnables."):
+    names = (*INSIDE, "alternatives")
+    has_fallback = any(
+        isinstance(part, RunnableWithFallbacks | RunnableRetry) for part in parts_of(chain, names)
+    )
+    if not has_fallback or not type(chain).__module__.startswith("langchain_core.runnables."):
         return chain
-    changes = {name: shield(vars(chain)[name], note) for name in parts if name in vars(chain)}
+    changes = {name: shield(vars(chain)[name], note) for name in names if name in vars(chain)}
     if isinstance(chain, RunnableRetry):
         changes["bound"] = _Shielded(changes["bound"])
     elif isinstance(chain, RunnableWithFallbacks):
-        members = [changes["runnable"], *changes["fallbacks"]]
-        notes = [partial(note, *pair) for pair in pairwise(chain.runnables)]
-        handled = [chain.exceptions_to_handle] * len(notes)
-        changes["runnable"], *changes["fallbacks"] = map(_Shielded, members, [*handled, ()], [*notes, None])
+        members: list[Any] = [changes["runnable"], *changes["fallbacks"]]
+        for index, (failed, next_asked) in enumerate(pairwise(chain.runnables)):
+            note_failure = partial(note, failed, next_asked)
+            members[index] = _Shielded(members[index], chain.exceptions_to_handle, note_failure)
+        changes["runnable"], *changes["fallbacks"] = *members[:-1], _Shielded(members[-1])
     return chain.model_copy(update=changes)
 
 
@@ -296,7 +309,7 @@ def connections_of(value: object) -> list[object]:
 
 @lru_cache(maxsize=_MAX_REMEMBERED)
 def _attributes(cls: type, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the names that instances of a class may have: Pydantic takes 3 us to look for a missing one."""
+    """Return the names that instances of a class may have as attributes: Pydantic takes 3 us to miss another one."""
     if not issubclass(cls, BaseModel) or cls.model_config.get("extra") == "allow":
         return names
     fields = {*cls.model_fields, *cls.__private_attributes__}
@@ -408,20 +421,20 @@ def has_listeners(config: RunnableConfig) -> bool:
     return False
 
 
-def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
+def silent_manager(manager_class: type[_Manager], config: RunnableConfig) -> _Manager:
     """Return the callback manager of a run without listeners; it hands tags, metadata and parent run down."""
-    above = config.get("callbacks")
+    parent = config.get("callbacks")
     inherited = {}
-    if isinstance(above, BaseCallbackManager):
+    if isinstance(parent, BaseCallbackManager):
         names = ("parent_run_id", "inheritable_tags", "inheritable_metadata")
-        inherited = {name: getattr(above, name) for name in names}
-    return kind(run_id=uuid7(), handlers=[], inheritable_handlers=[], **inherited)
+        inherited = {name: getattr(parent, name) for name in names}
+    return manager_class(run_id=uuid7(), handlers=[], inheritable_handlers=[], **inherited)
 
 
 def callbacks_below(manager: AnyManager, tag: str | None) -> BaseCallbackManager:
-    """Return the callbacks for a part of a run that is streamed to no reader; quicker than ``get_child`` if it can."""
+    """Return the callbacks for a part of a run whose words LangGraph does not stream; quicker than ``get_child``."""
     inherited = manager.inheritable_handlers or manager.inheritable_tags or manager.inheritable_metadata
-    if manager.handlers or inherited:
+    if manager.handlers or inherited:  # without them a new manager does
         child = manager.get_child(tag)
         child.add_tags([NOSTREAM])
         drop_watches(child.handlers)

@@ -83,18 +83,18 @@ class Target:
 
     @property
     def native(self) -> Any:
-        """Give the argument of ``with_structured_output``: the class itself, or a copy of the JSON schema."""
+        """The argument of ``with_structured_output``: the class itself, or a copy of the JSON schema."""
         return self._sent or copy.deepcopy(self.json_schema)
 
     def _field_kind(self, field: dict[str, Any]) -> str:
-        """Return the kind of a field, as ``kinds`` has it: that of its first alternative (``anyOf``) with one."""
+        """Return a field's entry of ``kinds``; of alternatives (``anyOf``) the first one with another than "other"."""
         options = [self._resolve(option) for option in field.get("anyOf", [])] or [field]
         for option in options:
-            kind = option.get("type")
-            if kind == "array" and self._resolve(option.get("items", {})).get("type") == "string":
+            json_type = option.get("type")
+            if json_type == "array" and self._resolve(option.get("items", {})).get("type") == "string":
                 return "strings"
-            if kind in ("string", "boolean", "number", "integer"):
-                return str(kind)
+            if json_type in ("string", "boolean", "number", "integer"):
+                return str(json_type)
         return "other"
 
     def _resolve(self, field: Any) -> dict[str, Any]:
@@ -105,31 +105,32 @@ class Target:
         return self.accept_first([value])
 
     def accept_first(self, values: Iterable[Any]) -> Any:
-        """Validate the first value that fits, lenient about form but not content: an instance of the class, or a dict.
+        """Return the first value that fits, validated: an instance of the class, or a dict for a JSON schema.
 
         Forgiven: case and dashes in names, fields that the schema does not know, a wrapper around the object, a
         bare list or string for the only field, "yes" for true, "8" for 8. If none fits, the UnreadableError of the
         first one is raised.
         """
-        problem: UnreadableError | None = None
+        first_error: UnreadableError | None = None
         for value in values:
             if isinstance(value, BaseModel):
                 if self.model is not None and isinstance(value, self.model) and type(value) is not self._sent:
                     return value
                 # a client that parses by itself returns the class that was sent; the caller wants the one it named
-                value = value.model_dump(warnings=False)  # a field may hold what a model wrote, as it is
+                value = value.model_dump(
+                    warnings=False
+                )  # a field may hold a value of another type than its own
             objects = self._possible_objects(value)
             for fields in objects:
-                for name, item in fields.items():
-                    fields[name] = self._convert(name, item)
+                converted = {name: self._convert(name, item) for name, item in fields.items()}
                 try:
-                    return self._validate(fields)
+                    return self._validate(converted)
                 except UnreadableError as error:
-                    problem = problem or error
-            if not objects and problem is None:
+                    first_error = first_error or error
+            if not objects and first_error is None:
                 expected = f"an object with {', '.join(self.fields)}"
-                problem = UnreadableError(f"expected {expected}, not {type(value).__name__}")
-        raise problem or UnreadableError(NOTHING)
+                first_error = UnreadableError(f"expected {expected}, not {type(value).__name__}")
+        raise first_error or UnreadableError(NOTHING)
 
     def _possible_objects(self, value: Any) -> list[dict[str, Any]]:
         """List the objects that a value may mean: itself, one under a key such as "result", or its only field."""
@@ -137,8 +138,10 @@ class Target:
         wants_list = only_name is not None and self.kinds[only_name] == "strings"
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and not wants_list:
             value = value[0]
+        if only_name is not None and isinstance(value, list | str):
+            return [{only_name: value}]
         if not isinstance(value, dict):
-            return [{only_name: value}] if only_name is not None and isinstance(value, list | str) else []
+            return []
         wrapped = [
             item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in self._wrappers
         ]
@@ -146,16 +149,13 @@ class Target:
         likeliest_first = (*wrapped, value) if is_call else (value, *wrapped)
         objects = list(map(self._with_known_names, likeliest_first))
         if only_name is not None and len(value) == 1:  # the only field under another name
-            key, item = next(iter(value.items()))
+            [(key, item)] = value.items()
             if str(key).lower() not in _NOT_VALUES and not isinstance(item, dict):
                 objects.append({only_name: item})
         return objects
 
     def _is_tool_call(self, value: dict[Any, Any]) -> bool:
-        """Tell whether an object is a call of a tool as text: it has the form's name under "name", and no other field.
-
-        A field may be called "name", too.
-        """
+        """Tell whether an object is a tool call as text: the schema's name under "name", and none of its fields."""
         others = {*map(_name_key, value)} - {"name"}
         return _name_key(value.get("name")) == _name_key(self.name) and others.isdisjoint(self._names_by_key)
 
@@ -182,13 +182,18 @@ class Target:
             texts = list(map(_single_string, items))
             return [text for text in texts if text != ""]
         if kind == "string" and isinstance(value, dict | list):
-            return _single_string(value[0] if isinstance(value, list) and len(value) == 1 else value)
-        if isinstance(value, str) and kind == "boolean":
+            is_single = isinstance(value, list) and len(value) == 1
+            return _single_string(value[0] if is_single else value)
+        if kind == "boolean" and isinstance(value, str):
             word = value.strip().strip("。.！!*\"'").lower()
             return word in _TRUE if word in _TRUE | _FALSE else value
-        if kind in ("number", "integer") and self.model is not None:  # a class reads texts, and true as 1
-            return str(value) if isinstance(value, bool) and "enum" not in self.fields[name] else value
-        if isinstance(value, str) and kind in ("number", "integer"):
+        if kind not in ("number", "integer"):
+            return value
+        if self.model is not None:
+            # Pydantic itself reads "8", and would take true for 1: as "True" it is refused
+            is_flag = isinstance(value, bool) and "enum" not in self.fields[name]
+            return str(value) if is_flag else value
+        if isinstance(value, str):
             with suppress(ValueError):
                 return int(value) if value.strip().isdecimal() else float(value)
         return value
@@ -225,15 +230,15 @@ def _not_finite(value: Mapping[str, Any]) -> list[tuple[Iterable[Any], str]]:
 
 
 def _given_fields(value: Any) -> Any:
-    """Return the fields of an instance that a model gave, but for those that allow NaN; {} of another object."""
+    """Return the fields of an instance that were set, without those that may be NaN; {} for any other object."""
     if not isinstance(value, BaseModel) or value.model_config.get("allow_inf_nan"):
         return {}
-    allowed = {name for name, field in type(value).model_fields.items() if AllowInfNan() in field.metadata}
-    return {name: getattr(value, name) for name in value.model_fields_set - allowed}
+    may_be_nan = {name for name, field in type(value).model_fields.items() if AllowInfNan() in field.metadata}
+    return {name: getattr(value, name) for name in value.model_fields_set - may_be_nan}
 
 
 def _json_problems(value: Any, schema: Mapping[str, Any]) -> list[tuple[Iterable[Any], str]]:
-    """Return path and message of each part of a value that does not fit a JSON schema."""
+    """Return path and message of the first five parts of a value that do not fit a JSON schema."""
     from jsonschema import Draft202012Validator  # takes 0.13 s; only for schemas that are not classes
     from referencing import Registry
 
@@ -271,10 +276,10 @@ def _single_string(item: Any) -> Any:
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Copy a schema for OpenAI's strict mode: every field required, no others allowed, no defaults.
 
-    None where an object is open by design, which strict mode cannot express.
+    None if a part of it allows fields of any name, which strict mode cannot express.
     """
-    node = copy.deepcopy(dict(schema))
-    return node if _make_strict(node) else None
+    copied = copy.deepcopy(dict(schema))
+    return copied if _make_strict(copied) else None
 
 
 def _make_strict(node: Any) -> bool:
@@ -296,7 +301,7 @@ def _make_strict(node: Any) -> bool:
 def ending_schema(
     schema: Mapping[str, Any], chars: int, form: type[BaseModel] | None = None
 ) -> dict[str, Any]:
-    """Copy a schema with bounds, so that what is decoded by it has about so many characters at most.
+    """Copy a schema with bounds, so that an answer decoded by it ends after about ``chars`` characters.
 
     A number from 0 to 1 becomes one of the tenths, for grammars made of a schema know no largest number. The checks of
     a ``form``, which its schema does not name, are added: several providers refuse them, so first requests lack them.
@@ -308,30 +313,31 @@ def ending_schema(
             node.update(minimum=0, maximum=1)
         if node.get("type") == "array" and any(getattr(check, "min_length", 0) for check in field.metadata):
             node["minItems"] = 1
-    _bind(copied, chars, copied.get("$defs", {}), 0)
+    _bound(copied, chars, copied.get("$defs", {}), 0)
     return copied
 
 
-def _bind(node: Any, room: int, definitions: Mapping[str, Any], depth: int) -> None:
-    """Bound a part of a schema in place, so that it takes about ``room`` characters."""
+def _bound(node: Any, chars: int, definitions: Mapping[str, Any], depth: int) -> None:
+    """Bound a part of a schema in place, so that its value takes about ``chars`` characters."""
     node = resolve(node, definitions)
     if depth > _MAX_DEPTH:
         return
     if node.get("type") == "array":
-        items = room // (2 * _least_chars(node.get("items"), definitions, depth))
+        # half of the items that would fit at least size, so that each may be twice as long
+        items = chars // (2 * _least_chars(node.get("items"), definitions, depth))
         node["maxItems"] = max(1, min(items, node.get("maxItems", _MOST_ITEMS)))
-        _bind(node.get("items"), room // node["maxItems"], definitions, depth + 1)
+        _bound(node.get("items"), chars // node["maxItems"], definitions, depth + 1)
     elif _is_text(node):
-        node["maxLength"] = min(max(room, _LEAST_TEXT), node.get("maxLength", _MOST_TEXT), _MOST_TEXT)
+        node["maxLength"] = min(max(chars, _LEAST_TEXT), node.get("maxLength", _MOST_TEXT), _MOST_TEXT)
     elif node.get("type") == "number" and (node.get("minimum"), node.get("maximum")) == (0, 1):
         node["enum"] = _TENTHS
     parts = [*node.get("properties", {}).values(), *node.get("anyOf", [])]
     for part in parts:
-        _bind(part, room // len(parts), definitions, depth + 1)
+        _bound(part, chars // len(parts), definitions, depth + 1)
 
 
 def _least_chars(node: Any, definitions: Mapping[str, Any], depth: int) -> int:
-    """Return about how many characters a part of a schema needs; a list, those of one entry."""
+    """Return about how many characters a part of a schema needs; for a list those of one entry."""
     node = resolve(node, definitions)
     if depth > _MAX_DEPTH:
         return _LEAST_TEXT
@@ -349,9 +355,9 @@ def _is_text(node: Mapping[str, Any]) -> bool:
 
 
 def resolve(node: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Follow a reference to the definition that it names; nothing is said of what is no schema."""
+    """Follow a reference to the definition that it names; {} for a node or definition that is no schema."""
     if not isinstance(node, dict):
         return {}
     name = str(node.get("$ref", "")).removeprefix("#/$defs/")
-    found = definitions.get(name, node)
-    return found if isinstance(found, dict) else {}
+    target = definitions.get(name, node)
+    return target if isinstance(target, dict) else {}

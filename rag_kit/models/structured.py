@@ -51,7 +51,7 @@ _TOKENS_PER_CHAR = 2  # of Chinese, where the model's vocabulary has little of i
 
 
 class Ladder:
-    """The logic of one structured call; refused where neither the call nor its prompt names a schema."""
+    """The steps of one structured call; `InvalidInputError` if neither the call nor its prompt names a schema."""
 
     def __init__(self, call: ModelCall, schema: Any) -> None:
         form = schema if schema is not None else getattr(call.prompt, "output_schema", None)
@@ -79,12 +79,12 @@ class Ladder:
         ``first`` is the index of the method to begin with; default: the first one that the endpoint is known to serve.
         """
         call, was_refused = self.call, False
-        for index in range(call.endpoint.first_method if first is None else first, len(METHODS)):
-            method = METHODS[index]
+        first = call.endpoint.first_method if first is None else first
+        for index, method in enumerate(METHODS[first:], first):
             is_text = method == "text"
-            # providers want the word JSON, and plain text the form, in the prompt
-            with_form = method in ("json_mode", "text")
-            sent = await self._with_instructions(messages) if with_form else messages
+            # providers want the word JSON in the prompt for JSON mode, and plain text needs the schema
+            needs_instructions = method in ("json_mode", "text")
+            sent = await self._with_instructions(messages) if needs_instructions else messages
             bind = None if is_text else partial(self._bind, method)
             reply = await ask_within(call, sent, bind)
             if reply is None:
@@ -99,9 +99,10 @@ class Ladder:
                 return value
             logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
             written = written_text(reply)
-            # behind a fence, too; a list may be prose: [1]
+            # an object, also behind "```json"; a text that begins with "[" may be prose: "[1] says"
             is_object = written.lstrip("`json \n").startswith("{")
-            if is_text or (value.kind == "truncated" and written) or (value.kind == "unfit" and is_object):
+            is_broken_json = (value.kind == "truncated" and written) or (value.kind == "unfit" and is_object)
+            if is_text or is_broken_json:
                 return await self._repair(written, value, bind)
             return await self.descend(messages, METHODS.index("text"))
         raise AssertionError("plain text is always possible")
@@ -111,11 +112,14 @@ class Ladder:
 
         After a reply that did not end or fit, the schema is bounded, where that is possible, so that the next one ends.
         """
-        if not isinstance(model, BaseChatModel) or (
-            type(model).with_structured_output is BaseChatModel.with_structured_output
-            and type(model).bind_tools is BaseChatModel.bind_tools
-        ):
-            return None  # its class overrides neither: structured output would raise NotImplementedError
+        if not isinstance(model, BaseChatModel):
+            return None
+        overridden = (
+            "with_structured_output",
+            "bind_tools",
+        )  # by a class with structured output, one or both
+        if all(getattr(type(model), name) is getattr(BaseChatModel, name) for name in overridden):
+            return None
         options: dict[str, Any] = {"method": method, "include_raw": True}
         schema: Any = self.target.native
         if method == "json_schema" and hasattr(model, "root_client"):
@@ -133,10 +137,10 @@ class Ladder:
             bound: Any = model.with_structured_output(schema, **options)
         except (NotImplementedError, TypeError, ValueError):
             return None  # the integration does not know this method
-        first = bound.first if isinstance(bound, RunnableSequence) else None
-        if isinstance(first, RunnableParallel) and first.steps__.keys() == {"raw"}:
+        first_step = bound.first if isinstance(bound, RunnableSequence) else None
+        if isinstance(first_step, RunnableParallel) and first_step.steps__.keys() == {"raw"}:
             # without LangChain's parser, whose time grows with the square of a broken reply's length
-            bound = first.steps__["raw"]
+            bound = first_step.steps__["raw"]
         if not arguments:
             return cast("Runnable[Any, Any]", bound)
         if not isinstance(bound, RunnableBinding):
@@ -169,27 +173,27 @@ class Ladder:
         """Return the value of a reply, or the error that says why it does not fit; raise a refusal by the model."""
         problem: UnreadableError
         if isinstance(reply, Exception):  # the client could not read the answer
-            refused = "Filter" in type(reply).__name__  # ContentFilterFinishReasonError of OpenAI's client
-            problem = UnreadableError(self.call.without_secrets(reply), "refused" if refused else "")
+            is_filtered = (
+                "Filter" in type(reply).__name__
+            )  # ContentFilterFinishReasonError of OpenAI's client
+            problem = UnreadableError(self.call.without_secrets(reply), "refused" if is_filtered else "")
         else:
             try:
                 value = read_reply(reply, self.target, lines=lines)
                 if self.call.repeats:
-                    done = "it was asked again for a shorter reply"
-                    write_note(f"{self.title}: the model repeated itself; {done}")
+                    write_note(
+                        f"{self.title}: the model repeated itself; it was asked again for a shorter reply"
+                    )
                 return value
             except UnreadableError as error:
                 problem = error
         if problem.kind == "refused":
             raise ModelOutputError(f"The model did not answer: {self.call.without_secrets(problem)}.")
-        return self._read_loop(written_text(reply), problem) if problem.kind == "truncated" else problem
-
-    def _read_loop(self, text: str, problem: UnreadableError) -> Any:
-        """Return the value that a reply holds up to where it repeats itself, with a note; else the problem."""
-        with suppress(UnreadableError):
-            accepted = self.target.accept_first(values_before_loop(text))
-            write_note(f"{self.title}: the model repeated itself; what it wrote before is used")
-            return accepted
+        if problem.kind == "truncated":  # perhaps in a loop, before which there is a value
+            with suppress(UnreadableError):
+                value = self.target.accept_first(values_before_loop(written_text(reply)))
+                write_note(f"{self.title}: the model repeated itself; what it wrote before is used")
+                return value
         return problem
 
     async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -222,10 +226,10 @@ def render_kit_prompt(name: str, language: str, values: Mapping[str, Any]) -> St
 
 
 def _describe_in_chinese(problem: str) -> str:
-    """Name the wrong fields in Chinese; the schema in the prompt says what is allowed."""
-    matches = (re.match(r"([\w.\[\]-]+): ", part) for part in problem.split("; "))
-    named = "；".join(dict.fromkeys(f"{match[1]}：不符合模式的要求" for match in matches if match))
-    return named or "不符合模式的要求"
+    """Say in Chinese which fields are wrong, each once: "ids: too long" -> "ids：不符合模式的要求" (does not fit)."""
+    matches = [re.match(r"([\w.\[\]-]+): ", part) for part in problem.split("; ")]
+    fields = dict.fromkeys(match[1] for match in matches if match)
+    return "；".join(f"{field}：不符合模式的要求" for field in fields) or "不符合模式的要求"
 
 
 def structured_call(

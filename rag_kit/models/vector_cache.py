@@ -59,18 +59,18 @@ class CachedEmbeddings(Embeddings):
         return embed_query(self._model, text)
 
     def _embed_missing(self, texts: Iterable[str]) -> None:
-        """Put the vectors of texts into memory that lack there: from the file, else made by the model and stored."""
+        """Add missing vectors to those in memory: from the file, else made by the model and stored."""
         keys = {text: self._key(text) for text in texts if text not in self._known}
-        stored = self._file.get(list(keys.values())) if self._file is not None and keys else {}
-        found: dict[str, np.ndarray] = {}
+        encoded = self._file.get(list(keys.values())) if self._file is not None and keys else {}
+        stored: dict[str, np.ndarray] = {}
         for text, key in keys.items():
             with suppress(KeyError, ValueError, TypeError):  # not stored, or damaged
-                found[text] = np.frombuffer(base64.b64decode(stored[key]), "<f4")
-        made = self._embed_and_store([text for text in keys if text not in found], keys)
-        vectors = (*found.values(), *made.values(), *islice(self._known.values(), 1))
+                stored[text] = np.frombuffer(base64.b64decode(encoded[key]), "<f4")
+        made = self._embed_and_store([text for text in keys if text not in stored], keys)
+        vectors = (*stored.values(), *made.values(), *islice(self._known.values(), 1))
         if len(set(map(len, vectors))) > 1:  # a stored one is damaged, or of another model
-            made |= self._embed_and_store([*found], keys)
-        self._known |= found | made
+            made |= self._embed_and_store([*stored], keys)
+        self._known |= stored | made
 
     def _embed_and_store(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, np.ndarray]:
         """Embed texts by the model, store the vectors in the file under their keys, and return them by text."""

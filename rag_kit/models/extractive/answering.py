@@ -88,18 +88,20 @@ def extract_answer(
 ) -> str:
     """Answer a question by cited sentences; "" if the passages do not support an answer.
 
-    Sentences of one passage are together, in its order. Where ``headings`` are wanted and one has a heading, each
-    stands under its own, else its title or file; those without any come first, so that no other's is above them.
+    Sentences of one passage are together, in its order. With ``headings``, if one of the passages has a heading, the
+    sentences of each are under its heading, else its title or file name. Those without any come first, because under
+    the heading of another passage they would seem to belong to it.
     """
     by_passage: dict[int, list[SentenceCandidate]] = {}
     for sentence in _pick_sentences(question, passages, count):
         by_passage.setdefault(sentence.number, []).append(sentence)
+    cited = [passage for passage in passages if passage.number in by_passage]
+    heading_of: dict[int, str] = {}
+    if headings and any(passage.heading for passage in cited):
+        heading_of = {passage.number: passage.heading or passage.name for passage in cited}
     text = ""
-    chosen_passages = [passage for passage in passages if headings and passage.number in by_passage]
-    has_heading = any(passage.heading for passage in chosen_passages)
-    heading_of = {one.number: one.heading or one.name for one in chosen_passages if has_heading}
-    for number, chosen in sorted(by_passage.items(), key=lambda item: bool(heading_of.get(item[0]))):
-        extract = _extract(sorted(chosen, key=lambda sentence: sentence.order))
+    for number in sorted(by_passage, key=lambda number: bool(heading_of.get(number))):
+        extract = _extract(sorted(by_passage[number], key=lambda sentence: sentence.order))
         if heading := heading_of.get(number):
             extract = f"### {MARKS.sub('', heading)}\n{extract}"
         text = append_part(text, extract, on_new_line="\n" in text or "\n" in extract)
@@ -185,8 +187,9 @@ def measure(
     neighbours and title; ``lead`` is by how much the best passage has more than the mean.
     """
     shared_terms = [question.keys & set(terms(f"{passage.title}\n{passage.text}")) for passage in passages]
-    for sentence in candidates if question.clauses else ():
-        shared_terms[sentence.passage_index] |= sentence.near  # here also a clause's number counts as a term
+    if question.clauses:  # of a contract: there also a clause's number counts as a term
+        for sentence in candidates:
+            shared_terms[sentence.passage_index] |= sentence.near
     covers = [weight_of(question, keys) for keys in shared_terms] or [0.0]
     best = max(covers)
     times = [sentence.features.overlap + sentence.features.recent for sentence in picked]

