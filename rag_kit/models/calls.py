@@ -175,9 +175,7 @@ async def ask_fitted(call: ModelCall, ask: Callable[[list[BaseMessage]], Logic[T
     messages = await format_prompt(call)
     if _leave_out_passages(call, messages, replies.count_tokens(messages)):
         messages = await format_prompt(call)
-    sent_bound = (
-        call.bound
-    )  # before the limit of the context changes it; another call may learn that meanwhile
+    sent_bound = call.bound  # smaller once this call, or another one meanwhile, learns the context
     try:
         return await ask(messages)
     except ContextLengthError as error:

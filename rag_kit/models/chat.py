@@ -57,11 +57,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         'ExtractiveChatModel'
     """
     name = check_name(os.environ.get(VARIABLE) or EMBEDDED if name is None else name, "extractive")
-    context, source = settings.pop("context_tokens", None), "context_tokens"
-    if context is None:
-        context, source = os.environ.get(CONTEXT) or None, CONTEXT
-    if context not in (None, ""):
-        context = read_number(source, context, r"[1-9]\d{2,8}", "tokens; give one from 100, such as 4096")
+    context = _context_tokens(settings.pop("context_tokens", None))
     if name == EMBEDDED:
         from rag_kit.models.extractive.model import ExtractiveChatModel
 
@@ -89,9 +85,17 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **arguments))
 
     chosen_model = make(name, build)
-    if context:
-        chosen_model.profile = {**(chosen_model.profile or {}), "max_input_tokens": int(context)}
+    if context is not None:
+        chosen_model.profile = {**(chosen_model.profile or {}), "max_input_tokens": context}
     return chosen_model
+
+
+def _context_tokens(given: Any) -> int | None:
+    """Return the tokens of a model's context, as given or else as the environment says; ``None`` without either."""
+    source, value = ("context_tokens", given) if given is not None else (CONTEXT, os.environ.get(CONTEXT))
+    if value in (None, ""):
+        return None
+    return int(read_number(source, value, r"[1-9]\d{2,8}", "tokens; give one from 100, such as 4096"))
 
 
 def describe_model(model: Any) -> str:

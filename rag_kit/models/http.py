@@ -49,9 +49,10 @@ def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
     if settings.get("http_client") is not None or settings.get("http_async_client") is not None:
         return dict(settings)
     proxy = settings.get("openai_proxy", os.environ.get("OPENAI_PROXY")) or None
-    unproxied = {} if proxy is None else {"openai_proxy": ""}  # the kit's clients have the proxy
+    # the kit's clients go through the proxy; LangChain refuses one of its own beside given clients
+    no_second_proxy = {} if proxy is None else {"openai_proxy": ""}
     variables = tuple(map(os.environ.get, _VARIABLES))
-    return {**settings, **unproxied, **_clients(settings.get("base_url"), proxy, variables)}
+    return {**settings, **no_second_proxy, **_clients(settings.get("base_url"), proxy, variables)}
 
 
 @lru_cache(maxsize=_MAX_CLIENTS)

@@ -133,8 +133,9 @@ def _make_file(path: Path) -> None:
                 "WITHOUT ROWID"
             )
             connection.execute("CREATE INDEX by_use ON answers (used)")
-        if (known := connection.execute("PRAGMA application_id").fetchone()[0]) != _APPLICATION:
-            raise sqlite3.DatabaseError(f"its application_id is {known}, not {_APPLICATION}")
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if application != _APPLICATION:
+            raise sqlite3.DatabaseError(f"its application_id is {application}, not {_APPLICATION}")
         connection.execute("SELECT key, answer, used FROM answers LIMIT 1")
     path.chmod(0o600)  # not before: somebody else's file keeps its mode
 
@@ -171,8 +172,8 @@ def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
     """Describe a model, wrapped or not, as JSON to hash: class, name, endpoint, sampling; None for other objects."""
     if isinstance(model, BaseLanguageModel):
         return _identity(model)
-    found = [[_identity(route.model), dict(route.arguments)] for route in routes_to(model, config)]
-    return None if any(identity is None for identity, _ in found) else found
+    described = [[_identity(route.model), dict(route.arguments)] for route in routes_to(model, config)]
+    return None if any(identity is None for identity, _ in described) else described
 
 
 def _identity(model: Any) -> dict[str, Any] | None:

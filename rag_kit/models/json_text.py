@@ -130,9 +130,9 @@ def _to_strict_json(text: str, start: int) -> tuple[str, int]:
 
 
 def _read_string(text: str, start: int) -> tuple[str, int]:
-    """Read the string at a position, even if its quotes do not match or those inside are not escaped.
+    """Read the string that begins at a position; return it as strict JSON, and the position after it.
 
-    Return it as strict JSON, and the position behind it.
+    Its quotes need not match, nor quotes inside have their backslash: ``“a "big" cat"`` is ``"a \\"big\\" cat"``.
     """
     match = _STRINGS[text[start]].match(text, start + 1)
     if match is None:

@@ -35,8 +35,6 @@ _THOUGHTS = 16_384  # tokens for the reasoning of a model that thinks before it 
 # The names under which LangChain's classes keep the most tokens of a reply: OpenAI, Anthropic and most others; Google;
 # Hugging Face; Ollama.
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
-
-
 _stand_ins: ContextVar[list[str] | None] = ContextVar("rag_kit_stand_ins", default=None)
 
 

@@ -60,8 +60,8 @@ def redact_inside(value: Any, secrets: Iterable[str] = ()) -> Any:
         return value
     redacted = {}
     for name, item in value.items():
-        is_flag = item is None or isinstance(item, bool)  # which gives no secret away
-        is_secret = not is_flag and _SECRET_FIELD.search(str(name))
+        holds_value = item is not None and not isinstance(item, bool)  # null and a flag are no secrets
+        is_secret = holds_value and _SECRET_FIELD.search(str(name))
         redacted[redact_inside(name, secrets)] = MASK if is_secret else redact_inside(item, secrets)
     return redacted
 

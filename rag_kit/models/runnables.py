@@ -157,6 +157,7 @@ class _Shielded(Runnable[Any, Any]):
 
     @contextmanager
     def _shield(self) -> Iterator[None]:
+        """Note an error that the fallback handles; raise one that ends the run as ``_EndedRun``."""
         try:
             try:
                 yield
@@ -260,9 +261,8 @@ def shield(chain: Any, note: Callable[[Any, Any, Exception], None] = lambda *_: 
     if isinstance(chain, (list, tuple)):
         return type(chain)(shield(part, note) for part in chain)
     names = (*INSIDE, "alternatives")
-    has_fallback = any(
-        isinstance(part, RunnableWithFallbacks | RunnableRetry) for part in parts_of(chain, names)
-    )
+    parts = parts_of(chain, names)
+    has_fallback = any(isinstance(part, RunnableWithFallbacks | RunnableRetry) for part in parts)
     if not has_fallback or not type(chain).__module__.startswith("langchain_core.runnables."):
         return chain
     changes = {name: shield(vars(chain)[name], note) for name in names if name in vars(chain)}

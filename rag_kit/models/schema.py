@@ -117,9 +117,7 @@ class Target:
                 if self.model is not None and isinstance(value, self.model) and type(value) is not self._sent:
                     return value
                 # a client that parses by itself returns the class that was sent; the caller wants the one it named
-                value = value.model_dump(
-                    warnings=False
-                )  # a field may hold a value of another type than its own
+                value = value.model_dump(warnings=False)  # a field may hold a value of another type
             objects = self._possible_objects(value)
             for fields in objects:
                 converted = {name: self._convert(name, item) for name, item in fields.items()}
@@ -214,6 +212,7 @@ class Target:
                 problems = [(item["loc"] or (self.name,), item["msg"]) for item in errors]
         if problems:
             lines = (".".join(map(str, path)) + ": " + text for path, text in problems)
+            # the path of the whole value is empty
             raise UnreadableError("; ".join(line.removeprefix(": ") for line in lines), "unfit")
         return result
 

@@ -41,7 +41,6 @@ from .schema import UnreadableError, ending_schema, strict_schema, target_of
 
 logger = logging.getLogger(__name__)
 
-
 RAISE: Final = object()
 """The default failure policy of a structured call: the error is raised."""
 
@@ -54,8 +53,10 @@ class Ladder:
     """The steps of one structured call; `InvalidInputError` if neither the call nor its prompt names a schema."""
 
     def __init__(self, call: ModelCall, schema: Any) -> None:
-        form = schema if schema is not None else getattr(call.prompt, "output_schema", None)
-        if form is None or (schema is None and not hasattr(call.prompt, "result_schema")):
+        # the file of a prompt of the kit may name a schema
+        if schema is None and hasattr(call.prompt, "result_schema"):
+            schema = call.prompt.output_schema
+        if schema is None:
             raise InvalidInputError(
                 "structured_call needs a schema: pass schema=, or use a prompt whose file names one under "
                 "output.schema. For plain text use text_call."
@@ -63,11 +64,11 @@ class Ladder:
         self.call = call
         # an object is for the program: no reader of the run's stream is shown its text
         call.config["tags"] = [*(call.config.get("tags") or ()), NOSTREAM]
-        self.target = target_of(form, call.language, getattr(call.prompt, "description", ""))
+        self.target = target_of(schema, call.language, getattr(call.prompt, "description", ""))
         self.title = getattr(call.prompt, "title", self.target.name)
 
     def fall_back(self, fallback: Any, failure: Exception) -> Any:
-        """Return what the caller wants in place of an answer; raise the failure if that is nothing."""
+        """Return the fallback, called with the failure if it can be; raise the failure if there is no fallback."""
         if fallback is RAISE:
             raise failure
         logger.warning("structured call of %s fell back: %s", self.title, failure)
@@ -114,10 +115,8 @@ class Ladder:
         """
         if not isinstance(model, BaseChatModel):
             return None
-        overridden = (
-            "with_structured_output",
-            "bind_tools",
-        )  # by a class with structured output, one or both
+        # a class with structured output of its own overrides one of the two
+        overridden = ("with_structured_output", "bind_tools")
         if all(getattr(type(model), name) is getattr(BaseChatModel, name) for name in overridden):
             return None
         options: dict[str, Any] = {"method": method, "include_raw": True}
@@ -173,17 +172,14 @@ class Ladder:
         """Return the value of a reply, or the error that says why it does not fit; raise a refusal by the model."""
         problem: UnreadableError
         if isinstance(reply, Exception):  # the client could not read the answer
-            is_filtered = (
-                "Filter" in type(reply).__name__
-            )  # ContentFilterFinishReasonError of OpenAI's client
+            is_filtered = "Filter" in type(reply).__name__  # OpenAI's ContentFilterFinishReasonError
             problem = UnreadableError(self.call.without_secrets(reply), "refused" if is_filtered else "")
         else:
             try:
                 value = read_reply(reply, self.target, lines=lines)
                 if self.call.repeats:
-                    write_note(
-                        f"{self.title}: the model repeated itself; it was asked again for a shorter reply"
-                    )
+                    what = "it was asked again for a shorter reply"
+                    write_note(f"{self.title}: the model repeated itself; {what}")
                 return value
             except UnreadableError as error:
                 problem = error

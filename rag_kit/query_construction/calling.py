@@ -39,10 +39,8 @@ class SelfQueryCall:
         if schema is None:  # read from rows that the caller may see
             schema = await call.do("schema", partial(self.owner._schema, call.filter, call.config))
         constructed = await self._construct(schema)
-        where, maker = constructed.filter, constructed.constructor
-        call.note(
-            f"filter, by {maker}: {show_filter(where)}" if where else f"no filter in the question, by {maker}"
-        )
+        where, by = constructed.filter, f"by {constructed.constructor}"
+        call.note(f"filter, {by}: {show_filter(where)}" if where else f"no filter in the question, {by}")
         for repair in constructed.repairs:
             call.note(f"repaired: {repair}")
         requested = (constructed.limit if self.owner.enable_limit else None) or k
@@ -50,10 +48,9 @@ class SelfQueryCall:
         if requested > k:
             call.note(f"{requested} documents were asked for; k={k} holds")
         documents = await self._find(constructed, where, limit)
-        if not documents:
-            # a rewritten question is one of several searches: only the question itself shows that nothing passes
-            relaxes = self.owner.relax and call.question == call.query
-            for weaker, dropped in relax_filter(where) if relaxes else ():
+        # a rewritten question is one of several searches: only the question itself shows that nothing passes
+        if not documents and self.owner.relax and call.question == call.query:
+            for weaker, dropped in relax_filter(where):
                 documents = await self._find(constructed, weaker, limit)
                 if documents:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")

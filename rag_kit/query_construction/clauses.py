@@ -78,7 +78,7 @@ def _join_flat(word: str, parts: Sequence[Clause]) -> Clause | None:
 
 
 def none_of(part: Clause) -> Clause:
-    """Negate a condition."""
+    """Negate a condition; one that is negated itself gives what is inside."""
     return part.get("$not") or {"$not": part}
 
 
@@ -110,7 +110,7 @@ def split_clause(part: Clause | None) -> tuple[str, str, Any]:
 
 
 def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
-    """Drop repeats, and all after 50 conditions, from a filter; also say in words what was dropped."""
+    """Cut a filter to what the filter language allows; return it, and what was dropped in words, else ``None``."""
     try:
         validate_filter(where)
         return where, None
@@ -128,14 +128,14 @@ def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
 
 
 def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
-    """Yield weaker and weaker filters, at most eight, each with what was dropped in words.
+    """Yield weaker and weaker filters, at most eight, each with the dropped conditions in words.
 
     Conditions that are ANDed at the top are dropped one by one, the last one first, never parts of them.
     """
     parts = top_clauses(where)
     for step in range(1, min(len(parts), _MAX_STEPS) + 1):
-        kept = 0 if step == _MAX_STEPS else len(parts) - step  # the last step drops all that is left
-        yield all_of(parts[:kept]), " and ".join(show_filter(part) for part in reversed(parts[kept:]))
+        dropped = len(parts) if step == _MAX_STEPS else step
+        yield all_of(parts[:-dropped]), " and ".join(map(show_filter, reversed(parts[-dropped:])))
 
 
 def show_filter(where: Filter) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence
@@ -94,10 +94,8 @@ class FieldSource:
         listed = [rows.documents(limit) for rows in self.parts]
         if len(listed) == 1:
             return listed[0]
-        searches = [
-            Search("", None, cast(Any, part), documents=documents)
-            for part, documents in zip(self.parts, listed, strict=True)
-        ]
+        origins: Sequence[Any] = self.parts
+        searches = [Search("", None, one, documents=docs) for one, docs in zip(origins, listed, strict=True)]
         keys_of_parts, _ = identify(searches, None)
         unique: list[Document] = []
         seen: set[Any] = set()
@@ -277,11 +275,11 @@ def _grain(format_: DateFormat | None, values: Sequence[Any]) -> Literal["day", 
     """Return how fine dates are: "year" if each is a 1 January, "month" if each is a first of a month, else "day"."""
     if format_ not in ("iso", "yyyymmdd"):
         return "day"
-    dates = (str(value if format_ == "iso" else int(value))[:10] for value in values)
-    month_days = {date.replace("-", "")[4:] for date in dates}  # "0131"
-    if month_days == {"0101"}:
+    texts = [str(value if format_ == "iso" else int(value)) for value in values]
+    dates = [text[:10].replace("-", "") for text in texts]  # "20260131"
+    if all(date.endswith("0101") for date in dates):
         return "year"
-    return "month" if all(month_day.endswith("01") for month_day in month_days) else "day"
+    return "month" if all(date.endswith("01") for date in dates) else "day"
 
 
 def _date_format(name: str, value_type: type, values: Sequence[Any]) -> DateFormat | None:

@@ -110,11 +110,12 @@ class MetadataField:
     @property
     def temporal(self) -> bool:
         """Whether the field is compared with dates."""
-        if self.type == "str":  # all its texts are such as "2024Q2", or "2024" where its name says so
-            periods = read_periods(self.values) if self.complete and not self.many else {}
-            is_told = _YEAR_NAME.search(self.name.lower()) or not all(map(str.isdecimal, periods))
-            return bool(periods and is_told) and all(period.has_year for period in periods.values())
-        return self.ordered and (self.type == "date" or self.is_year)
+        if self.type != "str":
+            return self.ordered and (self.type == "date" or self.is_year)
+        periods = read_periods(self.values) if self.complete and not self.many else {}
+        # texts such as "2024Q2" are periods; "2024" alone may be any number, unless the field's name says years
+        is_certain = _YEAR_NAME.search(self.name.lower()) or not all(map(str.isdecimal, periods))
+        return bool(periods and is_certain) and all(period.has_year for period in periods.values())
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,8 @@ class _Reader:
         """Read ``{"operator": "gt", "value": 2010}`` or ``{"$gt": 2010}`` of a field; drop it if it has another key."""
         whole = {field: {**entries}}
         operator = _take(entries, _OPERATOR)
-        has_value = not entries.keys().isdisjoint(
-            _VALUE
-        )  # null, too: it asks for documents without the field
+        # a value that is null asks for documents without the field, one that was left out for nothing
+        has_value = not entries.keys().isdisjoint(_VALUE)
         operand = _take(entries, _VALUE)
         operands: dict[str, Any] = {}
         if operator is None and not has_value:  # then its operators are keys

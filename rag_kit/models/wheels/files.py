@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
+from operator import methodcaller
 from pathlib import Path
 from typing import Literal
 
@@ -171,8 +172,8 @@ def derive(model: WheelModel, folder: Path, *, rebuild: bool = False) -> None:
         derived[CHARACTERS] = json.dumps(file.characters).encode()
         derived[TOKENIZER] = build_tokenizer(file).encode()
     derived[GRAPH] = build_graph(weights)
-    for name, data in derived.items():  # the lambda's default keeps the data of its own round
-        replace_file(folder / name, lambda opened, data=data: opened.write(data))  # type: ignore[misc]
+    for name, data in derived.items():
+        replace_file(folder / name, methodcaller("write", data))
 
 
 def remove(name: str) -> bool:

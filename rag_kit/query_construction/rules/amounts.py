@@ -121,7 +121,7 @@ def _find_numbers(text: str, schema: Schema, taken: Spans, years: Spans) -> list
     numerals = _find_numerals(text, taken) if fields else []
     amounts = [_number_amount(text, value, span, fields, span.overlaps(years)) for value, span in numerals]
     # in "between 5 and 7 years old" the field of one number is that of the other
-    for index, ((low, left), (high, right)) in enumerate(pairwise(numerals)):
+    for index, ((low, left), (high, right)) in enumerate(pairwise(numerals)):  # values with their spans
         first, second = amounts[index : index + 2]
         between = text[first.end if first else left.end : right.begin]
         is_range = RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between))

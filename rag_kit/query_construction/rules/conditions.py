@@ -126,20 +126,14 @@ def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None
 
     Conditions on one field in one list ("A, B or C") bind most closely, then neighbours and "and", then "or".
     """
-    lists: list[list[Condition]] = []
-    for condition in conditions:
-        if lists and _in_one_list(text, lists[-1][-1], condition):
-            lists[-1].append(condition)
-        else:
-            lists.append([condition])
     # the alternatives are joined by "or", the clauses of each by "and"
     alternatives: list[dict[str, Clause]] = [{}]
     previous: list[Condition] = []
-    for members in lists:
+    for members in _lists(text, conditions):
         clause, first = _join_list(text, members), members[0]
         is_after_or = bool(previous) and _connector(text[previous[-1].end : first.begin]) == "or"
         if is_after_or and previous[0].measured and first.measured:
-            # "phones rated below 3 or priced over 1000": phones is a condition beside both, so "or" joins these two
+            # "phones rated below 3 or priced over 1000": both are about phones, so the "or" joins these two alone
             _, previous_clause = alternatives[-1].popitem()
             either = clauses.any_of([previous_clause, clause]) or clause
             alternatives[-1][repr(either)] = either
@@ -162,6 +156,17 @@ def _excludes_others(members: Sequence[Condition], conditions: Sequence[Conditio
     first = members[0]
     others = [one for one in conditions if one.field is first.field and one.exclusive and one not in members]
     return first.exclusive and not first.negated and all(map(first.excludes, others))
+
+
+def _lists(text: str, conditions: Sequence[Condition]) -> list[list[Condition]]:
+    """Group neighbours that are in one list."""
+    lists: list[list[Condition]] = []
+    for condition in conditions:
+        if lists and _in_one_list(text, lists[-1][-1], condition):
+            lists[-1].append(condition)
+        else:
+            lists.append([condition])
+    return lists
 
 
 def _in_one_list(text: str, first: Condition, second: Condition) -> bool:

@@ -125,9 +125,8 @@ def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) ->
     for item, condition in mentions:
         if isinstance(item, Amount):
             if purpose != "documents" and cues.STATE_OF.match(text, condition.begin):
-                condition = replace(
-                    condition, operator="$eq"
-                )  # 截至2022年，存货有多少 asks for the state at that time
+                # 截至2022年，存货有多少 asks for the state at that time
+                condition = replace(condition, operator="$eq")
             yield condition
             continue
         # a document has one company, whose name chooses documents; it has many topics, whose names do not

@@ -89,9 +89,8 @@ class ValueIndex:
     def find(self, text: str) -> list[NamedValue]:
         """Find the values named in a text, in order, without overlap."""
         named = [*self._find_latin(text), *self._find_chinese(text)]
-        return longest_spans(
-            sorted(named, key=lambda value: not value.exact)
-        )  # of equal spans the exact one stays
+        # of equal spans the first one, here an exact one, stays
+        return longest_spans(sorted(named, key=lambda value: not value.exact))
 
     def _find_latin(self, text: str) -> Iterator[NamedValue]:
         """Find values whose words are in the text one after the other, in singular or plural."""
@@ -112,9 +111,8 @@ class ValueIndex:
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
         """Find values in Chinese, in simplified or traditional characters."""
         folded = level(text.casefold())
-        if not HAN.search(folded) or len(folded) != len(
-            text
-        ):  # of another length, its offsets are not the text's
+        has_same_offsets = len(folded) == len(text)
+        if not HAN.search(folded) or not has_same_offsets:
             return
         for written, field, value in self._chinese:
             is_common = written in _COMMON

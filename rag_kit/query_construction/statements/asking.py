@@ -36,8 +36,6 @@ _TO_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 # keys of the metadata by which citations and prompts say where a passage is from: a row is from its database
 _PLACES = "source file title heading page slide sheet url picture"
 _TAKEN_KEYS = (PROVENANCE_KEY, *_PLACES.split())
-
-
 _WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
@@ -246,14 +244,15 @@ class TextToStatement(Runnable[str, QueryResult]):
         }
         attempts: list[tuple[str, str]] = []
         while True:
-            values["attempts"] = Markup("\n".join(
+            earlier = [
                 f"<statement>{escape_tags(statement)}</statement>\n<error>{escape_tags(error)}</error>"
                 for statement, error in attempts
-            ))  # fmt: skip
+            ]
+            values["attempts"] = Markup("\n".join(earlier))
             reply = await astructured_call(self.llm, prompt, values, config=config)
-            details: Any = {"question": question, "reason": reply.reason, "kind": self.kind}
-            details["attempts"] = tuple(attempts)
-            if not (statement := reply.statement):
+            statement, details = reply.statement, {"question": question, "reason": reply.reason}
+            details |= {"kind": self.kind, "attempts": tuple(attempts)}
+            if not statement:  # the model found that the database cannot answer
                 return QueryResult("", **details)
             try:
                 result: QueryResult = await run_in_thread(self.database.run, statement, self.limits)
