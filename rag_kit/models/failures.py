@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from langchain_core import exceptions as core
@@ -79,8 +77,37 @@ _CLASSES: dict[Failure, tuple[type[BaseException] | str, ...]] = {
     ),
 }  # fmt: skip
 _BY_CLASS = {cls: failure for failure, classes in _CLASSES.items() for cls in classes}
-_TEXTS = tomllib.loads(Path(__file__).with_name("failures.toml").read_text("utf-8"))
-_MESSAGES, _FIELDS = _TEXTS["messages"], _TEXTS["fields"]
+_MESSAGES = {
+    Failure.OUTPUT: "The answer of the {what} endpoint{place} could not be used: {text}.{advice}",
+    Failure.LOOP: "The model's asynchronous client{place} holds connections of another event loop, which may be "
+    "closed: {text}. Make a model for each loop, or give one that has a blocking side too.",
+    Failure.TIMEOUT: "The {what} endpoint{place} did not answer in time: {text}. Raise timeout "
+    "(RAG_KIT_TIMEOUT){fewer}, or check the server.",
+    Failure.CONNECTION: "The {what} endpoint{place} could not be reached, or broke off: {text}. Check that it runs, "
+    "and {variable}.",
+    Failure.TLS: "The {what} endpoint{place} could not be reached: {text}. Check {variable}.",
+    Failure.WEB_PAGE: "The {what} endpoint{place} answers with a web page (HTML), not with JSON: the address is wrong. "
+    "Check {variable}; such addresses mostly end in /v1.",
+    Failure.SERVER: "The {what} endpoint{place} failed{code}: {text}. Try again later.",
+    Failure.UNAUTHORIZED: "The {what} endpoint{place} refused the key{code}: {text}. Check the key in the provider's "
+    "environment variable, and that it may use this model.",
+    Failure.RATE_LIMITED: "The {what} endpoint{place} has too many requests{code}: {text}. Wait, or allow fewer at a "
+    "time (max_concurrency).",
+    Failure.REFUSED: "The {what} endpoint{place} refused the request{code}: {text}. Check {setting}the "
+    "model name, {variable} and the length of the input.",
+    Failure.OTHER: "The model{place} failed with {text}.{advice}",
+}
+_REDIRECT = (
+    "The {what} endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
+    "key. If that endpoint is meant, set its address (base_url, {variable})."
+)
+_ADVICE = " If it is so each time, check {variable} and the model name."  # of a reply of another shape
+_CHAT_WORDS = {"what": "model", "variable": "RAG_KIT_BASE_URL", "fewer": ""}
+_EMBEDDING_WORDS = {
+    "what": "embedding",
+    "variable": "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)",
+    "fewer": ", send fewer texts in a request (RAG_KIT_EMBEDDING_BATCH)",
+}
 _ERRORS = {
     Failure.OUTPUT: ModelOutputError,
     Failure.UNAUTHORIZED: ModelUnauthorizedError,
@@ -90,8 +117,19 @@ _BOUND = re.compile(r"max_(?:completion_|output_|new_)?tokens|num_predict")
 _SETTING = re.compile(
     rf"\b(?:temperature|top_[kp]|\w+_(?:penalty|effort|format|bias)|(?:top_)?logprobs|{_BOUND.pattern})\b"
 )
-_TOO_LONG, _LIMIT = (
-    re.compile(_TEXTS["patterns"][name].replace("\n", ""), re.IGNORECASE) for name in ("too_long", "limit")
+# as llama.cpp, OpenAI, vLLM, Anthropic, Google, xAI, Mistral, Cohere, Hugging Face and DashScope say it
+_TOO_LONG = re.compile(
+    r"""context[ _](?:length|size|window|limit) | (?:prompt|input)[ ]is[ ]too[ ]long | too[ ]many[ ]tokens
+    | token[ ]count[ ].*(?:exceeds|only[ ]supports) | maximum[ ](?:model|prompt)[ ]length
+    | must[ ]be[ ]at[ ]least[ ]1,[ ]got[ ]-\d | too[ ]large[ ]for[ ]model | range[ ]of[ ]input[ ]length
+    | inputs`[ ]tokens[ ]\+[ ]`max_new_tokens | 超出.*上下文 | 输入.*过长""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LIMIT = re.compile(
+    r"""(\d+)[ ](?:tokens?[ ])?max  # "8192 tokens max"
+    | (?:max|limit|context|cannot[ ]exceed|only|<=|>|\[1,)[^\d]{0,40}?(\d+)(?!\d|[ ]\+)  # "maximum context is 8192"
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 _LEAST_CONTEXT = 256  # a smaller number in such words counts something else
 _GIVEN = re.compile(r"(\d+) (?:in the (?:messages|prompt)|input tokens|\+ \d+ >)")
@@ -222,11 +260,14 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         text = f"{type(error).__name__}: {text}"
     status = _first_status(error)
     is_embedding = isinstance(model, Embeddings)
-    message = _MESSAGES["refused" if failure is Failure.REFUSED_FOR_GOOD else failure.value]
-    if failure is Failure.REFUSED_FOR_GOOD and status is not None and status < 400:
-        message = _MESSAGES["redirect"]
-    elif failure is Failure.REFUSED_FOR_GOOD and not is_embedding and _is_too_long(error):
+    if failure is not Failure.REFUSED_FOR_GOOD:
+        message = _MESSAGES[failure]
+    elif status is not None and status < 400:
+        message = _REDIRECT
+    elif not is_embedding and _is_too_long(error):
         return _context_error(error, model, text)
+    else:
+        message = _MESSAGES[Failure.REFUSED]
     setting = _SETTING.search(f"{_body(error).get('param')} {_message(error)}")
     fields = {
         "setting": f"{setting[0]} (leave it out where the model is made, or change it), " if setting else "",
@@ -235,10 +276,10 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         "text": text,
         "target": short(_header(error, "location").partition("?")[0]),
     }
-    fields |= _FIELDS["embedding" if is_embedding else "chat"]
+    fields |= _EMBEDDING_WORDS if is_embedding else _CHAT_WORDS
     is_unreadable = isinstance(error, json.JSONDecodeError | UnusableReplyError)
     may_be_other_service = failure is Failure.OTHER or is_embedding or is_unreadable
-    fields["advice"] = _FIELDS["advice"].format(**fields) if may_be_other_service and fields["place"] else ""
+    fields["advice"] = _ADVICE.format(**fields) if may_be_other_service and fields["place"] else ""
     return _ERRORS.get(failure, ModelError)(message.format(**fields))
 
 

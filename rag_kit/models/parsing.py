@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -20,10 +18,47 @@ from .schema import NOTHING, Target, UnreadableError
 
 _MAX_PLAIN = 1000  # characters of a string without JSON around it
 _MAX_SCALAR = 20  # of a number or boolean
-_TEXTS = tomllib.loads(Path(__file__).with_name("parsing.toml").read_text("utf-8"))
-_PATTERNS = {name: re.compile(text.replace("\n", ""), re.IGNORECASE) for name, text in _TEXTS.items()}
-_REFUSAL, _CHATTER = _PATTERNS["refusal"], _PATTERNS["chatter"]
-_MARK, _LABEL = _PATTERNS["mark"], _PATTERNS["label"]
+_REFUSAL = re.compile(
+    r"""^(?:
+        (?:(?:i['’]?m|i[ ]am)[ ](?:(?:very|really|so)[ ])?)?sorry\b
+        | i[ ](?:can(?:no|['’])t|am[ ](?:not[ ]able|unable)|won['’]t)
+        | as[ ]an[ ]ai\b | unfortunately,?[ ]i
+        | 很?抱歉 | 对不起 | 我(?:无法|不能|没办法) | 作为(?:一个|一名)?(?:ai|人工智能)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# the beginning of a line that says nothing about the task: "Sure!", "Here are the queries:"
+_CHATTER = re.compile(
+    r"""^(?:
+        sure | certainly | of[ ]course | okay | ok | great | absolutely | as[ ]requested
+        | here[ ](?:is|are) | here['’]s | below | the[ ]following | let[ ]me | let['’]s | i\b | i['’]
+        | 好的 | 当然 | 以下 | 下面 | 没问题 | 可以
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# the mark before an entry of a list
+_MARK = re.compile(
+    r"""^\s*(?:
+        [-*•·‣▪–—]\s+
+        | [（(]?\d{1,2}[.)）](?=\D)                  # "2. ", "(2)", but not "2.5"
+        | \d{1,2}\s*(?:[、．]|[:：](?!\d\d(?!\d)))  # "2: ", but not "10:30"
+        | [①-⑳]
+        | [一二三四五六七八九十]{1,2}[、.．]
+        | [（(][一二三四五六七八九十]{1,2}[)）]
+        | (?:Q|query|question|version|alternative|passage|查询|问题|版本|段落)
+          \s*\d{1,2}\s*[.:：)](?!\d{1,2}(?!\d))     # "Query 2: "
+    )\s*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# the label of an answer: "Rewritten query: ", "The step-back question is: ", 改写后的问题：
+_LABEL = re.compile(
+    r"""^\s*(?:
+        (?:the\s+)?(?:(?:rewritten|standalone|search|final|new|revised|alternative|step-?back|more|general)\s+)*
+        (?:query|question|answer|output|passage)(?:\s+is)?
+        | (?:改写后的|独立的|检索|搜索|更一般的)?(?:查询|问题|答案|检索词|段落)[是为]?
+    )\s*[:：]\s*""",
+    re.IGNORECASE | re.VERBOSE,
+)
 # RankGPT's form of an order of passages: "[2] > [1] > [3]", or "2 > 1 > 3" and "2, 1, 3" as the whole text.
 _CHAIN = re.compile(r"\[\d{1,4}\](?:\s*[>＞]\s*\[\d{1,4}\])+|^\s*\d{1,4}(?:\s*[>＞,，、]\s*\d{1,4})+\s*$")
 # one number in brackets on each line, as an order: "1. [3]"
