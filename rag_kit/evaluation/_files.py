@@ -30,8 +30,7 @@ Record = tuple[str, dict[str, Any]]
 #: Endings of files whose cells are texts, with whatever people write where nothing is.
 TABLES = (".csv", ".tsv", ".tab", ".xlsx")
 JSON_FILES = (".jsonl", ".ndjson", ".json")
-#: Characters of a line; a small file may unpack to a line without end.
-MAX_LINE = 2**28
+MAX_LINE = 2**28  # characters; a small file may unpack to a line without end
 
 
 def has_ending(name: str, endings: tuple[str, ...]) -> bool:
@@ -122,7 +121,6 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def _read_parquet(path: Path) -> Iterator[Record]:
-    """Yield the rows of a Parquet file, read by pandas."""
     try:
         frame = import_extra("pandas", f"reading {path.name!r}").read_parquet(path)
     except ImportError as error:  # of pandas, or of pyarrow, by which it reads
@@ -187,7 +185,6 @@ def huggingface_records(source: Any, name: str | None, split: str | None) -> tup
 
 
 def _load_huggingface(folder: Path) -> Any:
-    """Load the data set in a folder by Hugging Face's library."""
     datasets = import_extra("datasets", "reading a Hugging Face data set")
     try:
         if find_file(folder, "dataset_dict.json", "state.json"):  # which save_to_disk writes

@@ -143,14 +143,15 @@ def compare_pairs(
             if not is_hit_metric:  # else McNemar's test is the sign-flip test
                 row["mcnemar_p"] = mcnemar_p(hits["only_pipeline"], hits["only_other"])
                 tests.append((row, "mcnemar_p"))
-    for (row, field), p in zip(tests, holm([row[field] for row, field in tests]), strict=True):
+    corrected = holm([row[field] for row, field in tests])
+    for (row, field), p in zip(tests, corrected, strict=True):
         row[f"{field}_adjusted"] = p
     for row in rows:
         if "hits" in row and "mcnemar_p" not in row:  # a metric of hits
             row |= {"mcnemar_p": row["p"], "mcnemar_p_adjusted": row["p_adjusted"]}
         if row["difference"] and row["p_adjusted"] < 1 - level:
-            is_first_better = (row["difference"] > 0) != (row["metric"] in matched.lower_is_better)
-            row["better"] = row["pipeline"] if is_first_better else row["other"]
+            is_higher, less_is_better = row["difference"] > 0, row["metric"] in matched.lower_is_better
+            row["better"] = row["other"] if is_higher == less_is_better else row["pipeline"]
     return [Pair(**row) for row in rows], len(tests)
 
 

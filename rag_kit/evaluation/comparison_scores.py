@@ -47,8 +47,8 @@ class MatchedRuns:
     @cached_property
     def lower_is_better(self) -> frozenset[str]:
         """Metrics of which less is better."""
-        owners = {metric: run for run in reversed(self.runs.values()) for metric in run.metrics}
-        return frozenset(metric for metric in self.values if not higher_is_better(owners[metric], metric))
+        first_runs = {metric: run for run in reversed(self.runs.values()) for metric in run.metrics}
+        return frozenset(metric for metric in self.values if not higher_is_better(first_runs[metric], metric))
 
     def notes(self) -> list[str]:
         """Return warnings: of runs over different sets, questions not asked, each run's own, and different judges."""
@@ -118,7 +118,7 @@ def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> Matc
     values = {}
     for metric in _choose_metrics(runs.values(), metrics):
         by_run = [run.values(metric) if metric in run.metrics else {} for run in runs.values()]
-        values[metric] = np.array([[found.get(key, np.nan) for found in by_run] for key in examples])
+        values[metric] = np.array([[scored.get(key, np.nan) for scored in by_run] for key in examples])
     return MatchedRuns(runs, examples, values)
 
 
@@ -199,12 +199,12 @@ def mean(values: Sequence[float | None]) -> float | None:
 def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
     """Map names to runs, and load those given as folders; refuse fewer than ``least``, and two of one name."""
     if isinstance(results, (str, Path, Results)):
-        results = [results] if least == 1 else ()
-    if not isinstance(results, Iterable):
-        results = ()  # too few, which is refused below
+        results = [results] if least == 1 else ()  # (): too few, which is refused below
+    elif not isinstance(results, Iterable):
+        results = ()
     runs: dict[str, Results] = {}
-    named = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
-    for name, item in named:
+    pairs = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
+    for name, item in pairs:
         run = Results.load(item) if isinstance(item, (str, Path)) else item
         if not isinstance(run, Results) or not run.rows:
             raise InvalidInputError(
@@ -233,15 +233,16 @@ def _sets_of(runs: Mapping[str, Results]) -> set[str]:
 def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
     """Map ids to the examples of all runs; raise `InvalidInputError` if two runs differ in a question or its gold."""
     earlier: dict[str, tuple[str, Example]] = {}  # id -> the first run that has it, and the example
-    sets = _sets_of(runs)
+    has_several_sets = len(_sets_of(runs)) > 1
     for name, run in runs.items():
         shared = sum(row.example.id in earlier for row in run.rows)
-        most = min(len(run.rows), len(earlier))  # that could be shared
-        if earlier and (not shared or (len(sets) > 1 and shared < _MIN_SHARED * most)):
+        possible = min(len(run.rows), len(earlier))
+        shares_too_few = not shared or (has_several_sets and shared < _MIN_SHARED * possible)
+        if earlier and shares_too_few:
             raise InvalidInputError(
                 f"the results of {name!r:.80} and {next(iter(runs))!r:.80} have {shared or 'no'} question"
-                f"{'s' if shared > 1 else ''} in common, of {most}; only runs over the same set of questions can be "
-                "compared. Give the questions ids of their own if they are the same"
+                f"{'s' if shared > 1 else ''} in common, of {possible}; only runs over the same set of questions can "
+                "be compared. Give the questions ids of their own if they are the same"
             )
         for row in run.rows:
             first_name, first = earlier.setdefault(row.example.id, (name, row.example))

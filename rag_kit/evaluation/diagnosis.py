@@ -47,7 +47,6 @@ ROLES: dict[Role, tuple[str, ...]] = {
     "precision": ("context_precision", "context_precision_without_reference", "map", "map@", "mrr", "mrr@"),
 }  # fmt: skip
 _GOOD_CITATIONS = (None, "supported", "undecided", "grounded")  # statuses
-#: Columns of the table of outcomes; the first has the pipeline's name.
 _OUTCOME_COLUMNS = ("", "right", "wrong", "declined", "of them rightly", "answered anyway", "not known")
 
 
@@ -202,7 +201,6 @@ class Diagnosis(SpokenResult):
         ]
 
     def _table_row(self, row: Finding) -> list[Any]:
-        """Return id, question, cause, scores and hints of a question."""
         cause = self._say("not diagnosed") if row.case is None else self.case(row.case).title
         levels = row.levels.items()
         scores = [
@@ -230,8 +228,7 @@ def diagnose(
     Args:
         results: Of one run, or the folder of one.
         thresholds: One number for all three, or by ``answer``, ``recall``, ``precision``; default: 0.5 each.
-        answer: Metric that scores the answer; default: the first of `ROLES` that applies to about
-            as many questions as any; so for the other two. The table names them.
+        answer: Metric that scores the answer; default for all three: the first of `ROLES` that covers the questions.
         recall: Metric that says how much of what is needed was retrieved.
         precision: Metric that says how much of what was retrieved is needed, and whether it stands on top.
         language: Of the texts; ``auto``: that of most questions.
@@ -288,11 +285,12 @@ def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, f
     unknown: list[str] = []
     for role, metric in metrics.items():
         cell = row.cells.get(metric)
-        values[role] = cell.value if cell else None
-        levels[role] = None
-        if cell is None or cell.value is None:
-            status = cell.status.replace("_", " ") if cell else "missing"
-            unknown.append(f"{metric}: {status}" + (f" ({cell.reason})" if cell and cell.reason else ""))
+        values[role], levels[role] = cell.value if cell else None, None
+        if cell is None:
+            unknown.append(f"{metric}: missing")
+        elif cell.value is None:
+            reason = f" ({cell.reason})" if cell.reason else ""
+            unknown.append(f"{metric}: {cell.status.replace('_', ' ')}{reason}")
         else:
             # less a billionth: Ragas's ContextPrecision of a half comes out as 0.49999999995
             levels[role] = "high" if cell.value >= limits[role] - 1e-9 else "low"

@@ -14,8 +14,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.text import detect_language
 
 T = TypeVar("T")
-#: Anything by name, copied as plain JSON.
-Plain = Annotated[Mapping[str, Any], BeforeValidator(to_plain)]
+Plain = Annotated[Mapping[str, Any], BeforeValidator(to_plain)]  # anything by name, copied as plain JSON
 
 
 def _not_blank(text: str) -> str:
@@ -134,15 +133,7 @@ class Example(Recorded):
 
     @property
     def conversation(self) -> str:
-        """The question as a judge reads it: after the earlier turns, if any.
-
-        Example:
-            >>> turn = {"question": "长江在哪里？", "answer": "在中国。"}
-            >>> print(Example("q2", "它有多长？", history=(turn,)).conversation)
-            用户：长江在哪里？
-            助手：在中国。
-            用户：它有多长？
-        """
+        """The question as a judge reads it, after the earlier turns: ``User: Why?\\nAssistant: So.\\nUser: Oh?``."""
         if not self.history:
             return self.question
         is_chinese = detect_language(self.question) == "zh"

@@ -45,8 +45,7 @@ class GeneratedSet(EvaluationSet):
     ``stopped_by`` is the cap that ended the run before there were enough, `NO_MORE_PASSAGES`, or ``None``.
     """
 
-    #: ``kind``, ``question``, ``reason``, which ``REASONS`` explains.
-    refused: Sequence[Mapping[str, str]] = ()
+    refused: Sequence[Mapping[str, str]] = ()  # "kind", "question", "reason", which `REASONS` explains
     asked: int = 0  # passages, or pairs of passages, that the model was shown
     stopped_by: str | None = None
     usage: Mapping[str, Any] = {}  # calls and tokens of this run; what was taken from the file took none
@@ -88,13 +87,11 @@ async def agenerate(
 ) -> GeneratedSet:
     """Let a model write an evaluation set from documents: questions, answers, gold passages and gold spans.
 
-    `generate` is the same for scripts and Jupyter.
-
     A ``single_hop`` question is answered by one passage, a ``multi_hop`` question by two that speak of the same things.
     What asks for nothing, is in another language, points to "the passage", leaks its answer or rests on words that the
     passage does not hold is refused; the model, asked anew, has to give the same answer from the passage. Gold is what
     was shown, and every other document that holds the same words, never what a model wrote. Of each kind, at most four
-    passages a question are shown, plus 16.
+    passages a question are shown, plus 16. `generate` is the same for scripts and Jupyter.
 
     Args:
         documents: LangChain documents, texts, a `DocumentIndex` (of which a chunk is a document), or a folder of files
@@ -201,8 +198,9 @@ class _Writer:
         with suppress(InvalidInputError):
             fingerprint = EvaluationSet.load(target).fingerprint()
         is_filled = target.exists() and target.stat().st_size > 0
-        # a log of an earlier version has replies alone: what it belongs to was written over before
-        if is_filled and fingerprint not in self.saved and (self.saved or not records):
+        # a log of an earlier version names no sets: its set may be replaced, as that version did
+        names_sets = bool(self.saved) or not records
+        if is_filled and names_sets and fingerprint not in self.saved:
             raise InvalidInputError(
                 f"{str(target)!r} was edited, or is no set that generate wrote (its log is {path.name!r} beside "
                 "it); name another file, or move it away"
@@ -241,19 +239,19 @@ class _Writer:
                     raise outcome.error
 
     async def _ask_for_items(self, kind: str, group: Sequence[Piece]) -> list[list[Any]]:
-        """Have the model write questions about pieces and check them; return each with the reason to refuse it."""
+        """Have the model write questions about pieces and check them; return [question, why it is refused or None]."""
         passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in group])
         items: list[list[Any]] = []
         try:
             reply = await self._reply(kind, group[0].language, passages=passages, count=str(self.per_passage))
             for item in reply["questions"][: self.per_passage]:
-                example = pieces.example_of(item, kind, group, self.language)
-                if isinstance(example, Example):
-                    language = detect_language(example.question)
-                    check = await self._reply("check", language, question=example.question, passages=passages)
-                    items.append([item, pieces.refused_by(check, item["answers"], kind)])
-                else:  # the reason to refuse it
-                    items.append([item, example])
+                result = pieces.example_of(item, kind, group, self.language)
+                if isinstance(result, str):  # the reason to refuse it
+                    items.append([item, result])
+                    continue
+                language = detect_language(result.question)
+                check = await self._reply("check", language, question=result.question, passages=passages)
+                items.append([item, pieces.refused_by(check, item["answers"], kind)])
         except ModelOutputError:
             items.append(_FAILURE)
         return items or [[None, "nothing_to_ask"]]

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ _MIN_CHARS = {"en": 120, "zh": 40}  # of a piece to ask about
 _QUERY_WORDS = 24  # of a piece, by which others about the same things are searched
 
 _TABLE = Path(__file__).with_name("reasons.txt").read_text(encoding="utf-8")
-#: Reason to refuse a question -> its description.
-REASONS = dict(line.split(": ", 1) for line in _TABLE.splitlines())
+REASONS = dict(
+    line.split(": ", 1) for line in _TABLE.splitlines()
+)  # reason to refuse a question -> description
 _POINTS_OUTSIDE = re.compile(
     r"(?i)\b(?:the|this|these|those|that|given|provided|above|following|first|second|both|two) "
     r"(?:passages?|texts?|documents?|excerpts?|paragraphs?|snippets?|contexts?|articles?|sections?|author'?s?)\b"
@@ -132,11 +134,15 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
 def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
     """Order pieces at random by a hash, with documents taking turns, so that no long one dominates."""
     order = sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
-    rounds, drawn = dict[int, int](), Counter[str]()  # rounds: 0 for the first piece of a document, 1, 2, ...
+    drawn = Counter[str]()  # document -> pieces drawn so far
+    rounds: list[
+        tuple[int, int]
+    ] = []  # in the first round a piece of each document, in the second another one, ...
     for number in order:
-        rounds[number] = drawn[pieces[number].document]
+        rounds.append((drawn[pieces[number].document], number))
         drawn[pieces[number].document] += 1
-    return sorted(order, key=rounds.__getitem__)  # stable: within a round, the order stays
+    rounds.sort(key=itemgetter(0))  # stable: within a round, the order stays
+    return [number for _, number in rounds]
 
 
 def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], target: str) -> Example | str:
@@ -183,7 +189,8 @@ def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
 
     ``corpus`` has the texts by document, as `squeeze` gives them. Spans that several documents hold lose their place.
     """
-    relevant, spans = dict(example.relevant), []
+    relevant = dict(example.relevant)
+    spans: list[GoldSpan] = []
     answers = example.answers or [answer for part in example.metadata["answer_parts"] for answer in part]
     squeezed_answers = [squeeze(answer) for answer in answers]
     for document in example.relevant:
@@ -192,7 +199,9 @@ def with_all_holders(example: Example, corpus: Mapping[str, str]) -> Example:
         evidence += [answer for answer in squeezed_answers if answer in corpus[document]]
         holders = [key for key, text in corpus.items() if all(part in text for part in evidence)]
         relevant |= dict.fromkeys(holders, 1)
-        spans += quoted if len(holders) < 2 else [GoldSpan("", span.text) for span in quoted]
+        if len(holders) > 1:
+            quoted = [GoldSpan("", span.text) for span in quoted]
+        spans += quoted
     return replace(example, relevant=relevant, spans=tuple(spans))
 
 
@@ -207,10 +216,11 @@ def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> s
 
 def is_duplicate(example: Example, accepted: Sequence[Example]) -> bool:
     """Tell whether an accepted question has most of the same words, or many of them and the same answer."""
-    words, answer = frozenset(content_words(example.question)), (example.answers, example.metadata)
+    words = frozenset(content_words(example.question))
     for other in accepted:
         other_words = frozenset(content_words(other.question))
-        min_overlap = 0.4 if (other.answers, other.metadata) == answer else 0.8  # Jaccard index
+        has_same_answer = (other.answers, other.metadata) == (example.answers, example.metadata)
+        min_overlap = 0.4 if has_same_answer else 0.8  # Jaccard index
         if len(words & other_words) >= min_overlap * len(words | other_words):
             return True
     return False

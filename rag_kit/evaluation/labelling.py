@@ -59,7 +59,7 @@ class LabelCase:
         if verdict is None or word == "s":
             return None
         has_ends = self.low > -_NO_END and self.high < _NO_END
-        share = _SHARES.get(word, word) if has_ends else ""
+        share = _SHARES.get(word, word) if has_ends else ""  # "y" is "1/1"
         try:
             if "/" in share:
                 part, _, whole = share.partition("/")
@@ -92,18 +92,15 @@ def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) 
         n: How many verdicts are wanted in all.
 
     Raises:
-        InvalidInputError: If there is no such metric, none asks a judge and none is named, it has no value, or ``n``
-            is no number from 1.
+        InvalidInputError: If there is no such metric with values, or ``n`` is no number from 1.
 
     Example:
-        >>> from rag_kit.evaluation import Example
-        >>> from rag_kit.evaluation.cells import Cell
-        >>> from rag_kit.evaluation.outputs import Output
-        >>> from rag_kit.evaluation.runs.rows import Row
-        >>> rows = [Row(Example(f"q{i}", "Who?"), Output("Ada."), {"faithfulness": Cell.ok(1.0)}) for i in range(30)]
-        >>> results = Results("mine", rows)
-        >>> cases = to_label(results, n=12)
-        >>> len(cases), len(to_label(label(results, {case.id: True for case in cases}), n=20))
+        >>> from rag_kit.evaluation import Example, evaluate
+        >>> questions = [Example(f"q{number}", "Who?", answers=("Ada",)) for number in range(30)]
+        >>> results = evaluate(lambda question: "Ada.", questions, "ours_answer_found", progress=False)
+        >>> cases = to_label(results, "ours_answer_found", n=12)
+        >>> judged = label(results, {case.id: True for case in cases}, "ours_answer_found")
+        >>> len(cases), len(to_label(judged, "ours_answer_found", n=20))
         (12, 8)
     """
     results, name = _run_and_metric(run, metric)
@@ -183,9 +180,14 @@ def _make_case(results: Results, metric: str, example_id: str) -> LabelCase:
 
 def _claims(details: Mapping[str, Any]) -> list[str]:
     """Return the statements of an answer that the details of a cell hold, in a reply of its judge or themselves."""
-    for record in (*(details.get("replies") or ()), details):
-        items = record.get("statements") or record.get("claims") if isinstance(record, Mapping) else None
+    records = [record for record in (*(details.get("replies") or ()), details) if isinstance(record, Mapping)]
+    for record in records:
+        items = record.get("statements") or record.get("claims")
         if isinstance(items, list):
-            claims = [i.get("statement") or i.get("text") if isinstance(i, dict) else i for i in items]
+            claims = [item if isinstance(item, str) else _claim_text(item) for item in items]
             return [claim for claim in claims if isinstance(claim, str)]
     return []
+
+
+def _claim_text(item: Any) -> Any:
+    return (item.get("statement") or item.get("text")) if isinstance(item, dict) else None

@@ -39,6 +39,12 @@ class Metric:
         low: Smallest possible value.
         high: Greatest possible value.
         higher_is_better: False for rates of errors.
+
+    Example:
+        >>> class Short(Metric):
+        ...     name, source, stage = "ours_short", "ours", "generation"
+        ...     async def score(self, example, output, judge):
+        ...         return Cell.ok(float(len(output.answer) < 10))
     """
 
     name: str

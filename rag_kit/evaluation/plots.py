@@ -42,21 +42,15 @@ class Plot:
 
     Each colour stands in the file, and as a class (``ink``, ``muted``, ``line``, ``surface``, ``s1`` to ``s8``) whose
     ``color`` the style sheet of a page may set, such as ``.plot .ink { color: white }``.
-
-    Attributes:
-        svg: An ``<svg>`` element, for a file or for a page: no script, no link, no style sheet.
-        title: What it shows.
     """
 
-    svg: str = field(repr=False)
-    title: str
+    svg: str = field(
+        repr=False
+    )  # an <svg> element, for a file or for a page: no script, no link, no style sheet
+    title: str  # what it shows
 
     def save(self, path: Path | str) -> Path:
-        """Write an ``.svg`` file, also over an existing one.
-
-        Raises:
-            InvalidInputError: If the name does not end so, or nothing can be written there.
-        """
+        """Write an ``.svg`` file, also over an existing one; refuse a name with another ending."""
         target = as_path(path, "path")
         if target.suffix.lower() != ".svg":
             raise InvalidInputError(f"{str(target)!r:.80} does not end in .svg, as the file of a plot does")
@@ -74,11 +68,8 @@ def scores_with_intervals(
 
     Args:
         comparison: What `compare` gave.
-        metrics: Which; default: all.
+        metrics: Which; default: all. One that was not compared is refused.
         language: ``en``, ``zh`` or ``both``.
-
-    Raises:
-        InvalidInputError: If a metric was not compared, or the language is another one.
     """
     chosen = _check_metrics(comparison, metrics)
     names = comparison.pipelines
@@ -260,7 +251,6 @@ def _text_width(text: str) -> float:
 
 
 def _fit_text(name: str, width: float) -> str:
-    """Cut a name to one line of a width."""
     return cut(one_line(name), max(4, int(width / (_SIZE * 0.58))), "…")
 
 

@@ -26,7 +26,7 @@ from rag_kit.evaluation.judge import adapter
 from rag_kit.evaluation.judge.cache import PerLoop
 from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.judge.ragas_columns import arguments_of, needs_of, read_column, rubric, scores_of
-from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, no_value, reply_fault
+from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, reason_for_no_value, reply_fault
 from rag_kit.evaluation.metric import Metric, Source
 from rag_kit.evaluation.outputs import Output
 
@@ -53,7 +53,6 @@ class RagasMetric(Metric):
 
     Raises:
         InvalidInputError: If there is no such metric, or settings come with an object.
-        MissingExtraError: If Ragas is not installed.
     """
 
     source: Source = "ragas"
@@ -79,7 +78,9 @@ class RagasMetric(Metric):
         self._source, self.name, self._settings, row = _resolve(metric, name, settings)
         self._row, self._chinese = row, chinese
         self._is_object = not isinstance(self._source, (str, type))
-        self._object: Any = metric if self._is_object else None  # of a class, one is made at the first use
+        self._object: Any = (
+            metric if self._is_object else None
+        )  # None: one is made of the class at the first use
         self.stage, self.needs_judge = row.stage, row.llm
         attributes = vars(metric) if self._is_object else self._settings
         # AnswerCorrectness compares vectors only if the second of its weights is above 0
@@ -153,10 +154,11 @@ class RagasMetric(Metric):
         result, failure = None, None
         try:
             result = await metric_copy.ascore(**values)
-        except Exception as error:  # noqa: BLE001 - Ragas fails on empty lists, which no_value explains; else raised
+        except Exception as error:  # noqa: BLE001 - Ragas fails on the empty lists that make no value; else raised
             failure = error
-        why_undefined = no_value(calls.replies)
-        if why_undefined is None and (cause := calls.failure or failure) is not None:
+        why_undefined = reason_for_no_value(calls.replies)
+        cause = calls.failure or failure
+        if why_undefined is None and cause is not None:
             raise cause
         if calls.replies:
             records = [reply.model_dump(mode="json") for reply in calls.replies[:_MOST_REPLIES]]
@@ -197,7 +199,6 @@ class RagasMetric(Metric):
         return self._object
 
     def _build_object(self) -> Any:
-        """Make an object of the class, with its settings and without a judge."""
         metric_class = adapter.ragas_class(self._source) if isinstance(self._source, str) else self._source
         accepted = inspect.signature(metric_class).parameters
         models = {name: adapter.ragas_llm(None) for name in _MODELS if name in accepted}
@@ -213,12 +214,13 @@ _MODELS = ("llm", "embeddings")  # of Ragas's classes: the judge serves as both
 
 
 def _resolve(metric: Any, name: str | None, settings: dict[str, Any]) -> tuple[Any, str, Any, RagasRow]:
-    """Return a metric's source (object, class, or a class's name that is not imported yet), name, settings and row."""
-    row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
-    if row is not None and not settings:  # the class is imported at its first use
-        return row.ragas_class, name or metric, dict(row.settings), row
-    if isinstance(metric, str):  # imported now: its settings are checked
-        name, settings = name or metric, {**(row.settings if row else {}), **settings}
+    """Return a metric's source (an object, a class, or the name of one to import later), name, settings and row."""
+    row = None
+    if isinstance(metric, str):
+        row, name = ROWS.get(metric) or CLASSES.get(metric), name or metric
+        if row is not None and not settings:
+            return row.ragas_class, name, dict(row.settings), row
+        settings = {**(row.settings if row else {}), **settings}
         metric = adapter.ragas_class(row.ragas_class if row else metric)
     if isinstance(metric, type):
         name = name or _snake_case(metric.__name__)
@@ -240,9 +242,10 @@ def _find_table_row(metric: Any) -> RagasRow:
         if base.__name__ in CLASSES:
             return replace(CLASSES[base.__name__], ragas_class=class_name)
     needs = tuple(column for column, is_required in arguments_of(metric_class).values() if is_required)
-    models = inspect.signature(metric_class).parameters if metric is metric_class else vars(metric)
+    # names of what a class is made with, or an object has: the models that it asks are among them
+    names = inspect.signature(metric_class).parameters if metric is metric_class else vars(metric)
     low, high = getattr(metric, "allowed_values", None) or (0.0, 1.0)
-    return RagasRow(class_name, "end_to_end", needs, "llm" in models, "embeddings" in models, low, high)
+    return RagasRow(class_name, "end_to_end", needs, "llm" in names, "embeddings" in names, low, high)
 
 
 def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
@@ -277,10 +280,10 @@ def _make_cell(result: Any, reason: str, **details: Any) -> Cell:
 
 def _first_rejected(replies: Sequence[Any]) -> str:
     """Return a reason that names the first statement which the judge rejected; "" if there is none."""
-    lists = [value for reply in replies for value in vars(reply).values() if isinstance(value, list)]
-    for item in chain.from_iterable(lists):
-        if 0 in (getattr(item, "verdict", 1), getattr(item, "attributed", 1)):  # 0: a rejected statement
-            return f"not supported: {item.statement}"
+    for value in chain.from_iterable(vars(reply).values() for reply in replies):
+        for item in value if isinstance(value, list) else ():
+            if 0 in (getattr(item, "verdict", 1), getattr(item, "attributed", 1)):  # 0: a rejected statement
+                return f"not supported: {item.statement}"
     return ""
 
 

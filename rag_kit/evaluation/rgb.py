@@ -154,8 +154,6 @@ async def aabilities(
 ) -> AbilityReport:
     """Measure what RGB measures (Chen et al., 2023, https://arxiv.org/abs/2309.01431), by its own rules.
 
-    `abilities` is the same for scripts and Jupyter.
-
     - ``noise_robustness``: share of right answers while a share of the passages is noise, for each noise rate
     - ``negative_rejection``: share of declines where all of them are noise
     - ``information_integration``: share of right answers where all parts are needed, for each noise rate
@@ -203,7 +201,6 @@ abilities = blocking(aabilities, "abilities")
 
 
 def _make_ask(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
-    """Return a coroutine function that asks the pipeline an example with its passages."""
     prompts = {language: load_prompt("answer_or_doubt", language=language) for language in ("en", "zh")}
 
     async def ask(example: Example) -> Any:

@@ -34,16 +34,9 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of a mean (Efron, 1979): its lower and its upper end.
 
-    For two systems on the same questions give the differences: the interval is then the paired one.
-
-    Args:
-        values: One value a question.
-        level: Share of the interval, between 0 and 1.
-        n: Resamples, at most a million.
-        seed: Seed of the draws; the same seed gives the same interval.
-
-    Raises:
-        InvalidInputError: If there is no value, a value is not finite, or a setting is out of range.
+    For two systems on the same questions give the differences: the interval is then the paired one. ``values`` has one
+    value a question, ``level`` is the share of the interval, ``n`` the number of resamples, at most a million. The
+    same seed gives the same interval. Raise `InvalidInputError` for a value that is not finite, or none.
 
     Example:
         >>> low, high = bootstrap_interval([0.2, 0.0, 0.1, 0.1, 0.2, 0.0, 0.05, 0.2])
@@ -62,10 +55,6 @@ def bootstrap_intervals(
     """Return the `bootstrap_interval` of each of several lists of values; ``(None, None)`` below two values.
 
     Lists of one length share their resamples, so that many take little longer than one.
-
-    Example:
-        >>> bootstrap_intervals([[1.0, 1.0, 1.0], [0.5]])
-        [(1.0, 1.0), (None, None)]
     """
     intervals: list[Interval] = [(None, None)] * len(columns)
     for length in {len(column) for column in columns if len(column) > 1}:
@@ -99,10 +88,10 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
             p_values[number] = float(2 * _count_extreme(column[:, None], [flips])[0] / len(flips))
         else:
             sampled.append(number)
-    patterns = _PATTERNS if table.shape[1] <= _FEW_TESTS else _MORE_PATTERNS
     if sampled:
-        generator, columns = np.random.default_rng(seed), len(table)
-        shapes = ((size, columns) for _, size in _draw_batches(patterns, columns))
+        patterns = _PATTERNS if table.shape[1] <= _FEW_TESTS else _MORE_PATTERNS
+        generator, questions = np.random.default_rng(seed), len(table)
+        shapes = ((size, questions) for _, size in _draw_batches(patterns, questions))
         drawn = (generator.integers(0, 2, size=shape, dtype=np.int8) for shape in shapes)
         counts = _count_extreme(scaled[:, sampled], drawn)
         for number, count in zip(sampled, counts.tolist(), strict=True):
@@ -128,12 +117,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def latency_percentiles(seconds: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return the median and the 95th percentile of the seconds above 0; ``None`` if there are none.
-
-    Example:
-        >>> latency_percentiles([0.0, 1.0, 2.0, 3.0]), latency_percentiles([])
-        ((2.0, 2.9), (None, None))
-    """
+    """Return the median and the 95th percentile of the seconds above 0, ``(None, None)`` if there are none."""
     times = [time for time in seconds if time > 0]
     return tuple(np.quantile(times, [0.5, 0.95]).tolist()) if times else (None, None)
 
@@ -160,7 +144,10 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
 
 
 def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
-    """Count for each column the sign patterns whose sum is at least as far from zero, and on the same side, as seen."""
+    """Count for each column the sign patterns whose sum is at least as far from zero, and on the same side, as seen.
+
+    ``flips`` are batches of patterns, a row each: 1 where the sign of a value is changed, else 0.
+    """
     observed = table.sum(axis=0)
     side, counts = np.where(observed < 0, -1.0, 1.0), np.zeros(table.shape[1], dtype=np.int64)
     for batch in flips:
@@ -211,19 +198,15 @@ def labelled_mean(
         level: Share of the interval.
         of_differences: Whether values and labels are differences of two pipelines.
 
-    Example:
-        >>> values = {str(n): 0.0 for n in range(300)}
-        >>> found = labelled_mean(values, {str(n): float(n % 3 == 0) for n in range(60)})
-        >>> found.n, round(found.mean, 3), round(found.low, 3), round(found.high, 3)
-        (60, 0.333, 0.224, 0.463)
+    If the judge says 0 of all 300 answers, and people say 1 of a third of 60: 0.333, from 0.224 to 0.463.
     """
     judged = {key: value for key, value in values.items() if value is not None}
     labelled = {key: label for key, label in labels.items() if label is not None and key in judged}
     n, unlabelled = len(labelled), len(judged) - len(labelled)
     if n < FEWEST:
         return None
-    # the judge's values of all questions; people's and the judge's values of the labelled ones
     all_values = np.array(list(judged.values()))
+    # of the labelled questions: people's values, and the judge's
     truth = np.array(list(labelled.values()), dtype=float)
     guesses = np.array([judged[key] for key in labelled])
     judge_variance = float(all_values.var(ddof=1))
@@ -234,24 +217,29 @@ def labelled_mean(
         shift = trust * float(all_values.sum() - guesses.sum()) / unlabelled
         variance = trust**2 * judge_variance / unlabelled
     low, high = _bounds_of_mean(scale, np.concatenate([truth, all_values]), of_differences)
+    residuals = truth - trust * guesses  # people's values less the trusted part of the judge's
+    # for the interval, one label or two more at each end of the scale
     added = _ADDED_TO_DIFFERENCES if of_differences else _ADDED_TO_MEANS
-    # people's values less the trusted part of the judge's; at last those that are added at both ends of the scale
-    residuals = np.concatenate([truth - trust * guesses, np.array([low, high]) - trust * all_values.mean()])
+    extended = np.concatenate([residuals, np.array([low, high]) - trust * all_values.mean()])
     weights = np.array([1.0] * n + [added, added])
-    centre = shift + float(np.average(residuals, weights=weights))
-    variance += float(np.cov(residuals, aweights=weights, ddof=0) / (weights.sum() - 1))
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    # a quantile of Student's t without SciPy, which reports do not need: a series around z, right to .002
-    terms = (z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-             (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)  # fmt: skip
-    half_width = sum(term / (n - 1) ** power for power, term in enumerate(terms)) * variance**0.5
+    centre = shift + float(np.average(extended, weights=weights))
+    variance += float(np.cov(extended, aweights=weights, ddof=0) / (weights.sum() - 1))
+    half_width = _t_quantile(level, n - 1) * variance**0.5
     lower, upper = max(low, centre - half_width), min(high, centre + half_width)
-    mean = float((truth - trust * guesses).mean()) + shift
+    mean = float(residuals.mean()) + shift
     return Labelled(n, min(max(mean, lower), upper), lower, upper)
 
 
+def _t_quantile(level: float, freedom: int) -> float:
+    """Return the two-sided quantile of Student's t, right to .002, without SciPy, which reports do not need."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    terms = (z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+             (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)  # fmt: skip
+    return sum(term / float(freedom**power) for power, term in enumerate(terms))
+
+
 def _bounds_of_mean(scale: Scale, observed: np.ndarray, of_differences: bool) -> tuple[float, float]:
-    """Return the least and the greatest value that a mean can have: by the scale, where it is open by the observed."""
+    """Return the least and the greatest value that a mean can have: the ends of the scale, or what was observed."""
     least, greatest = scale
     low = float(observed.min()) if least is None else least
     high = float(observed.max()) if greatest is None else greatest

@@ -17,8 +17,7 @@ from rag_kit.errors import ConfigurationError
 from rag_kit.models.json_cache import JsonCache, model_identity
 
 _log = logging.getLogger(__name__)
-# Raise it when an entry of the same key would be read in another way.
-_VERSION = 1
+_VERSION = 1  # raise it when an entry of the same key would be read in another way
 _MAX_ENTRIES = 100_000
 
 T = TypeVar("T")

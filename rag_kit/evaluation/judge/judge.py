@@ -238,12 +238,13 @@ class Judge:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidInputError("embed takes a list of texts; put the single one into a list")
         keys = {text: cache_key("vector", self._embedder_name, text) for text in texts}
-        cached = await self._cache.get(list(keys.values()))
-        vectors = {text: cached[key] for text, key in keys.items() if _is_vector(cached.get(key))}
-        new = await self._embed_and_store([text for text in keys if text not in vectors], keys)
-        if len({len(vector) for vector in (*vectors.values(), *new.values())}) > 1:
-            new |= await self._embed_and_store(list(vectors), keys)  # the cached ones are of another model
-        vectors |= new
+        stored = await self._cache.get(list(keys.values()))
+        cached = {text: stored[key] for text, key in keys.items() if _is_vector(stored.get(key))}
+        new = await self._embed_and_store([text for text in keys if text not in cached], keys)
+        lengths = {len(vector) for vector in (*cached.values(), *new.values())}
+        if len(lengths) > 1:  # the cached ones are of another model
+            new |= await self._embed_and_store(list(cached), keys)
+        vectors = cached | new
         return [vectors[text] for text in texts]
 
     async def _embed_and_store(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, list[float]]:
@@ -251,10 +252,11 @@ class Judge:
         vectors: dict[str, list[float]] = {}
         for start in range(0, len(texts), _BATCH):
             batch = texts[start : start + _BATCH]
-            found = checked_vectors(await self._embed_batch(batch), len(batch), self._embedder).tolist()
-            if not all(map(_is_vector, found)):
+            reply = await self._embed_batch(batch)
+            rows = checked_vectors(reply, len(batch), self._embedder).tolist()
+            if not all(map(_is_vector, rows)):
                 raise ModelOutputError("the embedding model gave a vector of zeros, which has no cosine")
-            new = dict(zip(batch, found, strict=True))
+            new = dict(zip(batch, rows, strict=True))
             self._embedded += len(batch)
             await self._cache.put({keys[text]: vector for text, vector in new.items()})
             vectors |= new
@@ -264,7 +266,9 @@ class Judge:
         """Return the embedding model's reply for one batch; retry a failure that may pass, with longer pauses."""
         for attempt in count():
             async with self.slots.for_running_loop():
-                seconds, _ = time_limit(self.timeout)  # of what is left after waiting for the slot
+                seconds, _ = time_limit(
+                    self.timeout
+                )  # by the deadline, too, now that waiting for the slot took some
                 try:
                     async with asyncio.timeout(seconds):
                         return await aembed_bare(cast(Embeddings, self._embedder), "documents", batch)
@@ -272,6 +276,7 @@ class Judge:
                     failure = error
             mapped = map_model_error(failure, model=self._embedder)
             may_retry = attempt < self.max_retries
+            # raises ``mapped`` if that is not to be retried
             await asyncio.sleep(seconds_before_retry(failure, mapped, attempt, may_retry=may_retry))
 
     async def _request_reply(self, prompt: Any, values: Values, schema: Any) -> Any:

@@ -19,7 +19,10 @@ _SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")  # "3", "score
 
 
 def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, frozenset[str]]:
-    """Return ``example_needs``, ``output_needs`` and ``example_any`` of a `Metric` that reads these columns."""
+    """Return ``example_needs``, ``output_needs`` and ``example_any`` of a `Metric` that reads these columns.
+
+    ``["reference", "schema"]`` -> ``{"example_needs": {"reference", "metadata.schema"}, ...}``.
+    """
     needs: dict[str, set[str]] = {"example_needs": set(), "output_needs": set(), "example_any": set()}
     for column in columns:
         in_metadata = ("example_needs", f"metadata.{column}", None)
@@ -52,9 +55,7 @@ def unfence(text: str) -> str:
 def rubric(levels: Any) -> dict[str, str]:
     """Return a scale (score -> description) with the keys that Ragas wants, in the order of the scores.
 
-    Example:
-        >>> rubric({2: "Right.", "score1_description": "Wrong."})
-        {'score1_description': 'Wrong.', 'score2_description': 'Right.'}
+    ``{2: "Right.", "score 1": "Wrong."}`` -> ``{"score1_description": "Wrong.", "score2_description": "Right."}``.
     """
     entries = dict(levels) if isinstance(levels, Mapping) else {}
     by_score: dict[int, str] = {}

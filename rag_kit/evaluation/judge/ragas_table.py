@@ -46,37 +46,39 @@ class RagasRow:
 
     def cell_without_ragas(self, values: Mapping[str, Any]) -> Cell | None:
         """Return a cell where Ragas would raise or be wrong (nothing was retrieved); else ``None``: ask Ragas."""
-        is_judged = self.llm and self.stage in ("retrieval", "generation")
-        if not is_judged or values.get("retrieved_contexts", True):
+        judges_passages = self.llm and self.stage in ("retrieval", "generation")
+        has_passages = bool(
+            values.get("retrieved_contexts", True)
+        )  # true for a metric that does not read them
+        if has_passages or not judges_passages:
             return self.guard(values)
-        if not self.higher_is_better:
-            return Cell.undefined("no passage was retrieved, so none can mislead")
-        return Cell.ok(0.0, "no passage was retrieved")
+        if self.higher_is_better:
+            return Cell.ok(0.0, "no passage was retrieved")
+        return Cell.undefined("no passage was retrieved, so none can mislead")
 
     def remark(self, values: Mapping[str, Any]) -> str:
-        """Return a warning that Ragas's value is off for texts of other letters than ASCII; "" for others."""
-        if not self.foreign or not any(sign.isalnum() and not sign.isascii() for sign in values["reference"]):
+        """Return a warning that Ragas's value is off if the reference has other letters than ASCII; else ""."""
+        if not self.foreign:
             return ""
-        return f"Ragas's words are those between blanks; see {self.foreign}"
+        is_foreign = any(sign.isalnum() and not sign.isascii() for sign in values["reference"])
+        return f"Ragas's words are those between blanks; see {self.foreign}" if is_foreign else ""
 
 
 def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None:
     """Say why Ragas cannot compute with a reply to the input ``data``, or ``None``; ``scores``: those that are allowed.
 
-    Example:
-        >>> from types import SimpleNamespace as Fields
-        >>> reply_fault(Fields(statements=["a", "b"]), Fields(statements=[Fields(verdict=1)]))
-        'it gave 1 verdicts for 2 statements'
-        >>> reply_fault(None, Fields(verdict=2))
-        'it gave the verdict 2; allowed are 0, 1'
+    Two statements and one verdict: "it gave 1 verdicts for 2 statements". A verdict of 2: "it gave the verdict 2;
+    allowed are 0, 1".
     """
     if fault := _count_fault(data, reply):
         return fault
     ratings = (0, 2, 4) if hasattr(data, "reference_answer") else (0, 1, 2)  # (0, 2, 4): answer accuracy
     items = [item for value in vars(reply).values() if isinstance(value, list) for item in value]
-    verdicts = [(holder, name, (0, 1, "0", "1")) for holder in (reply, *items) for name in _BINARY]
-    for holder, name, allowed in (*verdicts, (reply, "rating", ratings), (reply, "score", scores)):
-        value = getattr(holder, name, None)
+    # object, its field, values that are allowed there
+    checks: list[tuple[Any, str, Sequence[Any]]] = [(reply, "rating", ratings), (reply, "score", scores)]
+    checks[:0] = [(item, name, (0, 1, "0", "1")) for item in (reply, *items) for name in _BINARY]
+    for item, name, allowed in checks:
+        value = getattr(item, name, None)
         if allowed and value is not None and value not in allowed:
             choices = ", ".join(dict.fromkeys(map(str, allowed)))
             return f"it gave the {name} {value!r:.40}; allowed are {choices}"
@@ -88,14 +90,16 @@ def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None
 
 
 def _count_fault(data: Any, reply: Any) -> str | None:
-    """Say which list of a reply is too short or too long for the input; ``None`` if none is."""
-    for asked_name, names, description in _EQUALLY_LONG:
-        asked: Any = getattr(data, asked_name, None)
-        received: list[Any] = [getattr(reply, name, None) for name in names]
-        if isinstance(asked, list) and all(isinstance(items, list) for items in received):
-            count = sum(map(len, received))
-            may_repeat = asked_name == "answer"  # TP and FP may both hold a statement; none may be left out
-            if count < len(asked) or (count > len(asked) and not may_repeat):
+    """Say which list of a reply is too short or too long for the input (see `_EQUALLY_LONG`); ``None`` if none is."""
+    for input_name, reply_names, description in _EQUALLY_LONG:
+        asked: Any = getattr(data, input_name, None)
+        lists: list[Any] = [getattr(reply, name, None) for name in reply_names]
+        if isinstance(asked, list) and all(isinstance(items, list) for items in lists):
+            count = sum(map(len, lists))
+            is_too_long = (
+                count > len(asked) and input_name != "answer"
+            )  # a statement may be in both of TP and FP
+            if count < len(asked) or is_too_long:
                 return f"it gave {count} {description.format(len(asked))}"
     return None
 
@@ -109,15 +113,17 @@ _EQUALLY_LONG = (
 )
 
 
-def no_value(replies: Sequence[Any]) -> str | None:
+def reason_for_no_value(replies: Sequence[Any]) -> str | None:
     """Return why Ragas's value means nothing, from the judge's replies; ``None`` if it has a meaning.
 
     Ragas takes an answer that states nothing for a perfect match, divides by zero, or gives 0 where a reference names
     nothing, and to an assistant that rightly declines everything.
     """
-    for position, reply in enumerate(replies):
-        of_reference = ("entities",) if position == 0 else ()  # the second reply has those of the passages
-        for name in ("statements", "claims", "keyphrases", "questions", *of_reference):
+    for reply in replies:
+        names = ["statements", "claims", "keyphrases", "questions"]
+        if reply is replies[0]:  # with the entities of the reference; the second has those of the passages
+            names.append("entities")
+        for name in names:
             if getattr(reply, name, None) == []:
                 return f"the judge found no {name}, so there is nothing to judge"
     refused = [bool(reply.refused_to_answer) for reply in replies if hasattr(reply, "refused_to_answer")]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.evaluation.judge.judge import Judge
+from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.text import fold
 from rag_kit.text.citations.check import renumber
@@ -20,9 +20,6 @@ from rag_kit.text.values.numbers import HAN as HAN_NUMERAL
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.tables import table_rows
 from rag_kit.text.values.value import Value
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.judge.judge import Judge
 
 _MAX_WORDS = 2  # of an answer beside its values
 _SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")  # in "长 城"
@@ -61,9 +58,7 @@ class AnswerFound(Metric):
     none is found, unless the question is negative, too. It looks at words alone: "Paris is wrong" holds Paris.
     """
 
-    name = "ours_answer_found"
-    source: Source = "ours"
-    stage: Stage = "end_to_end"
+    name, source, stage = "ours_answer_found", "ours", "end_to_end"
     example_needs = frozenset({"answers"})
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
@@ -74,11 +69,15 @@ class AnswerFound(Metric):
             )
         answer = output.answer or ""
         text = normalize(renumber(answer, {}))  # without citations: it does not state their numbers
-        golds = {gold: normalize(gold) for gold in example.answers}
-        if not any(golds.values()):
+        accepted = {gold: normalize(gold) for gold in example.answers}
+        if not any(accepted.values()):
             return Cell.not_applicable("the example's answers are blank")
-        denied = _NEGATED_QUESTION.search(example.question) is not None
-        found = [gold for gold, words in golds.items() if occurs(words, text, denied) or states(answer, gold)]
+        negated_too = _NEGATED_QUESTION.search(example.question) is not None
+        found = [
+            gold
+            for gold, words in accepted.items()
+            if occurs(words, text, negated_too=negated_too) or states(answer, gold)
+        ]
         if found:
             return Cell.ok(1.0, f"found: {found[0]:.200}", found=found)
         return Cell.ok(0.0, "none of the answers occurs", found=[])
@@ -92,19 +91,18 @@ class Decline(Metric):
     matter. ``details["kind"]`` is ``answered``, ``declined``, ``answered_wrongly`` or ``declined_wrongly``.
     """
 
-    name = "ours_decline"
-    source: Source = "ours"
-    stage: Stage = "end_to_end"
+    name, source, stage = "ours_decline", "ours", "end_to_end"
     example_needs = frozenset({"answerable"})
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """Return 1 if the question is answered or declined as it should be, else 0; undefined if it was neither."""
         if output.status in _NEITHER:
             return Cell.undefined(_NEITHER[output.status])
-        declined = output.declined
-        right = declined != example.answerable
-        kind = ("declined" if declined else "answered") + ("" if right else "_wrongly")
-        return Cell.ok(float(right), _REASONS[kind], kind=kind)
+        is_right = output.declined != example.answerable
+        kind = "declined" if output.declined else "answered"
+        if not is_right:
+            kind += "_wrongly"
+        return Cell.ok(float(is_right), _REASONS[kind], kind=kind)
 
 
 def normalize(text: str) -> str:
@@ -126,10 +124,8 @@ def states(text: str, answer: str) -> bool:
     """Tell whether a text states the values of an answer (24 months) in any form or unit, and its other words.
 
     Example:
-        >>> states("The lease runs for two years.", "24 months"), states("保修期为十五天。", "15天")
-        (True, True)
-        >>> states("The lease runs for two years.", "24 days")
-        False
+        >>> states("For two years.", "24 months"), states("为十五天。", "15天"), states("For 2 years.", "2 days")
+        (True, True, False)
     """
     answer_tokens = [token for token in tokens(answer) if token.content]
     values = [token.value for token in answer_tokens if token.value]
@@ -138,20 +134,23 @@ def states(text: str, answer: str) -> bool:
         return False
     text = renumber(text, {})
     text_tokens = tokens(text)
-    said = [token.value for token in text_tokens if token.value]
+    stated = [token.value for token in text_tokens if token.value]
     # in a table a number has the unit of its header
-    said += [value for row in table_rows(text) for cell in row.cells for value in cell.values]
+    stated += [value for row in table_rows(text) for cell in row.cells for value in cell.values]
     # "tenth" is not 10; but 5 may be asked for as 第几
-    counts = [value for value in said if value.dimension != "ordinal" or "第" in text]
-    has_values = all(any(supports(one, own) for one in (said if own.dimension else counts)) for own in values)
-    return has_values and words <= {token.key for token in text_tokens}
+    cardinal = [value for value in stated if value.dimension != "ordinal" or "第" in text]
+    for value in values:
+        candidates = stated if value.dimension else cardinal
+        if not any(supports(candidate, value) for candidate in candidates):
+            return False
+    return words <= {token.key for token in text_tokens}
 
 
-def occurs(words: str, text: str, denied: bool = True) -> bool:
+def occurs(words: str, text: str, *, negated_too: bool = True) -> bool:
     """Tell whether ``words`` are in ``text``, not inside a longer word or number, nor a value in a longer one.
 
-    Both are taken as ``normalize`` gave them. Chinese has no blanks to look for: there any place counts. Unless
-    ``denied``, places right behind "not" or 不 do not count.
+    Both are taken as ``normalize`` gave them. Chinese has no blanks to look for: there any place counts. Places right
+    behind "not" or 不 count only if ``negated_too``.
 
     Example:
         >>> occurs("art", "a party"), occurs("art", "art, mostly"), occurs("3", "3.5 km"), occurs("长城", "万里长城在")
@@ -164,39 +163,44 @@ def occurs(words: str, text: str, denied: bool = True) -> bool:
     if not words:
         return False
     starts = (m.start() for m in re.finditer(f"(?={re.escape(words)})", text))  # overlapping ones, too
-    own = find_values(words)
-    is_value = any((value.start, value.end) == (0, len(words)) for value in own) or _COUNT.fullmatch(words)
-    rejected: set[tuple[str, int]] = set()  # a long text may repeat what is around the words
+    own_values = find_values(words)
+    covers_all = any((value.start, value.end) == (0, len(words)) for value in own_values)
+    is_value = covers_all or _COUNT.fullmatch(words) is not None
+    rejected: set[tuple[str, int]] = set()  # windows: a long text may repeat what is around the words
     for start in starts:
-        end = start + len(words)
-        is_denied = not denied and _NEGATION.search(text[max(0, start - _NEAR) : start])
-        if is_denied or any(_WITHIN_WORD.match(text, edge) for edge in (start, end)):
+        end, window_start = start + len(words), max(0, start - _NEAR)
+        if any(_WITHIN_WORD.match(text, edge) for edge in (start, end)):
             continue
-        if is_value:
-            window_start = max(0, start - _NEAR)
-            window = text[window_start : end + _NEAR], start - window_start
-            is_part = window in rejected or _is_part_of_value(words, own, *window)
-            rejected.add(window)
-        else:  # a sentence or a name: 张三 in 由张三一人负责
+        if not negated_too and _NEGATION.search(text[window_start:start]):
+            continue
+        if not is_value:  # a sentence or a name: 张三 in 由张三一人负责
             is_part = _CUT_NUMERAL.match(text, end) is not None
+        else:
+            window = text[window_start : end + _NEAR], start - window_start
+            is_part = window in rejected or _is_part_of_value(words, own_values, *window)
+            rejected.add(window)
         if not is_part:
             return True
     return False
 
 
-def _is_part_of_value(words: str, own: Sequence[Value], text: str, start: int) -> bool:
-    """Tell whether a value (``own``: as it is read alone) begins or ends inside a longer one at a place of a text."""
-    around = _NO_HUNDRED.sub(" ", _BETWEEN_NUMBERS.sub(r"\1 ... ", text))  # of the same length
+def _is_part_of_value(words: str, own_values: Sequence[Value], text: str, start: int) -> bool:
+    """Tell whether the words at ``start`` of a text begin or end inside a longer value, as 五年 in 十五年 or 五年半.
+
+    ``own_values`` are those that are read from the words alone.
+    """
+    text = _NO_HUNDRED.sub(" ", _BETWEEN_NUMBERS.sub(r"\1 ... ", text))  # of the same length
     edges = (start, start + len(words))
-    values = find_values(around)
-    # the reader parts what stands together: in 周五十点 are a day and a time
-    inner_edges = [edge for edge in edges if not any(edge in (value.start, value.end) for value in values)]
-    for numeral in _NUMERAL.finditer(around):  # 五年 in 十五年
+    values = find_values(text)
+    # two values may touch, as a day and a time in 周五十点: an edge between them is inside of none
+    touching = {position for value in values for position in (value.start, value.end)}
+    inner_edges = [edge for edge in edges if edge not in touching]
+    for numeral in _NUMERAL.finditer(text):  # 五年 in 十五年
         if any(numeral.start() < edge < numeral.end() for edge in inner_edges):
             return True
     for value in values:  # 五年 in 五年半
-        alike = [other for other in own if other.dimension == value.dimension]
         is_cut = any(value.start < edge < value.end for edge in edges)
-        if is_cut and alike and not any(supports(value, other) for other in alike):
+        comparable = [own for own in own_values if own.dimension == value.dimension]
+        if is_cut and comparable and not any(supports(value, own) for own in comparable):
             return True
     return False

@@ -13,7 +13,7 @@ from rag_kit.evaluation._files import import_extra
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.judge.judge import Judge
-from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.text import fold
 from rag_kit.text.analysis import load_segmenter
@@ -33,10 +33,8 @@ def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
     always one token; kana, Hangul and Thai are cut by character.
 
     Example:
-        >>> tokens_of("我们去公园，on 3.5 legs.")
-        ['我', '们', '去', '公', '园', ',', 'on', '3.5', 'legs', '.']
-        >>> tokens_of("我们去公园，on 3.5 legs.", "words")
-        ['我们', '去', '公园', ',', 'on', '3.5', 'legs', '.']
+        >>> tokens_of("我们去，on 3.5 legs."), tokens_of("我们去，on 3.5 legs.", "words")
+        (['我', '们', '去', ',', 'on', '3.5', 'legs', '.'], ['我们', '去', ',', 'on', '3.5', 'legs', '.'])
     """
     split_han: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
     tokens: list[str] = []
@@ -55,8 +53,7 @@ def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
 class _Overlap(Metric):
     """A function of the tokens of reference and answer, from 0 to 1."""
 
-    source: Source = "ours"
-    stage: Stage = "end_to_end"
+    source, stage = "ours", "end_to_end"
     example_needs = frozenset({"reference"})
     min_tokens = 1
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example, GoldSpan
-from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.evaluation.judge.judge import Judge
+from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.ours.answers import normalize, occurs
 from rag_kit.evaluation.outputs import Output, Passage
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.judge.judge import Judge
 
 _MAX_BUDGET = 10_000_000  # characters
 _MAX_DETAILS = 20  # missed spans in the details of a cell
@@ -32,8 +30,7 @@ class SpanRecall(Metric):
     ``documents`` are texts by id; spans with a ``start`` then count at that place only.
     """
 
-    source: Source = "ours"
-    stage: Stage = "retrieval"
+    source, stage = "ours", "retrieval"
     example_needs = frozenset({"spans"})
     output_needs = frozenset({"passages"})
 

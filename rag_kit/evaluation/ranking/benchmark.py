@@ -108,20 +108,14 @@ def benchmark(
 
     Raises:
         InvalidInputError: If the data set is malformed, a pipeline unknown or a setting out of range.
-        MissingExtraError: If ir-measures is not installed.
         ConfigurationError: If a pipeline needs an embedding model and there is none.
         RagKitError: If a pipeline fails on a query.
 
     Example:
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> from rag_kit.retrieval.exact import ExactVectorRetriever
         >>> from rag_kit.evaluation.outputs import Passage
-        >>> corpus = [Passage("s", "sun"), Passage("m", "moon")]
-        >>> dataset = EvaluationSet("sky", [Example("q", "moon", relevant={"m": 1})], corpus=corpus)
-        >>> def mine(documents):
-        ...     return ExactVectorRetriever.from_documents(documents, DeterministicFakeEmbedding(size=8))
-        >>> result = benchmark(dataset, {"mine": mine})
-        >>> result["pipelines"][0]["ndcg@10"]
+        >>> corpus = [Passage("s", "The sun is hot."), Passage("m", "The moon is cold.")]
+        >>> dataset = EvaluationSet("sky", [Example("q", "cold moon", relevant={"m": 1})], corpus=corpus)
+        >>> benchmark(dataset, ["bm25"])["pipelines"][0]["ndcg@10"]
         {'value': 1.0, 'low': 1.0, 'high': 1.0}
     """
     from rag_kit.evaluation.ranking.pipelines import Parts, pipeline_sources, run_pipeline
@@ -162,15 +156,12 @@ def benchmark(
             pipeline = parts.build(name, source)
             build_seconds = round(time.perf_counter() - start, 3)
             run = run_pipeline(pipeline, queries, doc_ids, depth=depth, spans=spans, kept=kept, progress=show)
-            scores = retrieval_metrics(run.rankings, judged)
-            values = {query: dict(row) for query, row in scores.per_query.items()}
-            for query, share in run.span_hits.items():
-                values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
-            gold_notes = [describe_missing(missing)] if missing else []
+            values = _metric_values(run, judged)
+            notes = [describe_missing(missing), *_run_notes(run, len(documents))]
             entries.append({
                 "pipeline": name, **_metric_means(values), **_run_figures(run),
                 "build_seconds": build_seconds, "settings": dict(pipeline.settings),
-                "notes": [*gold_notes, *_run_notes(run, len(documents))],
+                "notes": [note for note in notes if note],
             })  # fmt: skip
             for query, row in values.items():
                 timing = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
@@ -207,6 +198,15 @@ def _make_span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRe
     if 2 * with_spans < with_answers or not any(example.spans for example in queries):
         return None
     return SpanRecall(_SPAN_BUDGET, documents={passage.id: passage.text for passage in data.corpus or ()})
+
+
+def _metric_values(run: PipelineRun, judged: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, float]]:
+    """Return query -> metric -> value; ``judged`` is query -> document -> grade."""
+    scores = retrieval_metrics(run.rankings, judged)
+    values = {query: dict(row) for query, row in scores.per_query.items()}
+    for query, share in run.span_hits.items():
+        values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
+    return values
 
 
 def _metric_means(values: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:

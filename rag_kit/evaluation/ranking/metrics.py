@@ -8,18 +8,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.evaluation.outputs import DOCUMENT_IDS, Output, Passage
 
-if TYPE_CHECKING:
-    from rag_kit.evaluation.judge.judge import Judge
-
-#: What the benchmark measures.
 DEFAULT_METRICS = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "hit_rate@1", "hit_rate@10")
 _MEASURES = {
     "hit_rate": "Success", "map": "AP", "mrr": "RR", "ndcg": "nDCG", "precision": "P", "recall": "R"
@@ -57,10 +54,6 @@ def retrieval_metrics(
         qrels: Query id -> document id -> grade; above 0 is relevant.
         metrics: Names such as ``"ndcg@10"``: ndcg, mrr and map, which may have a rank, recall, precision and hit_rate,
             which must.
-
-    Raises:
-        InvalidInputError: If a metric is unknown or no query can be scored.
-        MissingExtraError: If ir-measures is not installed.
 
     Example:
         >>> scores = retrieval_metrics({"q1": ["b", "a"]}, {"q1": {"a": 1}}, ["mrr@10", "hit_rate@1"])
@@ -171,10 +164,10 @@ def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str
         >>> ranked_ids(found, {"a"}), ranked_ids(found, {"x#2"})
         (['x', 'a'], ['x#1', 'x#2', 'a#7'])
     """
-    # the keys of metadata by which some passage's document is judged; documents without a judgement are named by them
+    # the keys of metadata below which some passage has a judged document: they name documents without a judgement, too
     fields = []
     for field in DOCUMENT_IDS:
-        values = {str(other.metadata.get(field) or "") for other in passages if other.id not in judged}
+        values = {str(passage.metadata.get(field) or "") for passage in passages if passage.id not in judged}
         if not values.isdisjoint(judged):
             fields.append(field)
     ranking: dict[str, None] = {}  # an ordered set
@@ -183,6 +176,7 @@ def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str
         if not candidates:
             document_ids = (str(passage.metadata[field]) for field in fields if passage.metadata.get(field))
             candidates = [next(document_ids, passage.id)]
-        if untaken := [key for key in candidates if key not in ranking]:
-            ranking[untaken[0]] = None
+        not_taken = [key for key in candidates if key not in ranking]
+        if not_taken:
+            ranking[not_taken[0]] = None
     return list(ranking)

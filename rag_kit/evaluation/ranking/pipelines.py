@@ -34,8 +34,7 @@ from rag_kit.retrieval.hybrid import HybridRetriever
 from rag_kit.retrieval.inner import call_retriever
 from rag_kit.retrieval.rerank.scorers import MMRReranker
 
-#: Queries asked before times are measured: caches, lazy imports and dictionaries are not what is measured.
-_WARM_UP = 3
+_WARM_UP = 3  # queries asked before times are measured: these are not of caches and lazy imports
 Progress = Callable[[str, int, int], None]
 
 
@@ -67,9 +66,11 @@ class Parts:
     progress: Progress = lambda what, done, total: None
 
     def build(self, name: str, source: object | None = None) -> Pipeline:
-        """Make a pipeline: of ``source`` if it is given, else the built-in one or ``module:object`` of that name."""
-        if source is not None or name not in RECIPES:
-            return Pipeline(name, self._as_retriever(name, load_object(name) if source is None else source))
+        """Make a pipeline of a retriever or function (``source``); without one, a built-in or ``module:object``."""
+        if source is None and name not in RECIPES:
+            source = load_object(name)
+        if source is not None:
+            return Pipeline(name, self._as_retriever(name, source))
         recipe = RECIPES[name]
         settings: dict[str, Any] = {}
         if "bm25" in recipe.arms:
@@ -141,12 +142,12 @@ class Recipe(NamedTuple):
     settings: Mapping[str, Any] = {}
 
 
-def _fusion_recipe(kind: type[Any] = retrieval.EnsembleRetriever, **settings: Any) -> Recipe:
+def _fusion_recipe(retriever_class: type[Any] = retrieval.EnsembleRetriever, **settings: Any) -> Recipe:
     """Return a recipe that fuses BM25 and vector search; if one of them fails, the whole query does."""
 
     def make(parts: Parts) -> Any:
         depth, arms = parts.depth, [parts.bm25, parts.dense]
-        return kind(retrievers=arms, **settings, k=depth, fetch_k=depth, on_error="raise")
+        return retriever_class(retrievers=arms, **settings, k=depth, fetch_k=depth, on_error="raise")
 
     return Recipe(make, ("bm25", "dense"), settings)
 
@@ -159,8 +160,8 @@ def _make_mmr(parts: Parts) -> Any:
     )
 
 
-def _index_documents(kind: Any, parts: Parts, **settings: Any) -> Any:
-    return kind.from_documents(parts.documents, k=parts.depth, **settings)
+def _index_documents(retriever_class: Any, parts: Parts, **settings: Any) -> Any:
+    return retriever_class.from_documents(parts.documents, k=parts.depth, **settings)
 
 
 RECIPES: dict[str, Recipe] = {

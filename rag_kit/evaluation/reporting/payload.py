@@ -47,11 +47,10 @@ def report_payload(
         pipelines.append(about)
         metric = first_metric(run)  # by which an answer is right or wrong
         outcomes.append({"metric": metric and cleaned(metric), "limit": LIMIT, **count_outcomes(run, metric)})
-        causes.append({})
+        findings = diagnosis[name].rows if name in diagnosis else []
+        causes.append({row.id: {"cause": row.case, "notes": [*row.unknown, *row.hints]} for row in findings})
         if name in diagnosis:
             diagnosed.append(_describe_diagnosis(number, diagnosis[name]))
-            for row in diagnosis[name].rows:
-                causes[-1][row.id] = {"cause": row.case, "notes": [*row.unknown, *row.hints]}
     metrics = _describe_metrics(runs, metric_names)
     gold_notes = [f"{name}: {note}" for name, run in results.items() for note in run.notes]
     data = {
@@ -103,15 +102,15 @@ def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Jso
         low, high = plain([entry.get("low"), entry.get("high")])  # None for infinity
         values = [value for run in scored_runs for value in run.values(name).values()]
         reasons = [why_empty(run, name) for run in runs]
-        found = [summary.get(name) for summary in summaries]
-        counts = [one["total"] - one["errors"] - one["missing"] if one else 0 for one in found]
+        by_run = [by_name.get(name) for by_name in summaries]
+        counts = [item["total"] - item["errors"] - item["missing"] if item else 0 for item in by_run]
         records.append({
             "name": cleaned(name),
             "stage": str(entry.get("stage") or ""),
             "higher": higher_is_better(scored_runs[0], name),
             "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
             "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
-            "summary": found,
+            "summary": by_run,
             "partial": [count < _WIDE * max(counts) for count in counts],  # far fewer scored than of the widest run
             "prompts": _count_prompts(scored_runs, name, entry),
             "why": [None if reason is None else masked(reason) for reason in reasons],
@@ -153,7 +152,6 @@ def _describe_comparison(comparison: Comparison, gold_notes: Sequence[str]) -> J
 
 
 def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> Json:
-    """Make the page's data of a pipeline's diagnosis: causes of wrong answers first."""
     return {
         "pipeline": pipeline, "unknown": diagnosis.unknown, "questions": len(diagnosis.rows),
         "thresholds": {diagnosis.metrics[role]: limit for role, limit in diagnosis.thresholds.items()},
@@ -162,11 +160,11 @@ def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> Json:
 
 
 def _choose_metric(metrics: Sequence[Json]) -> int | None:
-    """Return the position of the main metric: of those of which most pipelines have a mean, the first ``PREFERRED``."""
+    """Return the position of the first of the `PREFERRED` metrics among those of which most pipelines have a mean."""
     counts = [len(_means_of(metric)) for metric in metrics]
-    usable = [number for number, count in enumerate(counts) if count and count == max(counts)]
+    usable = [position for position, count in enumerate(counts) if count and count == max(counts)]
     by_preference = [*PREFERRED, *(metric["name"] for metric in metrics)]
-    return min(usable, key=lambda number: by_preference.index(metrics[number]["name"]), default=None)
+    return min(usable, key=lambda position: by_preference.index(metrics[position]["name"]), default=None)
 
 
 def _means_of(metric: Json) -> dict[int, float]:
@@ -211,9 +209,10 @@ def _find_test(best: str, other: str, metric: Json, comparison: Comparison | Non
     """Return the test of ``best`` against ``other``; a positive difference means that ``best`` is better."""
     for pair in comparison.pairs if comparison else ():
         first, second = cleaned(pair.pipeline), cleaned(pair.other)
-        is_pair = cleaned(pair.metric) == metric["name"] and {first, second} == {best, other}
-        if is_pair and pair.difference is not None:  # its difference is that of the first to the second
-            sign = 1 if (first == best) == metric["higher"] else -1
+        is_wanted = cleaned(pair.metric) == metric["name"] and {first, second} == {best, other}
+        if is_wanted and pair.difference is not None:  # first minus second
+            is_gain_of_best = (first == best) == metric["higher"]
+            sign = 1 if is_gain_of_best else -1
             ends = [sign * end for end in (pair.low, pair.high) if end is not None]
             better = None if pair.better is None else cleaned(pair.better)
             effect = {"difference": sign * pair.difference, "low": min(ends, default=None)}

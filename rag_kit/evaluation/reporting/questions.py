@@ -14,8 +14,7 @@ from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
 
-#: Characters of one text; the rest is cut and counted. A page of 2,000 questions has to open on a phone.
-MAX_TEXT = 20_000
+MAX_TEXT = 20_000  # characters of one text: a page of 2,000 questions has to open on a phone
 
 _CITED = (
     "number", "statement", "quote", "status", "reason", "score", "file", "source", "title", "page", "heading"

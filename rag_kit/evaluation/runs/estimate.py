@@ -85,37 +85,44 @@ class _Rehearsal(Judge):
 
 def _input_of(prompt: str) -> dict[str, Any]:
     """Return the JSON after ``input:`` in a prompt of Ragas's, or the list to translate; an empty dict for others."""
-    for begin, end in (("input: ", "Output:"), ("Statements to translate:", "")):
-        if begin in prompt:  # the input stands between these two headings
-            text = prompt.rpartition(begin)[2]
+    for heading, next_heading in (("input: ", "Output:"), ("Statements to translate:", "")):
+        if heading in prompt:
+            text = prompt.rpartition(heading)[2]
+            if next_heading:
+                text = text.rpartition(next_heading)[0]
             with suppress(ValueError):  # it is no JSON
-                data = json.loads(text.rpartition(end)[0] if end else text)
+                data = json.loads(text)
                 return data if isinstance(data, dict) else {"statements": data}
     return {}
 
 
 def _make_up(schema: Mapping[str, Any], root: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Make up a value for a schema; a list is as long as the first of the input, or as its last text has sentences."""
+    """Make up a value for a JSON schema; ``root`` is the schema with the definitions, ``data`` the prompt's input.
+
+    A list is as long as the first list of the input; without one, as many items as its last text has sentences.
+    """
     if "$ref" in schema:  # such as "#/$defs/Verdict"
         return _make_up(root["$defs"][schema["$ref"].rpartition("/")[2]], root, data)
     if "enum" in schema:
         return schema["enum"][0]
     if "anyOf" in schema:
         return _make_up(schema["anyOf"][0], root, data)
-    kind = schema.get("type")
-    if kind == "object":
+    json_type = schema.get("type")
+    if json_type == "object":
         return {name: _make_up(part, root, data) for name, part in schema.get("properties", {}).items()}
-    if kind != "array":
-        return {"string": _MADE_UP_TEXT, "boolean": True}.get(str(kind), 1)  # 1 for a number
+    if json_type != "array":
+        return {"string": _MADE_UP_TEXT, "boolean": True}.get(str(json_type), 1)  # 1 for a number
     item_schema = schema.get("items", {})
     lists = [value for value in data.values() if isinstance(value, list)]
     texts = [value for value in data.values() if isinstance(value, str)]
     if lists and item_schema.get("type") == "string":
         return [str(item) for item in lists[0]]  # such as translations, which are about as long
-    size = 2
-    if lists or texts:
-        size = len(lists[0]) if lists else len(sentences(texts[-1]))
-    return [_make_up(item_schema, root, data)] * size
+    length = 2
+    if lists:
+        length = len(lists[0])
+    elif texts:
+        length = len(sentences(texts[-1]))
+    return [_make_up(item_schema, root, data)] * length
 
 
 async def estimate_run(run: Run) -> Estimate:
@@ -170,17 +177,19 @@ def _estimate_pipeline(rows: list[Row], questions: int, run: Run) -> dict[str, A
 
 
 async def _estimate_metric(metric: Any, rows: list[Row], questions: int, run: Run) -> dict[str, Any]:
-    """Estimate what a metric takes for a number of questions, from a few; calls made only once are counted once."""
+    """Estimate what a metric takes for a number of questions, from the rows of a few of them."""
     judge = _Rehearsal(run.judge)  # type: ignore[arg-type]  # called only with one
-    counts_by_row = []  # the first row twice: the first time, a metric may also ask for translations of its prompts
+    counts_by_row = []  # each: calls, tokens sent, tokens received
+    # the first row twice: the first time, a metric may also ask for translations of its prompts
     for row in [rows[0], *rows]:
         judge.counts = [0, 0, 0]
         await metric.measure(row.example, row.output, judge)
         counts_by_row.append(judge.counts)
-    first, *usual = counts_by_row  # each: calls, tokens sent, tokens received
-    once = [max(0, count - again) for count, again in zip(first, usual[0], strict=True)]
+    first, *usual = counts_by_row
+    only_once = [max(0, count - again) for count, again in zip(first, usual[0], strict=True)]
     means = [sum(column) / len(usual) for column in zip(*usual, strict=True)]
-    calls, sent, received = (round(extra + questions * mean) for extra, mean in zip(once, means, strict=True))
+    totals = [round(extra + questions * mean) for extra, mean in zip(only_once, means, strict=True)]
+    calls, sent, received = totals
     tokens = {"input_tokens": sent, "output_tokens": received}
     money = cost(run.prices, {judge.name: tokens}, None)
     return {"questions": questions, "calls": calls, **tokens, "money": money}

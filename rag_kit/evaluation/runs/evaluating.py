@@ -96,10 +96,10 @@ async def aevaluate(
         progress: A bar where somebody looks; ``False``: none; or a function that gets a `RunProgress`.
         make_input: What the pipeline is called with, for an example; default: what its kind takes.
         retry_errors: Whether cells that failed in an earlier run are computed again.
-        max_missing_gold: Most of the gold (ids and spans) that the documents may lack which are searched, as a share;
-            with more nothing is asked. What is missing is named. ``None``: not looked up. Only what the kit's
-            retrievers search over a `DocumentIndex` or documents, else the set's corpus, is looked through. A function
-            of yours, alone or in a chain or graph, can search elsewhere too: then what is missing is only named.
+        max_missing_gold: Most of the gold (ids and spans) that the searched documents may lack, as a share; with more
+            nothing is asked. ``None``: not looked up. Only what the kit's retrievers search over a `DocumentIndex` or
+            documents, else the set's corpus, is looked through. A function of yours can search elsewhere too: then
+            what is missing is only named.
         dry_run: Only estimate calls, tokens and money: the pipeline is asked 5 questions (what it gives is kept, where
             ``out`` holds a run), the judge's prompts are made and not sent. See `Estimate`.
 
@@ -109,18 +109,11 @@ async def aevaluate(
     Raises:
         InvalidInputError: If an argument is not allowed, too much gold is missing, or the folder holds something else.
         LockedError: If another run writes to the folder.
-        MissingExtraError: If a metric needs an extra that is not installed.
 
     Example:
-        >>> from rag_kit.evaluation.cells import Cell
-        >>> from rag_kit.evaluation.metric import Metric
-        >>> class Short(Metric):
-        ...     name, source, stage = "ours_short", "ours", "generation"
-        ...     async def score(self, example, output, judge):
-        ...         return Cell.ok(float(len(output.answer) < 10))
-        >>> questions = [Example("q1", "Who?"), Example("q2", "And why, in so many words?")]
-        >>> results = evaluate(lambda question: f"{question} Ada.", questions, Short(), progress=False)
-        >>> results.summary()["ours_short"].mean
+        >>> questions = [Example("q1", "Who?", answers=("Ada",)), Example("q2", "When?", answers=("1843",))]
+        >>> results = evaluate(lambda question: "Ada.", questions, "ours_answer_found", progress=False)
+        >>> results.summary()["ours_answer_found"].mean
         0.5
     """
 
@@ -141,7 +134,7 @@ async def aevaluate(
         questions = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
         examples = take_examples(questions)
         corpus = getattr(questions, "corpus", None)
-        own_name = name or _pipeline_name(runner)
+        shown_name = name or _pipeline_name(runner)
         ask, gets_turns = _make_ask(runner, make_input)
         missing, ambiguous = look_for_gold(runner, examples, corpus, max_missing_gold)
         about = {
@@ -153,18 +146,20 @@ async def aevaluate(
             "ambiguous_gold": ambiguous,
             "without_history": 0 if gets_turns else sum(bool(example.history) for example in examples),
         }
-        hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
+        code_hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
         run = Run(
-            name=own_name, version=version, key=digest([own_name, version or hashes]),
+            name=shown_name, version=version, key=digest([shown_name, version or code_hashes]),
             ask=ask, reads_whole_example=make_input is not None, examples=examples, judge=judge,
             metrics=default_metrics(examples) if metrics is None else get_metrics(metrics),
             prices=price_table, caps=caps, max_concurrency=max_concurrency, timeout=timeout,
             metric_timeout=metric_timeout, retry_errors=retry_errors, about=about,
         )  # fmt: skip
         path = None if out is None else as_path(out, "out")
-        if path is not None and version is None and (unseen := ", ".join(unseen_variables(runner))):
+        unseen = unseen_variables(runner) if path is not None and version is None else []
+        if unseen:
             _log.warning(
-                "Changes in %s do not make the pipeline another one: then give another version.", unseen
+                "Changes in %s do not make the pipeline another one: then give another version.",
+                ", ".join(unseen),
             )
         if dry_run and path is not None and not (path / MANIFEST).is_file():
             path = None  # an estimate makes no folder
@@ -242,7 +237,8 @@ def _pipeline_name(pipeline: Any) -> str:
 def _make_ask(pipeline: Any, make_input: MakeInput | None) -> tuple[Ask, bool]:
     """Return a coroutine function that asks the pipeline an example, and whether the pipeline gets the earlier turns.
 
-    Without ``make_input``, a function does not, nor a Runnable that takes the question alone; a graph always does.
+    Whoever gives ``make_input`` decides on the turns. Without it, a function does not get them, nor does a Runnable
+    that takes the question alone; a graph always gets them.
     """
     if not _is_runnable(pipeline):
         make = make_input or (lambda example: example.question)
@@ -250,22 +246,24 @@ def _make_ask(pipeline: Any, make_input: MakeInput | None) -> tuple[Ask, bool]:
     fields = _input_fields(pipeline)
     make = make_input or partial(_default_input, fields)
     takes_messages = "messages" in fields and not fields & set(_QUESTION_FIELDS)
-    gets_turns = make_input is not None or takes_messages or bool(fields & set(_HISTORY_FIELDS))
+    input_has_turns = make_input is not None or takes_messages or bool(fields & set(_HISTORY_FIELDS))
     if _is_graph(pipeline):
-        return partial(_ask_graph, pipeline, make, gets_turns), True
-    if _is_only_sync(pipeline):
-        return lambda example: run_in_thread(pipeline.invoke, make(example), _run_config(example)), gets_turns
-    return lambda example: acall_runnable(pipeline, make(example), _run_config(example)), gets_turns
+        return partial(_ask_graph, pipeline, make, input_has_turns), True
+    call = (
+        partial(run_in_thread, pipeline.invoke)
+        if _is_only_sync(pipeline)
+        else partial(acall_runnable, pipeline)
+    )
+    return lambda example: call(make(example), _run_config(example)), input_has_turns
 
 
 async def _ask_graph(graph: Any, make: MakeInput, input_has_turns: bool, example: Example) -> Any:
-    """Run a graph on an example; earlier turns go into its state before, unless its input has them."""
+    """Run a graph on an example; unless its input has the earlier turns, they are written into its state first."""
     # each example is a conversation of its own, also when the same one is asked again
     config: Any = {**_run_config(example), "configurable": {"thread_id": f"evaluate-{uuid4().hex}"}}
-    output_keys = None
-    if isinstance(names := getattr(graph, "output_channels", None), list):
-        # reports show what was searched for, too
-        output_keys = list(dict.fromkeys([*names, *_SEARCH_FIELDS & set(graph.channels)]))
+    own_keys, output_keys = getattr(graph, "output_channels", None), None
+    if isinstance(own_keys, list):  # reports show what was searched for, too
+        output_keys = list(dict.fromkeys([*own_keys, *_SEARCH_FIELDS & set(graph.channels)]))
     if example.history and not input_has_turns:  # graphs of this kit take earlier turns from their state
         from langgraph.checkpoint.memory import InMemorySaver
 
@@ -295,7 +293,10 @@ def _input_fields(runnable: Any) -> set[str]:
 
 
 def _default_input(fields: set[str], example: Example) -> Any:
-    """Make the input of a pipeline from an example: a mapping with these fields, or the question if there are none."""
+    """Make the input of a pipeline from an example: a mapping with these fields, or the question if there are none.
+
+    ``{"input", "chat_history"}`` -> ``{"input": "And when?", "chat_history": [("user", ...), ("assistant", ...)]}``.
+    """
     if not fields:
         return example.question
     messages: list[tuple[str, str]] = []
@@ -306,8 +307,8 @@ def _default_input(fields: set[str], example: Example) -> Any:
         return {"messages": [*messages, ("user", example.question)]}
     turns = {"history": [dict(turn) for turn in example.history], "chat_history": messages}
     history = {field: turns[field] for field in _HISTORY_FIELDS if field in fields}
-    # without a usual name there is but one field
-    return {question_field or min(fields): example.question, **history}
+    only_field = min(fields)  # without a usual name there is but one
+    return {question_field or only_field: example.question, **history}
 
 
 def _run_config(example: Example) -> RunnableConfig:
@@ -326,8 +327,8 @@ def _is_only_sync(runnable: Any) -> bool:
     """Tell whether ``ainvoke`` would only run ``invoke``, on a thread of asyncio's own small pool."""
     from langchain_core.retrievers import BaseRetriever
 
-    kind = type(runnable)
+    cls = type(runnable)
     if isinstance(runnable, BaseRetriever):
-        is_inherited = kind._aget_relevant_documents is BaseRetriever._aget_relevant_documents
-        return is_inherited and kind.ainvoke is BaseRetriever.ainvoke
-    return getattr(kind, "ainvoke", None) is Runnable.ainvoke
+        is_inherited = cls._aget_relevant_documents is BaseRetriever._aget_relevant_documents
+        return is_inherited and cls.ainvoke is BaseRetriever.ainvoke
+    return getattr(cls, "ainvoke", None) is Runnable.ainvoke

@@ -54,23 +54,22 @@ def pipeline_hash(pipeline: Any) -> str:
     mappings only the pipelines and functions in them count: a function may collect there what it has done. For changes
     there and elsewhere (the content of an index, a prompt on a server) there is `version`.
 
-    Example:
-        >>> def make(k):
-        ...     return lambda question: question * k
-        >>> pipeline_hash(make(2)) == pipeline_hash(make(2)), pipeline_hash(make(2)) == pipeline_hash(make(3))
-        (True, False)
+    With ``make = lambda k: lambda question: question * k``, ``make(2)`` has the hash of another ``make(2)``, and not
+    that of ``make(3)``.
     """
     return digest(_describe(pipeline, {}, 0))
 
 
 def unseen_variables(pipeline: Any) -> list[str]:
-    """Return name and type of each variable with items that a pipeline's functions read and its hash does not see."""
-    functions = [part for part in _parts_in(pipeline) if inspect.isfunction(part) and is_own(part)]
+    """Return, as in "cache (dict)", each collection that a pipeline's functions read and its hash leaves out."""
     hashed = (*_PLAIN, tuple, frozenset, type)
     unseen: set[str] = set()
-    for name, value in (pair for function in functions for pair in _outer_values(function)):
-        if hasattr(value, "__len__") and not isinstance(value, hashed) and not _is_part(value):
-            unseen.add(f"{name} ({type(value).__qualname__})")
+    for part in _parts_in(pipeline):
+        if not (inspect.isfunction(part) and is_own(part)):
+            continue
+        for name, value in _outer_values(part):
+            if hasattr(value, "__len__") and not isinstance(value, hashed) and not _is_part(value):
+                unseen.add(f"{name} ({type(value).__qualname__})")
     return sorted(unseen)
 
 
@@ -80,11 +79,11 @@ def retrievers_in(value: Any) -> Iterator[Any]:
 
 
 def is_all_known(value: Any) -> bool:
-    """Tell whether a pipeline's functions and Runnables are of known packages, but for models: others could search."""
+    """Tell whether all parts of a pipeline that could search are of known packages: functions, Runnables, no models."""
     for part in _parts_in(value):
-        code = part if inspect.isroutine(part) else type(part)
-        can_search = inspect.isroutine(part) or isinstance(part, Runnable)
-        if can_search and not isinstance(part, BaseLanguageModel) and not _is_known(code):
+        is_function = inspect.isroutine(part)
+        can_search = is_function or (isinstance(part, Runnable) and not isinstance(part, BaseLanguageModel))
+        if can_search and not _is_known(part if is_function else type(part)):
             return False
     return True
 
@@ -152,18 +151,25 @@ def _parts_of(value: Any) -> Any:
 
 
 def _code_of(cls: type) -> list[list[Any]]:
-    """Return name and value of the functions and plain data of a class, and of one's own classes that it extends."""
+    """Return [name, value] of the functions and plain data of a class, and of one's own classes that it extends.
+
+    Data that some method assigns to (``self.calls += 1``) is left out: it may count what was done.
+    """
     bases = [base for base in cls.__mro__ if is_own(base) or (base is cls and not _is_known(base))]
-    members = []
-    for name, item in (pair for base in bases for pair in sorted(vars(base).items())):
-        # the function in a static or class method, or in a property
-        item = getattr(item, "__func__", getattr(item, "fget", item))
-        if inspect.isfunction(item) or (isinstance(item, _PLAIN) and not name.startswith("__")):
-            members.append([name, item])
-    functions = [item for _, item in members if inspect.isfunction(item)]
-    instructions = [each for function in functions for each in dis.get_instructions(function)]
-    counted = {each.argval for each in instructions if each.opname == "STORE_ATTR"}  # what methods assign to
-    return [[name, item] for name, item in members if inspect.isfunction(item) or name not in counted]
+    members: list[list[Any]] = []
+    assigned: set[str] = set()
+    for base in bases:
+        for name, item in sorted(vars(base).items()):
+            # the function in a static or class method, or in a property
+            item = getattr(item, "__func__", getattr(item, "fget", item))
+            if inspect.isfunction(item):
+                members.append([name, item])
+                assigned |= {
+                    each.argval for each in dis.get_instructions(item) if each.opname == "STORE_ATTR"
+                }
+            elif isinstance(item, _PLAIN) and not name.startswith("__"):
+                members.append([name, item])
+    return [[name, item] for name, item in members if inspect.isfunction(item) or name not in assigned]
 
 
 def is_own(value: Any) -> bool:
@@ -175,31 +181,32 @@ def is_own(value: Any) -> bool:
 
 
 def _outer_values(function: types.FunctionType) -> list[list[Any]]:
-    """Return name and value of what a function reads of its closure and, if it is one's own, of its module.
+    """Return [name, value] of what a function reads of its closure and, if it is one's own, of its module.
 
-    What it assigns to is left out: it may count there. Of a module, the attributes that it reads stand in its place.
+    Variables that it assigns to are left out: it may count there. A module of one's own is replaced by those of its
+    attributes that the function reads, ``[["settings.LIMIT", 5]]``; any other module is left out.
     """
-    outer = dict(function.__globals__) if is_own(function) else {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        outer[name] = None
+    variables = dict(function.__globals__) if is_own(function) else {}
+    free_names = function.__code__.co_freevars
+    for name, cell in zip(free_names, function.__closure__ or (), strict=True):
+        variables[name] = None
         with suppress(ValueError):  # the cell is still empty
-            outer[name] = cell.cell_contents
+            variables[name] = cell.cell_contents
     codes = [function.__code__]
     for code in codes:  # which grows on the way by the code of functions and comprehensions in it
         codes += [item for item in code.co_consts if isinstance(item, types.CodeType)]
     instructions = [each for code in codes for each in dis.get_instructions(code)]
     read = {each.argval for each in instructions if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     assigned = {each.argval for each in instructions if each.opname in ("STORE_GLOBAL", "STORE_DEREF")}
-    names = read.union(function.__code__.co_freevars) & (set(outer) - assigned)
+    mentioned = {str(each.argval) for each in instructions}
     values = []
-    for name in sorted(names):
-        value = outer[name]
-        if isinstance(value, types.ModuleType):  # nothing of a module that is not one's own
-            present = vars(value) if is_own(value) else {}
-            attributes = sorted({str(each.argval) for each in instructions} & set(present))
-            values += [[f"{name}.{attribute}", present[attribute]] for attribute in attributes]
-        else:
+    for name in sorted(read.union(free_names) & variables.keys() - assigned):
+        value = variables[name]
+        if not isinstance(value, types.ModuleType):
             values.append([name, value])
+        elif is_own(value):
+            attributes = sorted(mentioned & vars(value).keys())
+            values += [[f"{name}.{attribute}", getattr(value, attribute)] for attribute in attributes]
     return values
 
 

@@ -33,7 +33,8 @@ def look_for_gold(
 ) -> tuple[MissingGold, dict[str, list[str]]]:
     """Look for the gold in the documents that a pipeline searches, else in the corpus.
 
-    Log and return what is missing, and the names without a folder that several files have, with these files.
+    Log and return two mappings: missing gold -> ids of its examples, and gold names that several files have -> these
+    files. Raise `InvalidInputError` if more than the share ``max_missing`` is missing; ``None``: nothing is looked up.
     """
     check_share(max_missing)
     sources = searched_documents(pipeline)
@@ -43,7 +44,9 @@ def look_for_gold(
         sources = [corpus]
     if max_missing is None or sources is None:
         return {}, {}
-    missing = check_gold(examples, sources, max_missing if is_sure else 1)  # 1: all may be missing
+    if not is_sure:
+        max_missing = 1  # all of it may be elsewhere
+    missing = check_gold(examples, sources, max_missing)
     ambiguous = _find_ambiguous(examples, sources)
     if missing:
         _log.warning("%s", describe_missing(missing))
@@ -55,21 +58,20 @@ def look_for_gold(
 def searched_documents(pipeline: Any) -> list[Any] | None:
     """Return the indexes and lists of documents that a pipeline searches; ``None`` if one is unknown.
 
-    Only retrievers of the kit are looked into, also inside graphs and functions; other stores are unknown.
-
-    Example:
-        >>> from rag_kit.retrieval import BM25Retriever
-        >>> searched_documents(BM25Retriever.from_texts(["Tea is hot."]))
-        [BM25Index(1 documents, k1=0.9, b=0.5, variant='lucene')]
+    Only retrievers of the kit are looked into, also inside graphs and functions; other stores are unknown. For
+    ``BM25Retriever.from_texts(["Tea is hot."])`` it is the list with its `BM25Index`.
     """
-    sources = [_sources_of(retriever) for retriever in retrievers_in(pipeline)]
-    if not sources or None in sources:
-        return None
-    return list({id(source): source for group in sources for source in group or ()}.values())  # each one once
+    by_identity: dict[int, Any] = {}  # each index and list once
+    for retriever in retrievers_in(pipeline):
+        sources = _sources_of(retriever)
+        if sources is None:
+            return None
+        by_identity |= {id(source): source for source in sources}
+    return list(by_identity.values()) or None
 
 
 def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
-    """Return the indexes and document lists that a retriever and those inside search; ``None`` if one is unknown."""
+    """Return the indexes and lists that a retriever, or one inside it, searches; ``None`` if one is unknown."""
     if isinstance(value, (BM25Index, DocumentIndex)):
         return [value]
     if isinstance(value, (list, tuple)):
@@ -86,31 +88,42 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
 
 
 def _find_ambiguous(examples: Sequence[Example], sources: Sequence[Any]) -> dict[str, list[str]]:
-    """Map gold names without a folder that several files of a source have to these files, from where they differ."""
-    names = {
-        key for example in examples for key, grade in example.relevant.items() if grade > 0 and "/" not in key
-    }
+    """Map gold names that several files have to these, from where they differ: lake.md -> [x/lake.md, y/lake.md]."""
+    gold = {key for example in examples for key, grade in example.relevant.items() if grade > 0}
+    names = {key for key in gold if "/" not in key}
     ambiguous: dict[str, list[str]] = {}
     for source in sources if names else ():  # one by one, since each writes the path of a file in its own way
-        if isinstance(source, DocumentIndex):
-            paths = source.sources()
-        else:
-            paths = [str(each.metadata.get("file")) for each in _read_passages(source, set(), whole=True)]
-        files: dict[str, set[str]] = {}
-        for path in paths:
-            files.setdefault(path.rpartition("/")[2], set()).add(path)
-        for name in names & files.keys():
-            paths_of_name = [path.split("/") for path in sorted(files[name])]
-            if len(paths_of_name) > 1:
-                while len({folder for folder, *_ in paths_of_name}) == 1:  # the folders that all are in
-                    paths_of_name = [inner for _, *inner in paths_of_name]
-                ambiguous[name] = ["/".join(path) for path in paths_of_name]
+        paths_by_name: dict[str, set[str]] = {}
+        for path in _file_paths(source):
+            paths_by_name.setdefault(path.rpartition("/")[2], set()).add(path)
+        for name in names & paths_by_name.keys():
+            if len(paths_by_name[name]) > 1:
+                ambiguous[name] = _without_common_folders(sorted(paths_by_name[name]))
     return ambiguous
 
 
-def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[MissingGold, int, int]:
-    """Return missing ids and spans with the ids of their examples, how many these are, and the number of all gold."""
-    examples_by_id: MissingGold = {}  # gold id -> ids of its examples
+def _file_paths(source: Any) -> list[str]:
+    if isinstance(source, DocumentIndex):
+        return source.sources()
+    return [str(passage.metadata.get("file")) for passage in _read_passages(source, set(), whole=True)]
+
+
+def _without_common_folders(paths: Sequence[str]) -> list[str]:
+    parts = [path.split("/") for path in paths]
+    while len({path[0] for path in parts}) == 1:
+        parts = [path[1:] for path in parts]
+    return ["/".join(path) for path in parts]
+
+
+def check_gold(examples: Sequence[Example], sources: Iterable[Any], max_missing: float) -> MissingGold:
+    """Map each gold id, and each quoted span, that no document holds to the ids of its examples.
+
+    A span is in a document if its first and its last characters are, whatever chunks cut it into. Spans that begin
+    alike share a key. Raise `InvalidInputError` if more than the share ``max_missing`` of all gold is missing.
+
+    A passage of the file ``notes/lake.md`` holds the gold ``lake.md``, and not ``lake.txt``.
+    """
+    examples_by_id: MissingGold = {}
     examples_by_span: dict[SpanKey, list[str]] = {}
     for example in examples:
         for key, grade in example.relevant.items():
@@ -120,39 +133,55 @@ def _find_missing(examples: Sequence[Example], sources: Iterable[Any]) -> tuple[
             examples_by_span.setdefault((span.document, span.text), []).append(example.id)
     missing_ids = set(examples_by_id)
     squeezed = {(document, text): squeeze(text) for document, text in examples_by_span}
-    # a span is present once its beginning and its end were found, maybe in different passages
     missing_edges = {key: {text[:_EDGE], text[-_EDGE:]} for key, text in squeezed.items() if text}
     for source in sources:
-        before = ""  # the end of the passage before, where a span may begin
-        for passage in _read_passages(source, missing_ids, whole=bool(missing_edges)):
-            ids = {"", *passage.ids}  # "": spans of any document
-            missing_ids.difference_update(passage.ids)
-            if any(document in ids for document, _ in missing_edges):
-                text = before + squeeze(passage.text)
-                before = text[-2 * _EDGE :]  # more than enough for the part of an edge
-                for span_key, edges in [item for item in missing_edges.items() if item[0][0] in ids]:
-                    edges -= {edge for edge in edges if edge in text}
-                    if not edges:
-                        del missing_edges[span_key]
-            if not missing_ids and not missing_edges:
-                break
+        _discard_present(source, missing_ids, missing_edges)
     missing = {key: ids for key, ids in examples_by_id.items() if key in missing_ids}
     count = len(missing) + len(missing_edges)
     for document, text in missing_edges:
         label = f'"{cut(one_line(text), 60)}"'
         ids_of_examples = [*missing.get(label, ()), *examples_by_span[document, text]]
         missing[label] = list(dict.fromkeys(ids_of_examples))
-    return missing, count, len(examples_by_id) + len(examples_by_span)
+    total = len(examples_by_id) + len(examples_by_span)
+    if missing and count > max_missing * total:
+        raise InvalidInputError(
+            f"{describe_missing(missing, total, count)} Gold is an id of the index, or the name of a file as it was "
+            f"ingested. Correct the set, or ask for the run as it is: max_missing_gold=1 (--max-missing-gold 1); "
+            f"allowed is now a share of {max_missing:g}"
+        )
+    return missing
+
+
+def _discard_present(source: Any, missing_ids: set[str], missing_edges: dict[SpanKey, set[str]]) -> None:
+    """Remove the ids, and the edges of spans, that a source has from those that are missing.
+
+    A span is removed with the last of its edges: its beginning and its end may be in different passages.
+    """
+    tail = ""  # the end of the passage before, where a span may begin
+    for passage in _read_passages(source, missing_ids, whole=bool(missing_edges)):
+        missing_ids.difference_update(passage.ids)
+        documents = {"", *passage.ids}  # "": spans of any document
+        spans = [span for span in missing_edges if span[0] in documents]
+        if spans:
+            text = tail + squeeze(passage.text)
+            tail = text[-2 * _EDGE :]  # more than enough for the part of an edge
+            for span in spans:
+                missing_edges[span] = {edge for edge in missing_edges[span] if edge not in text}
+                if not missing_edges[span]:
+                    del missing_edges[span]
+        if not missing_ids and not missing_edges:
+            return
 
 
 def _read_passages(source: Any, missing_ids: set[str], *, whole: bool) -> Iterator[Passage]:
     """Yield the passages of an index or a list; unless all are needed (``whole``), first those with missing ids."""
+    documents = source
     if isinstance(source, (BM25Index, DocumentIndex)):
         ids = source.ids if isinstance(source, BM25Index) else source.passage_ids()
         pages = [] if whole else [sorted(missing_ids)]
         pages += [ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)]
-        source = (document for page in map(source.get, pages) for document in page)
-    for item in source:
+        documents = (document for page in pages for document in source.get(page))
+    for item in documents:
         yield item if isinstance(item, Passage) else Passage.of(item)
 
 
@@ -161,24 +190,3 @@ def check_share(max_missing: Any) -> None:
     is_share = type(max_missing) in (int, float) and 0 <= max_missing <= 1
     if max_missing is not None and not is_share:
         raise InvalidInputError(f"max_missing_gold is {max_missing!r:.80}; give a share from 0 to 1, or None")
-
-
-def check_gold(examples: Sequence[Example], sources: Iterable[Any], max_missing: float) -> MissingGold:
-    """Map each gold id, and each quoted span, that no document holds to the ids of its examples.
-
-    A span is held if its first and its last characters are in its document, whatever chunks cut it into. Spans that
-    begin alike share a key. Raise `InvalidInputError` if more than a share of all gold is missing.
-
-    Example:
-        >>> lake = Document("The lake is deep.", id="lake", metadata={"file": "notes/lake.md"})
-        >>> check_gold([Example("q", "How deep?", relevant={"lake.md": 1, "lake.txt": 1})], [[lake]], 1)
-        {'lake.txt': ['q']}
-    """
-    missing, count, total = _find_missing(examples, sources)
-    if missing and count > max_missing * total:
-        raise InvalidInputError(
-            f"{describe_missing(missing, total, count)} Gold is an id of the index, or the name of a file as it was "
-            f"ingested. Correct the set, or ask for the run as it is: max_missing_gold=1 (--max-missing-gold 1); "
-            f"allowed is now a share of {max_missing:g}"
-        )
-    return missing

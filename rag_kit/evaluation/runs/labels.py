@@ -41,15 +41,13 @@ class Labels:
         labels, lines = cls(), list(read_log(folder / LABELS))
         keys = {row.example.id: hash_input(row.example, row.output) for row in rows} if lines else {}
         for number, line in lines:
+            if line is None and number == lines[-1][0]:  # cut off by a kill
+                continue
             record: dict[str, Any] = line or {}
             metric, example_id, key = (str(record.get(name) or "") for name in ("metric", "id", "key"))
             value = record.get("value", math.nan)  # None is a verdict, nan is refused below
-            low, high = scales.get(metric, (None, None))
-            least, greatest = -_MAX_VALUE if low is None else low, _MAX_VALUE if high is None else high
-            is_verdict = value is None or (isinstance(value, int | float) and least <= value <= greatest)
+            is_verdict = value is None or _is_on_scale(value, *scales.get(metric, (None, None)))
             if not (metric and example_id and key and is_verdict):
-                if line is None and number == lines[-1][0]:  # cut off by a kill
-                    continue
                 raise InvalidInputError(
                     f"{LABELS}:{number} in {str(folder)!r} is damaged, or its value {value!r:.40} is not on the "
                     "scale of its metric; take the line out, and label that cell again"
@@ -66,20 +64,21 @@ class Labels:
 
         Verdicts that another process wrote meanwhile stay; its lock is waited for.
         """
-        ids, known = {row.example.id for row in rows}, self._stored.setdefault(folder.resolve(), {})
-        new = [(metric, key, value) for metric, key, value in _changed(self.verdicts, known) if key in ids]
+        ids = {row.example.id for row in rows}
+        stored_before = self._stored.setdefault(folder.resolve(), {})
+        new = [verdict for verdict in _changed(self.verdicts, stored_before) if verdict[1] in ids]
         if not new:
             return
         with AppendLog(folder / LABELS, wait=_WAIT) as log:
-            stored = Labels.load(folder, rows).verdicts  # as the file is now, maybe with verdicts of others
-            missing = [verdict for verdict in _changed(self.verdicts, stored) if verdict in new]
+            stored_now = Labels.load(folder, rows).verdicts  # maybe with verdicts of others
+            missing = [verdict for verdict in _changed(self.verdicts, stored_now) if verdict in new]
             keys = {row.example.id: hash_input(row.example, row.output) for row in rows}
             log.append(
                 {"metric": metric, "id": example_id, "value": value, "key": keys[example_id]}
                 for metric, example_id, value in missing
             )
         for metric, example_id, value in new:
-            known.setdefault(metric, {})[example_id] = value
+            stored_before.setdefault(metric, {})[example_id] = value
 
     def notes(self, scores: Mapping[str, tuple[str, Mapping[str, float], Labelled | None]]) -> list[str]:
         """Describe the labels of each metric; ``scores`` has its source, its values, and its mean with labels."""
@@ -99,9 +98,20 @@ class Labels:
 
 def _changed(verdicts: Verdicts, stored: Verdicts) -> list[tuple[str, str, float | None]]:
     """Return (metric, id of the example, value) of the verdicts that are not stored, or with another value."""
-    flat = [(metric, key, value) for metric, values in verdicts.items() for key, value in values.items()]
     absent = object()  # None is a verdict
-    return [(name, key, value) for name, key, value in flat if stored.get(name, {}).get(key, absent) != value]
+    changed = []
+    for metric, values in verdicts.items():
+        stored_values = stored.get(metric, {})
+        changed += [
+            (metric, key, value) for key, value in values.items() if stored_values.get(key, absent) != value
+        ]
+    return changed
+
+
+def _is_on_scale(value: Any, low: float | None, high: float | None) -> bool:
+    least = -_MAX_VALUE if low is None else low
+    greatest = _MAX_VALUE if high is None else high
+    return isinstance(value, int | float) and least <= value <= greatest
 
 
 def labelled_line(

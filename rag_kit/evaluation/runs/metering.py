@@ -21,8 +21,7 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.rows import Usage
 
-#: Model, or ``"*"``, -> ``input`` and ``output`` for a million tokens.
-Prices = dict[str, dict[str, float]]
+Prices = dict[str, dict[str, float]]  # model, or "*" -> "input" and "output" for a million tokens
 
 
 def read_prices(value: Any) -> Prices:
@@ -30,44 +29,47 @@ def read_prices(value: Any) -> Prices:
     if value is None:
         return {}
     table: Prices = {}
-    for model, price in (value if isinstance(value, Mapping) else {"*": value}).items():
+    by_model = value if isinstance(value, Mapping) else {"*": value}
+    for model, price in by_model.items():
         amounts = price if isinstance(price, Mapping) else {"input": price, "output": price}
-        has_known_kinds = amounts and set(amounts) <= {"input", "output"}
-        is_valid = all(type(amount) in (int, float) and 0 <= amount < math.inf for amount in amounts.values())
-        if not isinstance(model, str) or not has_known_kinds or not is_valid:
+        has_known_names = amounts and set(amounts) <= {"input", "output"}
+        are_finite = all(
+            type(amount) in (int, float) and 0 <= amount < math.inf for amount in amounts.values()
+        )
+        if not isinstance(model, str) or not has_known_names or not are_finite:
             raise InvalidInputError(
                 f"the price of {model!r:.80} is {price!r:.80}; give {{'model': {{'input': 0.15, 'output': 0.6}}}} for "
                 "a million tokens each, '*' for any other model, or one number for a million tokens of any kind"
             )
-        table[model] = {kind: float(amount) for kind, amount in amounts.items()}
+        table[model] = {name: float(amount) for name, amount in amounts.items()}
     return table
 
 
-def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Output | Cell | None) -> float | None:
+def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], part: Output | Cell | None) -> float | None:
     """Return the price of the tokens used (model -> ``input_tokens``, ``output_tokens``); ``None`` if one is unknown.
 
-    Where ``usage`` is empty, the ``tokens`` of ``took``, an output or a cell, are priced as those of model ``"*"``.
+    Where ``usage`` is empty, the ``tokens`` of ``part``, an output or a cell, are priced as those of model ``"*"``.
 
     Example:
-        >>> usage = {"gpt-2026": {"input_tokens": 1000, "output_tokens": 500}}
-        >>> cost({"gpt": {"input": 1.0, "output": 4.0}}, usage, None)
+        >>> cost({"gpt": {"input": 1.0, "output": 4.0}}, {"gpt-6": {"input_tokens": 1000, "output_tokens": 500}}, None)
         0.003
     """
     if not prices:
         return None
-    if not usage and took is not None and took.tokens:
-        usage = {"*": {"input_tokens": took.tokens}}
-        if prices.get("*", {}).get("input") != prices.get("*", {}).get("output"):
+    if not usage and part is not None and part.tokens:
+        any_model = prices.get("*", {})
+        if any_model.get("input") != any_model.get("output"):
             return None  # which of the tokens went in and which came out is not known
+        usage = {"*": {"input_tokens": part.tokens}}
     total = 0.0
     for model, used in usage.items():
         # the model's own price, or that of the longest name it begins with (gpt-x for gpt-x-2026-01-01)
         names = [name for name in prices if model == name or model.startswith(f"{name}-")]
         price = prices.get(max(names, key=len, default="*"), {})
-        counts = {kind: used.get(f"{kind}_tokens", 0) for kind in ("input", "output")}
-        if not price or any(count and kind not in price for kind, count in counts.items()):
+        counts = {name: used.get(f"{name}_tokens", 0) for name in ("input", "output")}
+        if not price or any(count and name not in price for name, count in counts.items()):
             return None
-        total += sum(price[kind] * count / 1e6 for kind, count in counts.items() if count)
+        total += sum(price[name] * count / 1e6 for name, count in counts.items() if count)
     return total
 
 
@@ -97,9 +99,10 @@ class Recorder(BaseCallbackHandler):
         model = str(getattr(message, "response_metadata", {}).get("model_name") or "unknown")
         with self._lock:
             self.calls += 1
-            for kind in ("input_tokens", "output_tokens") if tokens else ():
+            if tokens:
                 counts = self.usage.setdefault(model, {})
-                counts[kind] = counts.get(kind, 0) + int(tokens.get(kind) or 0)
+                for name in ("input_tokens", "output_tokens"):
+                    counts[name] = counts.get(name, 0) + int(tokens.get(name) or 0)
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
         """Count a request that failed."""
@@ -169,15 +172,7 @@ def reporting(progress: bool | Report, name: str) -> Iterator[Report]:
     def draw(state: RunProgress) -> None:
         nonlocal bar
         with suppress(OSError, ValueError):  # a broken pipe, a closed terminal
-            if bar is None:
-                from tqdm import tqdm
-
-                is_shown = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
-                if is_shown:  # a closed terminal raises here, where no bar is made yet that tqdm would keep
-                    sys.stderr.write("")
-                    sys.stderr.flush()
-                tqdm.monitor_interval = 0  # its watching thread is not needed
-                bar = tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not is_shown)
+            bar = _make_bar(state, name) if bar is None else bar
             bar.set_postfix_str(str(state), refresh=False)
             bar.update(state.done - bar.n)
 
@@ -188,3 +183,15 @@ def reporting(progress: bool | Report, name: str) -> Iterator[Report]:
         with suppress(OSError, ValueError):
             if bar is not None:
                 bar.close()
+
+
+def _make_bar(state: RunProgress, name: str) -> Any:
+    """Make a bar of tqdm's on stderr, which is not drawn if nobody sees it; raise if the terminal is closed."""
+    from tqdm import tqdm
+
+    is_shown = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
+    if is_shown:  # a closed terminal raises here, where no bar is made yet that tqdm would keep
+        sys.stderr.write("")
+        sys.stderr.flush()
+    tqdm.monitor_interval = 0  # its watching thread is not needed
+    return tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not is_shown)

@@ -71,7 +71,8 @@ class Results(SpokenResult):
             raise InvalidInputError(
                 f"rows is {self.rows!r:.120}, metrics {self.metrics!r:.80}; give lists of rows and of names"
             )
-        self.metrics = tuple(self.metrics or dict.fromkeys(name for row in self.rows for name in row.cells))
+        names_in_rows = dict.fromkeys(name for row in self.rows for name in row.cells)  # each once, in order
+        self.metrics = tuple(self.metrics or names_in_rows)
         self._by_id = {row.example.id: row for row in self.rows}
         if len(self._by_id) < len(self.rows):
             repeated = Counter(row.example.id for row in self.rows).most_common(1)[0][0]
@@ -107,10 +108,13 @@ class Results(SpokenResult):
     @property
     def notes(self) -> list[str]:
         """Notes on gold that is not in the documents, or was never retrieved, and on turns that were left out."""
-        missing, count = self.manifest.get("missing_gold"), self.manifest.get("without_history")
-        notes = [describe_missing(missing) if missing else "", unmatched_gold(self)]
-        notes.append(describe_ambiguous(self.manifest.get("ambiguous_gold") or {}))
-        notes.append(f"{count} {_WITHOUT_HISTORY}" if count else "")
+        notes = [
+            describe_missing(self.manifest.get("missing_gold") or {}),
+            describe_unmatched(self),
+            describe_ambiguous(self.manifest.get("ambiguous_gold") or {}),
+        ]
+        if count := self.manifest.get("without_history"):
+            notes.append(f"{count} {_WITHOUT_HISTORY}")
         if self.manifest.get("status") == "complete" and len(self) < self.examples:
             notes.append(
                 f"Only {len(self)} of {self.examples} rows of a complete run are there: rows.jsonl was cut."
@@ -137,19 +141,20 @@ class Results(SpokenResult):
         from rag_kit.evaluation.statistics import difference, labelled_mean  # loads numpy
 
         values: dict[str, float | None] = {**self.values(metric)}
-        labels, scale = self.labels.verdicts[metric], self.scale(metric)
+        verdicts = self.labels.verdicts[metric]
         if other is not None:
             values = difference(values, other.values(metric))
-            labels = difference(labels, other.labels.verdicts.get(metric, {}))
-        return labelled_mean(values, labels, scale, level=level, of_differences=other is not None)
+            verdicts = difference(verdicts, other.labels.verdicts.get(metric, {}))
+        is_difference = other is not None
+        return labelled_mean(values, verdicts, self.scale(metric), level=level, of_differences=is_difference)
 
     def scale(self, metric: str) -> Scale:
-        """Return the least and the greatest value of a metric, by default 0 and 1; ``None`` where it has no bound."""
+        """Return the least and the greatest value of a metric, by default 0 and 1; ``None``: it has no such bound."""
         record = self.describe(metric)
         return record.get("low", 0.0), record.get("high", 1.0)
 
     def describe(self, metric: str) -> Mapping[str, Any]:
-        """Return what the manifest says of a metric: what `Metric.describe` gave; nothing where it has no entry."""
+        """Return a metric's entry in the manifest, which `Metric.describe` made; empty if there is none."""
         entries = self.manifest.get("metrics") or ()
         return next((entry for entry in entries if entry.get("name") == metric), {})
 
@@ -162,11 +167,7 @@ class Results(SpokenResult):
         return {key: cell.value for key, cell in self.cells(metric).items() if cell.value is not None}
 
     def cells(self, metric: str) -> dict[str, Cell]:
-        """Return example id -> cell, whatever its status.
-
-        Raises:
-            InvalidInputError: If there is no such metric.
-        """
+        """Return example id -> cell, whatever its status; refuse an unknown metric."""
         if metric not in self.metrics:
             names = ", ".join(self.metrics)
             raise InvalidInputError(f"there is no metric {metric!r:.80} in these results; there are {names}")
@@ -181,20 +182,17 @@ class Results(SpokenResult):
         """
         from rag_kit.evaluation.runs.metering import cost, read_prices
 
-        table = read_prices(prices if prices is not None else self.manifest.get("prices"))
+        table = read_prices(self.manifest.get("prices") if prices is None else prices)
         totals: list[float | None] = []
         for row in self.rows:
-            parts = {PIPELINE: row.output} if part == PIPELINE else row.cells
-            costs = [cost(table, row.usage.get(name, {}), item) for name, item in parts.items()]
-            totals.append(None if None in costs else sum(filter(None, costs)))  # the filter is for mypy
+            charged = {PIPELINE: row.output} if part == PIPELINE else row.cells
+            costs = [cost(table, row.usage.get(name, {}), item) for name, item in charged.items()]
+            known = [amount for amount in costs if amount is not None]
+            totals.append(sum(known) if len(known) == len(costs) else None)
         return totals
 
     def to_pandas(self) -> pd.DataFrame:
-        """Make a frame with a line for each row: example, output, and value, status and reason of each metric.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
+        """Make a pandas frame with a line for each row: example, output, and value, status, reason of each metric."""
         pandas = import_extra("pandas", "Results.to_pandas")
         frame: pd.DataFrame = pandas.DataFrame(list(map(self._frame_record, self.rows, self.money())))
         if any(row.example.history for row in self.rows):
@@ -209,8 +207,7 @@ class Results(SpokenResult):
             LockedError: If a run is writing to it.
         """
         path = as_path(folder, "folder")
-        by_name = {entry["name"]: entry for entry in self.manifest.get("metrics", []) if "name" in entry}
-        metrics = [by_name.get(name, {"name": name}) for name in self.metrics]
+        metrics = [self.describe(name) or {"name": name} for name in self.metrics]
         header = {"name": self.name, "examples": self.examples, "metrics": metrics}
         with closing(RunFolder(path)) as run_folder:
             run_folder.save(self.rows, self.manifest | header)
@@ -261,13 +258,8 @@ class Results(SpokenResult):
         outputs = [row.output for row in self.rows]
         cells = [cell for row in self.rows for cell in row.cells.values()]
         p50, p95 = latency_percentiles([output.seconds for output in outputs if output.error is None])
-        by_reason: dict[str, list[str]] = {}
-        for name in self.metrics:
-            if reason := why_empty(self, name):
-                by_reason.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
-        notes = [f"{', '.join(names)} without a value: {reason}" for reason, names in by_reason.items()]
-        labels = {name: (self.source(name), self.values(name), self.labelled(name)) for name in self.metrics}
-        notes += self.labels.notes(labels)
+        scores = {name: (self.source(name), self.values(name), self.labelled(name)) for name in self.metrics}
+        notes = [*self._notes_on_empty(), *self.labels.notes(scores)]
         notes += [
             f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_usage(outputs)}. Scoring: {_usage(cells)}.",
             "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
@@ -279,18 +271,28 @@ class Results(SpokenResult):
             notes.append(f"The run was stopped: {stopped}")
         return notes
 
+    def _notes_on_empty(self) -> list[str]:
+        """Return a note for each reason why metrics have no value at all, with the names of these metrics."""
+        names_by_reason: dict[str, list[str]] = {}
+        for name in self.metrics:
+            if reason := why_empty(self, name):
+                names_by_reason.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
+        return [f"{', '.join(names)} without a value: {reason}" for reason, names in names_by_reason.items()]
+
     def _frame_record(self, row: Row, money: float | None) -> dict[str, Any]:
-        """Return a row's line of the frame by column."""
+        """Return a row's line of the frame as column -> value."""
         example, output = row.example, row.output
         record: dict[str, Any] = {name: getattr(example, name) for name in ("id", "question", "reference")}
-        names = ("answer", "status", "error", "seconds", "calls", "tokens")
-        record |= {name: getattr(output, name) for name in names} | {"money": money}
+        for name in ("answer", "status", "error", "seconds", "calls", "tokens"):
+            record[name] = getattr(output, name)
+        record["money"] = money
         record["passages"] = [passage.id for passage in output.passages or ()]
         record |= {f"tag.{name}": value for name, value in example.tags.items()}
+        not_reached = Cell.not_applicable("")
         for metric in self.metrics:
-            cell = row.cells.get(metric, Cell.not_applicable(""))
+            cell = row.cells.get(metric, not_reached)
             record[metric], record[f"{metric}.reason"] = cell.value, cell.reason
-            record[f"{metric}.status"] = cell.status if metric in row.cells else "missing"
+            record[f"{metric}.status"] = "missing" if cell is not_reached else cell.status
         return record
 
 
@@ -309,14 +311,21 @@ def why_empty(results: Results, name: str) -> str | None:
 
 
 def describe_missing(missing: MissingGold, total: int | None = None, count: int | None = None) -> str:
-    """Describe missing gold (id or span -> its questions): ``count`` (default: all) of ``total`` ids and spans."""
+    """Describe missing gold (id or span -> ids of its examples); "" if there is none.
+
+    ``count`` is how many ids and spans are missing, by default the entries; ``total`` is how many the set has.
+    ``{"lake.md": ["q1", "q2"]}`` -> "1 gold ids and spans are not in the ...: lake.md (q1, q2)."
+    """
+    if not missing:
+        return ""
     items = [_with_first_three(key, ids) for key, ids in missing.items()]
+    named = items[:_MAX_NAMED]
     if len(items) > _MAX_NAMED:
-        items[_MAX_NAMED:] = [f"and {len(items) - _MAX_NAMED} more"]
+        named.append(f"and {len(items) - _MAX_NAMED} more")
     of_total = "" if total is None else f" of {total}"
     return (
         f"{count or len(missing)}{of_total} gold ids and spans are not in the documents that are searched: "
-        f"{', '.join(items)}."
+        f"{', '.join(named)}."
     )
 
 
@@ -333,15 +342,16 @@ def _with_first_three(name: str, texts: Sequence[str]) -> str:
     return f"{name} ({', '.join(texts[:3])}{', ...' if len(texts) > 3 else ''})"
 
 
-def unmatched_gold(results: Results) -> str:
-    """Return a warning if gold ids and retrieved ids have none in common, as ids of two kinds would; else ""."""
+def describe_unmatched(results: Results) -> str:
+    """Return a warning if no retrieved id is a gold id, maybe because the set names passages otherwise; else ""."""
     gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
-    retrieved = [passage.ids for row in results for passage in row.output.passages or ()]
-    if not (gold and retrieved) or gold & {key for ids in retrieved for key in ids}:
+    ids_by_passage = [passage.ids for row in results for passage in row.output.passages or ()]
+    retrieved = {key for ids in ids_by_passage for key in ids}
+    if not gold or not ids_by_passage or gold & retrieved:
         return ""
     return (
         f"None of the gold ids ({len(gold)}, such as {min(gold)!r:.80}) was retrieved for any question; what was has "
-        f"ids such as {', '.join(retrieved[0]):.160}. Does the set name passages as the index does?"
+        f"ids such as {', '.join(ids_by_passage[0]):.160}. Does the set name passages as the index does?"
     )
 
 
@@ -385,10 +395,10 @@ def assert_quality(
         InvalidInputError: If a metric is not in the results, or an argument is not allowed.
     """
     has_thresholds = isinstance(thresholds, Mapping) and bool(thresholds)
-    numbers: list[Any] = [min_coverage, *(thresholds.values() if has_thresholds else ())]
+    numbers: list[Any] = [min_coverage, *thresholds.values()] if has_thresholds else [min_coverage]
     are_finite = all(type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers)
-    is_valid = isinstance(results, Results) and has_thresholds and are_finite and 0 <= min_coverage <= 1
-    if not is_valid or rule not in ("mean", "low"):
+    is_valid = has_thresholds and are_finite and 0 <= min_coverage <= 1 and rule in ("mean", "low")
+    if not isinstance(results, Results) or not is_valid:
         raise InvalidInputError(
             f"results is a {type(results).__name__}, thresholds {thresholds!r:.80}, rule {rule!r:.80} and min_coverage "
             f"{min_coverage!r:.80}; give what evaluate gave, {{'mrr': 0.8}}, 'mean' or 'low', and a number from 0 to 1"
@@ -420,9 +430,10 @@ def _failure_reason(
     if summary.n < min_coverage * expected - 1e-9:
         lost = f"{summary.errors} failed, {summary.missing} not done"
         return f"only {summary.n} of {expected} have a value ({lost}); asked are {min_coverage:.0%}"
-    value, measure = (summary.low, "lower end") if more_is_better else (summary.high, "upper end")
-    if rule == "mean":
-        value, measure = summary.mean, "mean"
+    value: float | None = summary.mean
+    measure = "mean"
+    if rule == "low":
+        value, measure = (summary.low, "lower end") if more_is_better else (summary.high, "upper end")
     if value is None:
         return "one example gives no interval"
     shortfall = threshold - value if more_is_better else value - threshold

@@ -33,16 +33,12 @@ LOG = "log.jsonl"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 FORMAT = 1
-#: The part of a row that is no metric.
-PIPELINE = "pipeline"
-#: Fields of an output that say what it took, and not what it is.
-_COST = ("calls", "tokens", "seconds")
+PIPELINE = "pipeline"  # the part of a row that is no metric
+_COST = ("calls", "tokens", "seconds")  # fields of an output that say what it took, and not what it is
 _SECRET = re.compile(r"(?i)(api[_-]?key|secret|token|password|passwd|authorization|credential)$")
-#: What reading a record of another form may raise.
-_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError)
+_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError)  # raised by a record of another form
 Record = dict[str, Any]
-#: Model -> ``input_tokens``, ``output_tokens``.
-Usage = dict[str, dict[str, int]]
+Usage = dict[str, dict[str, int]]  # model -> input_tokens, output_tokens
 
 
 @dataclass
@@ -107,16 +103,16 @@ def hash_input(example: Example, output: Output) -> str:
 
 
 def clean(value: Any) -> Any:
-    """Return plain JSON without secrets: texts that look like one, or whose name (``api_key``) says so, are masked.
+    """Return plain JSON without secrets: texts that look like one, or whose name says so, are masked.
 
-    Example:
-        >>> clean({"model": "gpt", "api_key": "abc", "note": "Bearer abcdef123456"})
-        {'model': 'gpt', 'api_key': '***', 'note': 'Bearer ***'}
+    ``{"api_key": "abc", "note": "Bearer abcdef123456"}`` -> ``{"api_key": "***", "note": "Bearer ***"}``.
     """
     value = to_plain(value)
     if isinstance(value, Mapping):
-        keys = {key for key, item in value.items() if item and isinstance(item, str) and _SECRET.search(key)}
-        return {key: "***" if key in keys else clean(item) for key, item in value.items()}
+        secret = {
+            key for key, item in value.items() if item and isinstance(item, str) and _SECRET.search(key)
+        }
+        return {key: "***" if key in secret else clean(item) for key, item in value.items()}
     if isinstance(value, list):
         return [clean(item) for item in value]
     return redact(value) if isinstance(value, str) else value
@@ -189,27 +185,31 @@ class RunFolder:
 
 def _check_folder(path: Path) -> None:
     """Raise `InvalidInputError` if a path is a file, or a folder that holds something else than results."""
-    if not path.is_dir():
-        in_the_way = {path.name} if path.exists() else set()
-    else:
-        names = {entry.name for entry in path.iterdir()}
-        if MANIFEST not in names:  # a run that was killed while it wrote its first file leaves lock and draft
-            in_the_way = {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
-        else:  # a folder of results, if need be with files of the user's
-            in_the_way = {name for name in (ROWS, LOG) if (path / name).is_dir()}
-            try:
-                read_manifest(path)
-            except InvalidInputError:  # damaged, or another program's: many have a file of that name
-                is_kept = LOCK in names or (not in_the_way and any(map(_read_row, read_log(path / ROWS))))
-                in_the_way |= set() if is_kept else {MANIFEST}
-    if in_the_way:
+    if in_the_way := _foreign_names(path):
         raise InvalidInputError(
             f"{str(path)!r} holds something else ({min(in_the_way)!r}); name a new folder, or one with results"
         )
 
 
+def _foreign_names(path: Path) -> set[str]:
+    """Return the names at a path that show that it holds no results; a user's files may lie beside a manifest."""
+    if not path.is_dir():
+        return {path.name} if path.exists() else set()
+    names = {entry.name for entry in path.iterdir()}
+    if MANIFEST not in names:  # a run that was killed while it wrote its first file leaves lock and draft
+        return {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
+    folders = {name for name in (ROWS, LOG) if (path / name).is_dir()}
+    try:
+        read_manifest(path)
+    except InvalidInputError:  # damaged, or another program's: many have a file of that name
+        has_rows = not folders and any(map(_read_row, read_log(path / ROWS)))
+        if LOCK not in names and not has_rows:
+            return {*folders, MANIFEST}
+    return folders
+
+
 def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
-    """Replace a file by records, of which one at a time is in memory; without any, remove it."""
+    """Replace a file by records, or remove it if there are none; each call of ``records`` starts to yield them anew."""
     if next(iter(records()), None) is None:
         path.unlink(missing_ok=True)
     else:

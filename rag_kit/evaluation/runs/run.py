@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_kit._redact import error_text, redact
 from rag_kit.concurrency import Budget, afan_out, use_budget
@@ -19,15 +19,13 @@ from rag_kit.concurrency.budget import charge_call, charge_tokens
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.fingerprint import is_own, pipeline_hash
 from rag_kit.evaluation.runs.metering import Prices, Recorder, Report, RunBudget, RunProgress, cost, recording
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, T, clean, digest, hash_input, read_manifest
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.judge.judge import Judge
 
 _UTC = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -45,7 +43,7 @@ class Run:
     metrics: tuple[Metric, ...]
     judge: Judge | None
     prices: Prices
-    caps: RunBudget  # of which a copy is charged, so that its deadline runs from the start
+    caps: RunBudget  # a copy is charged, whose deadline runs from the start of the asking
     max_concurrency: int
     timeout: float | None
     metric_timeout: float | None
@@ -94,9 +92,10 @@ class Run:
         return judge
 
     def _prepare(self) -> None:
-        """Restore rows, and make the manifest; ``created`` is taken from the folder's manifest, if there is one."""
+        """Restore the folder's rows, and make the manifest; a folder that has one keeps its ``created``."""
         self.manifest = self._make_manifest(self.restore_rows())
-        self.reused = self.finished = sum(map(self._is_done, self.rows))
+        self.reused = sum(map(self._is_done, self.rows))
+        self.finished = self.reused
         if self.folder is None:
             return
         try:
@@ -106,9 +105,10 @@ class Run:
 
     def _output_key(self, example: Example) -> str:
         """Return the key of the output for an example: a hash of the pipeline and of what it reads of the example."""
-        reads_all = self.reads_whole_example
-        read = example.to_json() if reads_all else [example.id, example.question, example.history]
-        return f"{self.key}:{digest(read)}"
+        content: Any = [example.id, example.question, example.history]
+        if self.reads_whole_example:
+            content = example.to_json()
+        return f"{self.key}:{digest(content)}"
 
     def _add_row(self, example: Example, output: Output, usage: Any) -> Row:
         """Add the row of an output, with the cells that the folder has for it."""
@@ -128,8 +128,8 @@ class Run:
     async def _ask_and_score(self) -> None:
         """Ask and score the examples until all are done, a cap is reached (``stopped``), or an error is raised.
 
-        There are workers for as many examples as are asked and scored at a time, so that the judge, which has a limit
-        of its own, never waits for work, and outputs do not pile up.
+        A worker takes one example after another and does both. There are as many workers as examples may be asked plus
+        scored at a time: the judge, which has a limit of its own, never waits for work, and outputs do not pile up.
         """
         scored_at_once = max(self.max_concurrency, getattr(self.judge, "max_concurrency", 1))
         unfinished = iter([item for item in self.examples if not self._is_done(self._rows[item.id])])
@@ -171,18 +171,18 @@ class Run:
             return output
 
         with recording() as recorder, use_budget(budget):
-            result = await afan_out([ask], timeout=self.timeout, on_error="skip")
+            outcome = (await afan_out([ask], timeout=self.timeout, on_error="skip")).outcomes[0]
         if recorder.refused:  # the output was made without a model call that a cap refused: it is no result
             self.stop(recorder.refused[0])
             return None
         self.asked += 1
-        output, error = result.outcomes[0].value, result.outcomes[0].error
+        output, error = outcome.value, outcome.error
         if isinstance(error, BranchTimeoutError):
             output = Output(error=f"TimeoutError: no answer within {self.timeout:g} s")
         elif output is None:
             output = Output(error="no answer" if error is None else error_text(error))
         output = replace(
-            self._counted(output, budget, recorder),
+            self._add_usage(output, budget, recorder),
             seconds=round(output.seconds or time.perf_counter() - started, 6),
             notes=tuple(map(redact, output.notes)),
             error=None if output.error is None else redact(output.error),
@@ -218,8 +218,8 @@ class Run:
         if recorder.refused:
             raise recorder.refused[0]
         reason = redact(cell.reason) if cell.status == "error" else cell.reason
-        counted = self._counted(cell, cell, recorder)
-        row.cells[metric.name] = replace(counted, reason=reason, seconds=round(cell.seconds, 6))
+        cell = self._add_usage(cell, cell, recorder)
+        row.cells[metric.name] = replace(cell, reason=reason, seconds=round(cell.seconds, 6))
         row.usage[metric.name] = recorder.usage
         self.scored += 1
         await self._append_part(row, metric.name)
@@ -228,16 +228,19 @@ class Run:
         if self.folder is not None:
             await run_in_thread(self.folder.append, row, part)
 
-    def _counted(self, part: T, charged: Budget | Cell, recorder: Recorder) -> T:
-        """Return an output or cell with all calls and tokens; count them, and charge the caps for those not charged."""
-        # each of the three may know of calls that the others missed
+    def _add_usage(self, part: T, charged: Budget | Cell, recorder: Recorder) -> T:
+        """Add what an output or cell took to the run's counts and caps, and return it with its calls and tokens.
+
+        The caps were charged for the calls and tokens of ``charged`` when these were made; here they are charged for
+        the rest, such as calls of a model outside of the kit, which only the recorder saw.
+        """
         calls = max(part.calls, charged.calls, recorder.calls)
         tokens = max(part.tokens, charged.tokens, recorder.tokens)
-        counted = replace(part, calls=calls, tokens=tokens)
+        part = replace(part, calls=calls, tokens=tokens)
         self.calls += calls
         self.tokens += tokens
         if self.money is not None:
-            money = cost(self.prices, recorder.usage, counted)
+            money = cost(self.prices, recorder.usage, part)
             self.money = None if money is None else self.money + money
         try:
             charge_tokens(tokens - charged.tokens)
@@ -245,7 +248,7 @@ class Run:
                 charge_call()
         except BudgetExceededError as error:
             self.stop(error)
-        return counted
+        return part
 
     def _make_manifest(self, judge: Any) -> dict[str, Any]:
         """Describe the run as plain JSON without secrets; ``judge`` is the judge's fingerprint."""
@@ -263,14 +266,14 @@ class Run:
     def _finish(self, status: str) -> None:
         """Add status, counts and usage to the manifest; save rows and manifest, and close the folder."""
         cells = [cell for row in self.rows for cell in row.cells.values()]
-        payers: dict[str, list[Any]] = {"pipeline": [row.output for row in self.rows], "judge": cells}
+        by_payer: dict[str, list[Any]] = {"pipeline": [row.output for row in self.rows], "judge": cells}
         names = ("reused", "asked", "scored", "calls", "tokens", "money")
         self.manifest |= {
             "status": status, "ended": time.strftime(_UTC, time.gmtime()), "stopped_by": self.stopped,
             "done": {name: getattr(self, name) for name in names},
             "usage": {
                 payer: {"calls": sum(item.calls for item in items), "tokens": sum(item.tokens for item in items)}
-                for payer, items in payers.items()
+                for payer, items in by_payer.items()
             },
         }  # fmt: skip
         if self.folder is not None:
@@ -279,17 +282,20 @@ class Run:
 
 
 def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
-    """Hash what decides a metric's values: class, name, settings, own code, what it uses of the judge's fingerprint."""
+    """Hash all that decides a metric's values: class, name, settings, own code, its part of the judge's fingerprint."""
     cls, settings = type(metric), metric.settings()
-    used = dict(judge or {}) if metric.needs_judge or metric.needs_embeddings else {}
+    judge_part = dict(judge or {}) if metric.needs_judge or metric.needs_embeddings else {}
     if not metric.needs_embeddings:
-        used.pop("embeddings", None)
-    if (names := settings.get("prompts")) and used.get("prompts"):
-        hashes = used["prompts"].items()  # the keys end with a language: "judge_context_relevance.en"
-        used["prompts"] = {key: text_hash for key, text_hash in hashes if key.partition(".")[0] in names}
+        judge_part.pop("embeddings", None)
+    prompt_names, hashes = settings.get("prompts"), judge_part.get("prompts")
+    if prompt_names and hashes:  # the keys of hashes end with a language: "judge_context_relevance.en"
+        sent = {key: text_hash for key, text_hash in hashes.items() if key.partition(".")[0] in prompt_names}
+        judge_part["prompts"] = sent
     code = {"code": pipeline_hash(cls)} if is_own(cls) else {}
     class_name = f"{cls.__module__}.{cls.__qualname__}"
-    return digest({"name": metric.name, "class": class_name, "settings": settings, "judge": used, **code})
+    return digest(
+        {"name": metric.name, "class": class_name, "settings": settings, "judge": judge_part, **code}
+    )
 
 
 def versions() -> dict[str, str]:

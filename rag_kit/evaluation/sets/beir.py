@@ -105,17 +105,19 @@ def _read_qrels(path: Path, queries: _Ids, corpus: _Ids, unknown: list[str]) -> 
     qrels: dict[str, dict[str, int]] = {}
     for number, line in read_lines(path):
         where, cells = f"{path.name}:{number}", line.rstrip("\r\n").split("\t")
-        # the header of a BEIR file is query-id, corpus-id, score
-        is_header = number == 1 and cells[0] not in queries and not cells[-1].lstrip("-").isdigit()
-        if (is_header and len(cells) == 3) or not line.strip():
+        has_grade = cells[-1].lstrip("-").isdigit()
+        is_header = number == 1 and len(cells) == 3 and cells[0] not in queries and not has_grade
+        if is_header or not line.strip():  # the header is query-id, corpus-id, score
             continue
         if len(cells) != 3 or not re.fullmatch(r"\s*-?\d{1,9}\s*", cells[2]):
             raise InvalidInputError(
                 f"{where}: {line[:80]!r}; give query id, document id and a whole number as grade, parted by tabs"
             )
         query, document, grade = cells[0], cells[1], int(cells[2])
-        named = ("query", query, queries), ("document", document, corpus)
-        unknown += [f"{where}: {kind} {key}" for kind, key, known in named if key not in known]
+        if query not in queries:
+            unknown.append(f"{where}: query {query}")
+        if document not in corpus:
+            unknown.append(f"{where}: document {document}")
         if qrels.setdefault(query, {}).setdefault(document, grade) != grade:
             raise InvalidInputError(f"{where}: query {query!r} and document {document!r} have two grades")
     return qrels
@@ -128,11 +130,14 @@ def _read_gold(path: Path, queries: _Ids, corpus: Mapping[str, Passage]) -> dict
         answers = _pop_list(record, "answers", str, where)
         doc_ids = _pop_list(record, "doc_ids", str, where)
         starts = _pop_list(record, "answer_starts", int, where)
-        unknown = [f"query {key}"] if key not in queries else []
-        if unknown := unknown + [f"document {doc_id}" for doc_id in doc_ids if doc_id not in corpus]:
+        unknown = [f"document {doc_id}" for doc_id in doc_ids if doc_id not in corpus]
+        if key not in queries:
+            unknown.insert(0, f"query {key}")
+        if unknown:
             raise InvalidInputError(f"{where} names what the set does not hold: {first_few(unknown)}")
         docs = [corpus[doc_id] for doc_id in doc_ids]
-        text = next((record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None)
+        long_answers = [record.get(name) for name in ("reference", "long_answer")]
+        text = next((answer for answer in long_answers if isinstance(answer, str)), None)
         gold[key] = {
             "reference": text or next(iter(answers), None),
             "answers": tuple(answers),

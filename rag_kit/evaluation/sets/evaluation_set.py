@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,9 +69,6 @@ class EvaluationSet(Sequence[Example]):
     def __len__(self) -> int:
         return len(self.examples)
 
-    def __iter__(self) -> Iterator[Example]:
-        return iter(self.examples)
-
     def __getitem__(self, key: int | str | slice) -> Any:
         """Return the example of an id or a position; a slice is a set."""
         if isinstance(key, slice):
@@ -113,11 +110,7 @@ class EvaluationSet(Sequence[Example]):
         return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
     def documents(self) -> list[Document]:
-        """Return the corpus as LangChain documents, to index.
-
-        Raises:
-            InvalidInputError: If the set has no corpus.
-        """
+        """Return the corpus as LangChain documents, to index; refuse a set without one."""
         from langchain_core.documents import Document
 
         if self.corpus is None:
@@ -239,7 +232,6 @@ class EvaluationSet(Sequence[Example]):
         return Table(["id", "question", "reference"], rows, heading=heading, width=160, limit=10).html()
 
     def _part_of(self, examples: Iterable[Example]) -> EvaluationSet:
-        """Make a set of these examples with the same name and corpus."""
         part = EvaluationSet(self.name, examples)
         part.corpus = self.corpus
         return part

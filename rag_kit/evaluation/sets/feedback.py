@@ -12,34 +12,20 @@ from typing import Any
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import JSON_FILES, TABLES, Record, first_few, has_ending
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.sets.records import (
-    fold_name,
-    id_of,
-    parse_cell,
-    plain_row,
-    read_message,
-    read_text,
-    read_turns,
-)
+from rag_kit.evaluation.sets import records as reading
+from rag_kit.evaluation.sets.records import WORDS, read_message
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import is_declined
 
 _log = logging.getLogger(__name__)
 
-_UP = frozenset({"up", "thumbs_up", "positive", "like", "liked", "good", "yes", "true", "correct", "1", "+1", "1.0",
-                 "👍", "赞", "点赞", "顶", "好", "好评", "满意", "有用", "有帮助"})  # fmt: skip
-_DOWN = frozenset({"down", "thumbs_down", "negative", "dislike", "disliked", "bad", "no", "false", "incorrect", "0",
-                   "-1", "0.0", "-1.0", "👎", "踩", "点踩", "差", "差评", "不好", "不满意", "没用"})  # fmt: skip
-_THUMBS = ("thumbs", "thumb", "feedback", "user_feedback", "user_score", "score", "rating", "vote", "value",
-           "评价", "反馈", "赞踩")  # fmt: skip
-_CORRECTIONS = ("correction", "corrected_answer", "correct_answer", "expected", "reference", "ground_truth",
-                "正确答案", "标准答案", "参考答案", "修正")  # fmt: skip
-_COMMENTS = ("comment", "comments", "explanation", "note", "备注", "评论", "意见")
+_UP, _DOWN = frozenset(WORDS["up"]), frozenset(WORDS["down"])
+#: Names of columns, best first.
+_QUESTION, _ANSWER, _THUMBS = WORDS["question_columns"], WORDS["answer_columns"], WORDS["thumb_columns"]
+_CORRECTIONS, _COMMENTS = WORDS["correction_columns"], WORDS["comment_columns"]
 #: Whether somebody liked an answer, and whether somebody rejected one -> the tag of the example.
 _FEEDBACK = {(True, True): "mixed", (True, False): "up", (False, True): "down", (False, False): "none"}
-_QUESTION = ("inputs", "question", "input", "query", "user_input", "prompt", "messages", "问题", "提问")
-_ANSWER = ("outputs", "answer", "output", "result", "response", "text", "content", "messages", "回答", "答案")
 
 
 @dataclass
@@ -68,7 +54,7 @@ class _Case:
         }
         feedback = _FEEDBACK[bool(self.liked), bool(self.rejected)]
         return Example(
-            id_of(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
+            reading.id_of(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,
             reference=reference,
             answerable=None if reference is None else not is_declined(reference),
@@ -83,11 +69,14 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
     cases: dict[str, _Case] = {}
     is_table, is_json = has_ending(source, TABLES), has_ending(source, JSON_FILES)
     for where, record in records:
-        run = {fold_name(name): cell for name, cell in plain_row(record, is_table=is_table).items()}
+        run = {
+            reading.fold_name(name): cell
+            for name, cell in reading.plain_row(record, is_table=is_table).items()
+        }
         if not is_json:  # cells hold JSON
-            run = {name: parse_cell(cell, f"{where}: {name}") for name, cell in run.items()}
+            run = {name: reading.parse_cell(cell, f"{where}: {name}") for name, cell in run.items()}
         question, history = _read_question(run, where)
-        key = id_of(fold(question).strip(), fold(str(history)))
+        key = reading.id_of(fold(question).strip(), fold(str(history)))
         case = cases.setdefault(key, _Case(question, history))
         if run_id := _first_value(run, ("run_id", "trace_id", "id", "编号")):
             case.runs.append(str(run_id))
@@ -96,7 +85,9 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
             if comment := _first_value(rating, _COMMENTS):
                 case.comments.append(str(comment))
             if corrected := _first_value(rating, _CORRECTIONS):
-                case.corrections.append(read_text(_read_answer(corrected, where), f"{where}: the correction"))
+                case.corrections.append(
+                    reading.read_text(_read_answer(corrected, where), f"{where}: the correction")
+                )
             is_liked = _is_liked(_first_value(rating, _THUMBS), where)
             if is_liked is not None:
                 thumbs = case.liked if is_liked else case.rejected
@@ -128,7 +119,7 @@ def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[s
             f"{where}: the run has no question; give inputs with question, input, query or messages "
             f"(it has {', '.join(map(str, run)) or 'nothing'})"
         )
-    return inputs.strip(), read_turns(history, where) if history else []
+    return inputs.strip(), reading.read_turns(history, where) if history else []
 
 
 def _read_answer(outputs: Any, where: str) -> str:
@@ -137,10 +128,7 @@ def _read_answer(outputs: Any, where: str) -> str:
     if isinstance(outputs, Mapping):
         answer = _first_value(outputs, _ANSWER) if outputs else ""
     if isinstance(answer, list):
-        messages = [read_message(item) for item in answer]
-        answer = "" if not messages or any(role for role, _ in messages) else None  # None: no messages
-        if texts := [text for role, text in messages if role == "answer"]:
-            answer = texts[-1]
+        answer = _last_answer(answer)
     elif isinstance(answer, Mapping):
         _, answer = read_message(answer)
     if answer is None and outputs is not None:
@@ -149,6 +137,14 @@ def _read_answer(outputs: Any, where: str) -> str:
             f"{', '.join(_ANSWER)}"
         )
     return renumber(str(answer or ""), {}).strip()
+
+
+def _last_answer(items: list[Any]) -> str | None:
+    """Return the last answer of a list of chat messages, "" if there is none; ``None`` if the items are no messages."""
+    messages = [read_message(item) for item in items]
+    if answers := [text for role, text in messages if role == "answer"]:
+        return answers[-1]
+    return "" if not messages or any(role for role, _ in messages) else None
 
 
 def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -167,10 +163,10 @@ def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _is_liked(thumb: Any, where: str) -> bool | None:
     """Tell whether a thumb is up (👍, "thumbs-up", 1); ``None`` without one; refuse any other word."""
-    skin_tones = "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-    word = str(thumb).strip(f"{skin_tones} ").casefold().replace("s-", "s_")  # thumbs-up
     if thumb is None:
         return None
+    skin_tones = "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+    word = str(thumb).strip(f"{skin_tones} ").casefold().replace("s-", "s_")  # thumbs-up
     if word in _UP or word in _DOWN:
         return word in _UP
     raise InvalidInputError(

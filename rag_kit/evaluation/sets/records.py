@@ -29,36 +29,30 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+
+def _read_word_lists(file_name: str) -> dict[str, list[str]]:
+    """Read a file of this folder, whose lines are ``name: word word ...``."""
+    lines = Path(__file__).with_name(file_name).read_text(encoding="utf-8").splitlines()
+    return {name: words.split() for name, _, words in (line.partition(":") for line in lines)}
+
+
 #: Field -> names that its column usually has, best first; compared without case, ``-`` and blanks as ``_``.
-_TABLE = Path(__file__).with_name("columns.txt").read_text(encoding="utf-8")
-USUAL = {field: names.split() for field, _, names in (line.partition(":") for line in _TABLE.splitlines())}
+USUAL = _read_word_lists("columns.txt")
+#: Words in English and Chinese that people write into cells, or name columns by.
+WORDS = _read_word_lists("words.txt")
 #: Names of columns that hold a field in one table, and in the next something else, which is then metadata.
-_AMBIGUOUS_COLUMNS = word_set(
-    "passage evidence 原文 依据 历史 对话历史 历史对话 是否可回答 能否回答 是否能回答 可否回答 "
-    "相关文件 来源文件 源文件 相关文档 出处 来源"
-)
+_AMBIGUOUS_COLUMNS = frozenset(WORDS["ambiguous_columns"])
 _AMBIGUOUS_IDS = ("编号", "序号", "题号")  # ids only where no two records have the same
 _UNANSWERABLE_COLUMNS = ("is_impossible", "unanswerable")
-_TAG_COLUMNS = (
-    "type", "language", "category", "difficulty", "level", "kind", "类型", "题型", "类别", "分类", "难度", "语言"
-)  # fmt: skip
 #: Names of columns that hold whole answers in one table and short ones in the next; a short answer counts as both.
-_AMBIGUOUS_ANSWER_COLUMNS = word_set(
-    "answer expected_answer 答案 标准答案 正确答案 参考答案 标准回答 参考回答 预期答案 期望答案"
-)
+_AMBIGUOUS_ANSWER_COLUMNS = frozenset(WORDS["ambiguous_answer_columns"])
 _MAX_SHORT_ANSWER = 60  # characters
-_TRUE = word_set("true yes y 1 1.0 是 有 能 可 可以 能回答 可回答 可答 有答案 对 √ ✓ ✔")
-_FALSE = word_set(
-    "false no n 0 0.0 否 无 没有 不 不是 不能 不可 不可以 不能回答 不可回答 不可答 无法回答 无答案 错 x × ✗"
-)
+_TRUE, _FALSE = frozenset(WORDS["true"]), frozenset(WORDS["false"])
 _GAPS = word_set("nan n/a #n/a null <na> - – — /")  # what people write into a table where nothing is
 _PARSED = ("relevant", "spans", "reference_contexts", "history", "answerable")  # fields that no gap fits
 UserColumns = Mapping[str, Any]  # field -> name of a column, or names for tags; None: no column
-_ROLES = (
-    dict.fromkeys(("user", "human", "customer", "用户", "客户"), "question")
-    | dict.fromkeys(("assistant", "ai", "bot", "chatbot", "model", "agent", "助手", "客服"), "answer")
-    | dict.fromkeys(("system", "developer", "tool", "function", "reasoning", "系统"), "other")
-)
+#: Role in a chat message, such as "user" -> what the message holds.
+_ROLES = {role: name for name in ("question", "answer", "other") for role in WORDS[f"{name}_roles"]}
 #: Signs between two ids of one cell: these always separate them, the next three only where every part looks like an id.
 _SEPARATORS = re.compile(r"[;；|｜\n\r\v\f\x85\u2028\u2029]+")
 #: Signs between two accepted answers of a table's cell; a semicolon, and a bar between blanks, belong to an answer.
@@ -90,7 +84,7 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
         user_columns.setdefault("id", None)
     where_by_id: dict[str, str] = {}
     repeated: list[str] = []  # records with the content of another one
-    extra: dict[str, list[str]] = {}  # columns that are kept as metadata, and of which records
+    extra: dict[str, list[str]] = {}  # column -> records that keep it as metadata
     read: set[str] = set()  # columns that are a field of some record
     with_gold: list[str] = []  # records that say that there is no answer, and where it stands
     for where, record in rows:
@@ -103,17 +97,16 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
         if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
             with_gold.append(where)
         reference = fields.get("reference") or _usual_reference(record, user_columns)
-        key = base = fields.get("id") or id_of(fields["question"], reference)
-        if "id" in fields and key in where_by_id:
-            raise InvalidInputError(
-                f"{where}: the id {key!r:.80} is that of {where_by_id[key]} too; ids must be unique, or left out: "
-                'columns={"id": None}'
-            )
-        numbers = count(2)  # the second example with the same content gets the id with "-2"
+        key = fields.get("id") or id_of(fields["question"], reference)
         if key in where_by_id:
+            if "id" in fields:
+                raise InvalidInputError(
+                    f"{where}: the id {key!r:.80} is that of {where_by_id[key]} too; ids must be unique, or left out: "
+                    'columns={"id": None}'
+                )
             repeated.append(f"{where} as {where_by_id[key]}")
-        while key in where_by_id:
-            key = f"{base}-{next(numbers)}"
+            # the second example with the same content gets the id with "-2", the third with "-3"
+            key = next(name for number in count(2) if (name := f"{key}-{number}") not in where_by_id)
         where_by_id[key] = where
         try:
             yield Example(**{**fields, "id": key})
@@ -122,12 +115,11 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     if not where_by_id:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
     _check_presence(user_columns, rows, source)
-    blank = [
-        f"{name} {cell.strip()} ({where})"
-        for (where, record), (_, row) in zip(records, rows, strict=True)
-        for name, cell in record.items()
-        if isinstance(cell, str) and cell.strip() and row[str(name)] is None  # "N/A"
-    ]
+    blank = []
+    for (where, record), (_, row) in zip(records, rows, strict=True):
+        for name, cell in record.items():
+            if isinstance(cell, str) and cell.strip() and row[str(name)] is None:  # "N/A"
+                blank.append(f"{name} {cell.strip()} ({where})")
     unknown = [name for name in extra if name not in read]
     partly = [f"{name} ({where})" for name in extra if name in read for where in extra[name]]
     for message, found in (
@@ -153,11 +145,13 @@ def _check_presence(user_columns: UserColumns, records: Iterable[Record], source
 
 
 def _have_repeated_numbers(records: Iterable[Record]) -> bool:
-    """Tell whether the first column with a usual name of ids is such as 编号, and two records have the same there."""
+    """Tell whether the column of ids has an ambiguous name, such as 编号, and the same number in two records."""
     rows = [{fold_name(name): cell for name, cell in record.items()} for _, record in records]
-    name = next((name for name in USUAL["id"] if any(name in row for row in rows)), None)
-    cells = [str(row[name]).strip() for row in rows if row.get(name) is not None] if name else []
-    return name in _AMBIGUOUS_IDS and len(set(cells)) < len(cells)
+    id_column = next((name for name in USUAL["id"] if any(name in row for row in rows)), None)
+    if id_column not in _AMBIGUOUS_IDS:
+        return False
+    numbers = [str(row[id_column]).strip() for row in rows if row.get(id_column) is not None]
+    return len(set(numbers)) < len(numbers)
 
 
 def _usual_reference(record: Mapping[str, Any], user_columns: UserColumns) -> str | None:
@@ -170,10 +164,13 @@ def _usual_reference(record: Mapping[str, Any], user_columns: UserColumns) -> st
     return None
 
 
-def _check_columns(columns: UserColumns | None) -> dict[str, Any]:
+def _check_columns(columns: Any) -> dict[str, Any]:
     """Return field -> name of the user's column; refuse unknown fields, and values that are no names."""
-    # what is no mapping is refused below, as the name of a column for the field ""
-    by_field = dict(columns) if isinstance(columns, Mapping) else {"": columns} if columns else {}
+    by_field: dict[str, Any] = {}
+    if isinstance(columns, Mapping):
+        by_field = dict(columns)
+    elif columns:
+        by_field = {"": columns}  # which is refused below
     for field, name in by_field.items():
         is_list = field == "tags" and isinstance(name, list | tuple)
         if field not in FIELDS or not (is_list or isinstance(name, str | None)):
@@ -189,14 +186,14 @@ def records_of_examples(
 ) -> Iterator[Record]:
     """Yield the records of examples; put the header and passages that `save` wrote into the two arguments."""
     for where, record in records:
-        kind, content = next(iter(record.items())) if len(record) == 1 else ("", None)  # {"passage": {...}}
-        if kind not in ("evaluation_set", "passage") or not isinstance(content, Mapping):
+        name = next(iter(record), "") if len(record) == 1 else ""  # {"passage": {...}}
+        if name not in ("evaluation_set", "passage") or not isinstance(record[name], Mapping):
             yield where, record
-        elif kind == "evaluation_set":
-            header.update(content)
+        elif name == "evaluation_set":
+            header.update(record[name])
         else:
             try:
-                passages.append(Passage(**content))
+                passages.append(Passage(**record[name]))
             except InvalidInputError as error:
                 raise InvalidInputError(f"{where}: no passage ({error}); give id and text") from error
 
@@ -242,17 +239,14 @@ def _read_fields(
         answers = map(str.strip, _ANSWERS_BETWEEN.split(cell))
         fields["answers"] = list(dict.fromkeys(filter(None, answers))) or [cell]
     _add_answers(fields, columns, user_columns)
-    spans, documents = fields.get("spans", []), list(fields.get("relevant", ()))
-    if len(documents) in (1, len(spans)) and not any(span["document"] for span in spans):
-        for number, span in enumerate(spans):  # of the only relevant document, or the n-th one
-            span["document"] = documents[number % len(documents)]
+    _add_documents_of_spans(fields)
     used = set(columns.values())
-    opposites = [folded[name] for name in _UNANSWERABLE_COLUMNS if name in folded]
-    if opposites and "answerable" not in fields:
-        name = opposites[0]
-        fields["answerable"] = not read_cell("answerable", row[name], f"{where}: {name}")
-        used.add(name)
-    tag_columns = user_columns.get("tags", [folded[name] for name in _TAG_COLUMNS if name in folded]) or ()
+    opposite = next((folded[name] for name in _UNANSWERABLE_COLUMNS if name in folded), None)
+    if opposite is not None and "answerable" not in fields:
+        fields["answerable"] = not read_cell("answerable", row[opposite], f"{where}: {opposite}")
+        used.add(opposite)
+    usual_tags = [folded[name] for name in WORDS["tag_columns"] if name in folded]
+    tag_columns = user_columns.get("tags", usual_tags) or ()
     if not isinstance(tag_columns, str):  # else it was read as the field "tags"
         tags = {name: str(row[name]) for name in tag_columns if isinstance(row.get(name), (str, int, float))}
         fields["tags"] = {**tags, **fields.get("tags", {})}
@@ -262,7 +256,7 @@ def _read_fields(
 
 
 def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: UserColumns) -> dict[str, str]:
-    """Map fields to filled columns: the user's, else the first with a usual name (``folded``: name in lower case)."""
+    """Map fields to filled columns: the user's, else the first with a usual name (``folded``: `fold_name` -> name)."""
     columns: dict[str, str] = {}
     for field in FIELDS:
         if field in user_columns:
@@ -277,6 +271,14 @@ def _match_columns(row: dict[str, Any], folded: dict[str, str], user_columns: Us
     # in JSON a cell without a value may be a text such as "null"
     gaps = {field for field in _PARSED if str(row.get(columns.get(field, ""))).strip().casefold() in _GAPS}
     return {field: name for field, name in columns.items() if field not in gaps}
+
+
+def _add_documents_of_spans(fields: dict[str, Any]) -> None:
+    """Give spans without a document the only relevant one; with as many documents as spans, the n-th to the n-th."""
+    spans, documents = fields.get("spans", []), list(fields.get("relevant", ()))
+    if len(documents) in (1, len(spans)) and not any(span["document"] for span in spans):
+        for number, span in enumerate(spans):
+            span["document"] = documents[number % len(documents)]
 
 
 def _add_answers(fields: dict[str, Any], columns: Mapping[str, str], user_columns: UserColumns) -> None:
@@ -334,7 +336,8 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
     if field == "history":
         return read_turns(cell, where)
     if field in ("tags", "metadata") and not isinstance(cell, Mapping):
-        return {where.rpartition(": ")[2]: cell}
+        column = where.rpartition(": ")[2]
+        return {column: cell}
     return _read_spans(cell, where) if field == "spans" else cell
 
 
@@ -362,13 +365,13 @@ def split_ids(cell: str) -> list[str]:
     parts = _split_bare(_SEPARATORS, text)
     if "://" in cell and not all("://" in part for part in parts):  # a semicolon of an address
         return [cell.strip()]
-    names = [name for part in parts for name in _split_weakly(part, quoted)]
+    names = [name for part in parts for name in _split_if_ids(part, quoted)]
     ids = [_bare_id(_PLACEHOLDER.sub(lambda match: quoted[int(match[1])], name)) for name in names]
     return list(dict.fromkeys(filter(None, ids))) or [cell.strip()]
 
 
-def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
-    """Split a text at blanks, "and" or commas, if the parts look like ids; else return it as the only id."""
+def _split_if_ids(text: str, quoted: Sequence[str]) -> list[str]:
+    """Split a text at blanks, "and" or commas, if the parts look like ids; "R and D.pdf" is returned as the only id."""
     for separator in (_COMMAS_AND_OR_BLANKS, _COMMAS_OR_AND, _COMMAS):
         parts = _split_bare(separator, text)
         if len(parts) > 1 and _are_ids(parts, quoted):
@@ -384,16 +387,15 @@ def _split_weakly(text: str, quoted: Sequence[str]) -> list[str]:
 def _are_ids(parts: Sequence[str], quoted: Sequence[str]) -> bool:
     """Tell whether all parts are quoted, or all readable files (``.pdf``), or all files with one suffix."""
     placeholders = [_PLACEHOLDER.fullmatch(part) for part in parts]
-    suffixes = set()
-    for part, placeholder in zip(parts, placeholders, strict=True):
-        name = _bare_id(quoted[int(placeholder[1])]) if placeholder else part
-        suffixes.add(name.rpartition(".")[2].casefold() if _FILE_NAME.match(name) else "")
-    are_readable = all(f".{suffix}" in FORMATS for suffix in suffixes)
-    return all(placeholders) or are_readable or (len(suffixes) == 1 and "" not in suffixes)
+    pairs = zip(parts, placeholders, strict=True)
+    names = [_bare_id(quoted[int(match[1])]) if match else part for part, match in pairs]
+    suffixes = {name.rpartition(".")[2].casefold() if _FILE_NAME.match(name) else "" for name in names}
+    if all(placeholders) or all(f".{suffix}" in FORMATS for suffix in suffixes):
+        return True
+    return len(suffixes) == 1 and "" not in suffixes
 
 
 def _split_bare(separator: re.Pattern[str], text: str) -> list[str]:
-    """Split a text into bare ids that are not empty."""
     return list(filter(None, map(_bare_id, separator.split(text))))
 
 
@@ -406,13 +408,13 @@ def _bare_id(text: str) -> str:
 
 def _read_spans(cell: Any, where: str) -> list[Any]:
     """Read gold spans: objects, a number, or texts (of any document) that blank lines separate within the cell."""
-    items = cell
+    items = cell if isinstance(cell, list) else [cell]
     if isinstance(cell, str):
         items = [_bare_id(part) for part in re.split(r"\n\s*\n", cell.replace("\r\n", "\n"))]
     try:
-        if type(items) in (int, float):
-            items = read_text(items, where)
-        return [check_span(item) for item in (items if isinstance(items, list) else [items])]
+        if type(cell) in (int, float):
+            items = [read_text(cell, where)]
+        return [check_span(item) for item in items]
     except ValueError as error:
         raise InvalidInputError(f"{where} is {cell!r:.120}; {error}") from error
 
@@ -421,17 +423,23 @@ def _holds_field(name: str, field: str, row: Mapping[str, Any]) -> bool:
     """Tell whether a column holds a field: by its name, or if that is ambiguous, by its cell."""
     if fold_name(name) not in _AMBIGUOUS_COLUMNS:
         return True
-    if field in ("spans", "history"):
-        with suppress(TypeError, ValueError, OverflowError):
-            float(row[name])  # a number is no passage, unless 原文 repeats the answer
-            answers = [row[other] for other in row if fold_name(other) in USUAL["reference"]]
-            return fold_name(name) == "原文" and row[name] in answers
+    if field in ("spans", "history") and _is_number(row[name]):
+        # a number is no passage, unless 原文 repeats the answer
+        answers = [row[other] for other in row if fold_name(other) in USUAL["reference"]]
+        return fold_name(name) == "原文" and row[name] in answers
     try:
         value = read_cell(field, row[name], name)
         Example("q", "?", **{field: value})
     except InvalidInputError:
         return False
-    return field != "relevant" or all(_ID.fullmatch(each) or _FILE_NAME.match(each) for each in value)
+    return field != "relevant" or all(_ID.fullmatch(key) or _FILE_NAME.match(key) for key in value)
+
+
+def _is_number(cell: Any) -> bool:
+    with suppress(TypeError, ValueError, OverflowError):
+        float(cell)
+        return True
+    return False
 
 
 def parse_cell(cell: Any, where: str) -> Any:
@@ -477,13 +485,14 @@ def read_turns(cell: Any, where: str) -> list[dict[str, str]]:
     """Read earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages."""
     turns: list[dict[str, str]] = []
     for item in cell if isinstance(cell, list) else [cell]:
-        turn = {"question": item[0], "answer": item[1]} if isinstance(item, list) and len(item) == 2 else item
-        role, text = read_message(turn)
-        if isinstance(turn, Mapping) and {"question", "answer"} <= set(turn):
-            turns.append({name: str(turn[name]) for name in ("question", "answer")})
+        role, text = read_message(item)
+        if isinstance(item, list) and len(item) == 2:
+            turns.append({"question": str(item[0]), "answer": str(item[1])})
+        elif isinstance(item, Mapping) and {"question", "answer"} <= set(item):
+            turns.append({name: str(item[name]) for name in ("question", "answer")})
         elif role is None:
             raise InvalidInputError(
-                f"{where}: a turn is {turn!r:.80}; give question and answer, or role (user or assistant) and content"
+                f"{where}: a turn is {item!r:.80}; give question and answer, or role (user or assistant) and content"
             )
         elif role == "question":
             turns.append({"question": text, "answer": ""})
@@ -494,8 +503,9 @@ def read_turns(cell: Any, where: str) -> list[dict[str, str]]:
 
 def read_message(item: Any) -> tuple[str | None, str]:
     """Return ``("question" | "answer" | "other", text)`` of a chat message; a role of ``None`` if it is none."""
-    # LangChain's dumps have the message below data or kwargs
-    message = (item.get("data") or item.get("kwargs") or item) if isinstance(item, Mapping) else None
+    message = item
+    if isinstance(item, Mapping):  # LangChain's dumps have the message below data or kwargs
+        message = item.get("data") or item.get("kwargs") or item
     if not isinstance(message, Mapping):
         return None, ""
     role, content = message.get("role") or message.get("type"), message.get("content")
@@ -504,7 +514,8 @@ def read_message(item: Any) -> tuple[str | None, str]:
         content = "\n".join(str(part) for part in parts if part)
     if not isinstance(role, str) or not isinstance(content, str):
         return None, ""
-    return _ROLES.get(role.casefold().removesuffix("chunk").removesuffix("message")), content
+    name = role.casefold().removesuffix("chunk").removesuffix("message")  # "AIMessageChunk" is "ai"
+    return _ROLES.get(name), content
 
 
 def id_of(*parts: str | None) -> str:

@@ -128,13 +128,16 @@ class TuningResult(SpokenResult):
     def set_aside(self) -> Comparison | None:
         """The best setting compared with the default one on the questions set aside; ``None`` if not all were asked."""
         total = self.setup["counts"]["set_aside"]
-        settings = {self._say("best"): self.best, self._say("default"): self.default}
-        folders = {title: record_name(values, "set_aside") for title, values in settings.items()}
-        asked = [self.records.get(folder, {}).get("asked") for folder in folders.values()]
-        if not total or self.best == self.default or asked != [total, total]:
+        if not total or self.best == self.default:
             return None
-        runs = {title: Results.load(self.folder / folder) for title, folder in folders.items()}
-        return compare(runs, metrics=self.setup["metric"], baseline=self._say("default"))
+        names = [record_name(settings, "set_aside") for settings in (self.best, self.default)]
+        if any(self.records.get(name, {}).get("asked") != total for name in names):
+            return None
+        best, default = (Results.load(self.folder / name) for name in names)
+        baseline = self._say("default")
+        return compare(
+            {self._say("best"): best, baseline: default}, metrics=self.setup["metric"], baseline=baseline
+        )
 
     @property
     def verdict(self) -> str:
@@ -204,14 +207,17 @@ class TuningResult(SpokenResult):
         """Make a table of the best settings, complete ones first, with the default setting always among them."""
         trials, default = self.trials, self.trials[0]
         sign = -1.0 if self.setup["higher_is_better"] else 1.0
-        ranked = sorted(trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
-        listed = ranked[:_MAX_LISTED]
+
+        def rank(trial: Trial) -> tuple[bool, float, int]:
+            return trial.state != "complete", sign * (trial.value or 0.0), trial.number
+
+        listed = sorted(trials, key=rank)[:_MAX_LISTED]
         if default not in listed:
             listed[-1] = default
-        rows = [
-            [t.number or self._say("default"), t.value, self._say(t.state),
-             json.dumps(dict(t.settings), ensure_ascii=False)] for t in listed
-        ]  # fmt: skip
+        rows = []
+        for trial in listed:
+            values = json.dumps(dict(trial.settings), ensure_ascii=False)
+            rows.append([trial.number or self._say("default"), trial.value, self._say(trial.state), values])
         return Table(["setting", self.setup["metric"], "state", "values"], rows, right=[0, 1], width=120)
 
 

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.documents.files import AppendLog
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.evaluating import take_examples
 from rag_kit.evaluation.runs.gold import MAX_MISSING, check_share
@@ -24,9 +25,6 @@ from rag_kit.evaluation.tuning.sitting import Sitting
 from rag_kit.evaluation.tuning.space import SearchSpace
 from rag_kit.evaluation.wording import main_language
 from rag_kit.models.clients import keep_query_vectors
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.judge.judge import Judge
 
 
 async def atune(
@@ -50,8 +48,6 @@ async def atune(
 ) -> TuningResult:
     """Search for the setting of a pipeline with the best mean of a metric, and judge it on other questions.
 
-    `tune` is the same for scripts and Jupyter.
-
     The questions are cut in two. Settings are tried on the first part, the default one first, the others as Optuna's
     TPE proposes them (Bergstra et al., 2011), block after block of questions. The winner and the default are then
     asked the second part, which no setting has seen: ``result.verdict`` says what was gained, and whether that can be
@@ -59,7 +55,7 @@ async def atune(
 
     Everything is written to ``out`` as it comes: an Optuna study, and the scores of each setting as ``evaluate`` keeps
     them. The same call goes on where it was killed or ended (with a larger ``n_trials`` or cap), and asks nothing again
-    that has a score.
+    that has a score. `tune` is the same for scripts and Jupyter.
 
     Args:
         make_pipeline: Takes a setting, and returns a pipeline for ``evaluate``; may be a coroutine function.
@@ -83,7 +79,6 @@ async def atune(
 
     Raises:
         InvalidInputError: If an argument is not allowed, ``out`` holds another search, or the default has no value.
-        MissingExtraError: If Optuna is not installed.
     """
     caps = {"calls": max_calls, "seconds": max_seconds}
     _check_numbers({"n_trials": n_trials, "max_calls": max_calls, "max_seconds": max_seconds}, set_aside)

@@ -67,20 +67,22 @@ class Sitting:
         """Try settings until the search ends, then evaluate the best one and the default on the questions set aside."""
         result = self.result
         # these properties read files, so a thread reads them; ``setup`` is read to be cached for later
-        self._records, _, earlier = await run_in_thread(
+        self._records, _, attributes = await run_in_thread(
             lambda: (result.records, result.setup, result.study.user_attrs)
         )
-        self._began = time.monotonic() - earlier.get("elapsed", 0.0)  # as if no time lay between the sittings
+        self._began = time.monotonic() - attributes.get(
+            "elapsed", 0.0
+        )  # as if no time lay between the sittings
         try:
-            ended = await self._try_settings()
-        except _Ended as reason:
-            ended = str(reason)
+            why_ended = await self._try_settings()
+        except _Ended as error:
+            why_ended = str(error)
         try:
             await self._judge_winner()
-        except (_Ended, _Failed) as reason:
-            ended = f"{ended}; the winner could not be judged on all questions set aside: {reason}"
-        if ended != earlier.get("ended"):
-            for name, value in (("elapsed", round(self._usage["seconds"], 3)), ("ended", ended)):
+        except (_Ended, _Failed) as error:
+            why_ended = f"{why_ended}; the winner could not be judged on all questions set aside: {error}"
+        if why_ended != attributes.get("ended"):
+            for name, value in (("elapsed", round(self._usage["seconds"], 3)), ("ended", why_ended)):
                 await run_in_thread(self.result.study.set_user_attr, name, value)
         return self.result
 
@@ -94,7 +96,8 @@ class Sitting:
         return None if cap is None else max(0.0, cap - time.monotonic() + self._began)
 
     def _count_asked(self, settings: Mapping[str, Any], part: str) -> int:
-        return int(self._records.get(record_name(settings, part), {}).get("asked", 0))
+        record = self._records.get(record_name(settings, part), {})
+        return int(record.get("asked", 0))
 
     async def _try_settings(self) -> str:
         """Try settings until ``n_trials`` or the end of the space; return why no more are tried."""
@@ -122,12 +125,13 @@ class Sitting:
             tried = {label(trial.user_attrs["settings"]) for trial in trials}
             for attempt in range(_MAX_PROPOSALS + 1):
                 is_last = attempt == _MAX_PROPOSALS
-                text = f"{self.seed}/{number}/{attempt}"  # so that a resumed search proposes the same
-                # NumPy takes seeds of 32 bits
-                seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-                study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP_TRIALS)
+                seed = _seed_of(
+                    f"{self.seed}/{number}/{attempt}"
+                )  # so that a resumed search proposes the same
                 if is_last and is_finite:  # TPE repeats itself: this sampler finds a setting that is left
                     study.sampler = optuna.samplers.BruteForceSampler(seed=seed)
+                else:
+                    study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP_TRIALS)
                 proposal = study.ask(self.space.distributions)
                 settings = self.space.setting(proposal.params)
                 if label(settings) not in tried:
@@ -139,7 +143,8 @@ class Sitting:
     async def _try_setting(self, number: int, settings: dict[str, Any]) -> Trial:
         """Evaluate a setting block after block of questions, and add its trial to the study."""
         is_default = number == 0
-        state, reason, steps = "complete", "", {}  # steps: number of questions -> mean over them
+        state, reason = "complete", ""
+        steps: dict[int, float] = {}  # number of questions asked -> mean over them
         ends = _block_ends(len(self.parts["search"]))
         try:
             self._calls_left(settings, "search", ends[0])  # raises if the caps do not allow a block
@@ -168,8 +173,9 @@ class Sitting:
 
     def _add_trial(self, settings: dict[str, Any], state: str, reason: str, steps: dict[int, float]) -> None:
         """Write a finished trial to the study, with the scores by which it is compared."""
-        name, empty = record_name(settings, "search"), {"scores": {}, "asked": 0, "calls": 0, "tokens": 0}
-        record = self._records.pop(name, empty) | {"settings": settings, "state": state, "reason": reason}
+        name = record_name(settings, "search")
+        record = self._records.pop(name, {"scores": {}, "asked": 0, "calls": 0, "tokens": 0})
+        record |= {"settings": settings, "state": state, "reason": reason}
         value = list(steps.values())[-1] if state == "complete" else None  # the mean over all questions
         trial = self.space.trial(
             settings, value=value, intermediate_values=steps, state=_STATES[state], user_attrs=record
@@ -188,8 +194,9 @@ class Sitting:
 
     def _check_coverage(self, results: Results, total: int) -> None:
         """Raise `_Failed` if a setting has too few values, compared with the default on the same questions."""
-        cells, default_name = results.cells(self.metric.name), record_name(self.space.default, "search")
-        expected = sum(key in cells for key in self._records[default_name]["scores"])
+        cells = results.cells(self.metric.name)
+        scores_of_default = self._records[record_name(self.space.default, "search")]["scores"]
+        expected = sum(key in cells for key in scores_of_default)
         with_value = len(results.values(self.metric.name))
         if not with_value or with_value < _MIN_COVERAGE * expected:
             reasons = Counter(_clean_reason(cell.reason) for cell in cells.values() if cell.value is None)
@@ -261,21 +268,26 @@ class Sitting:
 
         Raises `_Ended` if a cap is too small for these and for judging the winner, by what a question took so far.
         """
-        used, calls_left = self._usage, None
+        usage, calls_left = self._usage, None
         to_ask = max(0, end - self._count_asked(settings, part))
         to_judge = 2 * len(self.parts["set_aside"]) if part == "search" else 0  # by winner and default
-        for kind, cap in self.caps.items():
+        for name, cap in self.caps.items():  # "calls" and "seconds"
             if cap is None:
                 continue
-            per_question = min(cap, used[kind]) / used["asked"] if used["asked"] else 0.0
-            left, reserved = cap - used[kind], per_question * to_judge
+            used = usage[name]
+            per_question = min(cap, used) / usage["asked"] if usage["asked"] else 0.0
+            left, reserved = cap - used, per_question * to_judge
             if left <= 0 or left < per_question * to_ask + reserved:
                 raise _Ended(
-                    f"max_{kind}={cap:g}: {used[kind]:.3g} are used, {reserved:.3g} are kept to judge the winner"
+                    f"max_{name}={cap:g}: {used:.3g} are used, {reserved:.3g} are kept to judge the winner"
                 )
-            if kind == "calls":
+            if name == "calls":
                 calls_left = max(1, int(left - reserved))
         return calls_left
+
+
+def _seed_of(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")  # of 32 bits, as NumPy takes it
 
 
 def _block_ends(count: int) -> list[int]:
@@ -302,5 +314,4 @@ def _explain_worse(best: Scores, scores: Scores, higher_is_better: bool) -> str:
 
 
 def _clean_reason(reason: str) -> str:
-    """Shorten a reason, without keys and control characters."""
     return clean_text(redact(reason))[:300]

@@ -55,7 +55,6 @@ class SearchSpace:
 
     Raises:
         InvalidInputError: If a parameter is malformed.
-        MissingExtraError: If Optuna is not installed.
 
     Example:
         >>> space = SearchSpace({"fusion": ["rrf", "convex"], "k": {"int": [1, 9]}})
@@ -69,8 +68,7 @@ class SearchSpace:
                 f"the space is {parameters!r:.160}; give parameters by name, such as {{'k': {{'int': [1, 20]}}}}"
             )
         self.parameters: dict[str, dict[str, Any]] = {}
-        #: Optuna's distribution of each parameter; choices by their labels.
-        self.distributions: dict[str, Any] = {}
+        self.distributions: dict[str, Any] = {}  # Optuna's, by parameter; choices by their labels
         for name, spec in parameters.items():
             try:
                 self.parameters[name] = _read_parameter(name, spec)
