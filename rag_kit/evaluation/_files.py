@@ -170,7 +170,8 @@ def huggingface_records(source: Any, name: str | None, split: str | None) -> tup
     folder = source if isinstance(source, Path) else None
     data = _load_huggingface(folder) if folder else source
     if isinstance(data, Mapping):
-        split = next(iter(data)) if split is None and len(data) == 1 else split
+        if split is None and len(data) == 1:
+            split = next(iter(data))
         if split not in data:
             raise InvalidInputError(
                 f"split is {split!r}; the data set has {first_few(data)}: name one with split="

@@ -196,7 +196,8 @@ class Comparison(SpokenResult):
             pipelines = [row.pipeline, row.other]
             subject, value = f"{row.metric}, {row.pipeline} minus {row.other}", f"{row.difference:+.3f}"
         else:
-            pipelines, subject, value = [row.pipeline], f"{row.metric} of {row.pipeline}", f"{row.mean:.3f}"
+            pipelines = [row.pipeline]
+            subject, value = f"{row.metric} of {row.pipeline}", f"{row.mean:.3f}"
         runs = [self._matched.runs[name] for name in pipelines]
         scored = set.intersection(*(set(run.values(row.metric)) for run in runs))  # ids, as in labelled
         verdicts = [run.labels.verdicts.get(row.metric, {}) for run in runs]

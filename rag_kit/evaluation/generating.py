@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import astuple
-from itertools import islice, product, takewhile
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -219,8 +219,8 @@ class _Writer:
     async def write(self, kind: str, groups: Sequence[Sequence[Piece]], count: int, at_a_time: int) -> None:
         """Keep ``count`` more questions if the groups allow it; ask about as many groups at a time as are missing."""
         goal = len(self.kept) + count
-        keyed_groups = ((digest([self.identity, kind, list(map(astuple, group))]), group) for group in groups)
-        queue = islice(keyed_groups, _GROUPS_PER_QUESTION * count + _MORE_GROUPS)
+        shown = islice(groups, _GROUPS_PER_QUESTION * count + _MORE_GROUPS)
+        queue = ((digest([self.identity, kind, list(map(astuple, group))]), group) for group in shown)
 
         async def ask_group(keyed_group: tuple[str, Sequence[Piece]]) -> None:
             key, group = keyed_group
@@ -231,8 +231,9 @@ class _Writer:
 
         while wave := list(islice(queue, min(at_a_time, goal - len(self.kept)))):
             result = await afan_out_map(ask_group, wave, max_concurrency=at_a_time, on_error="skip")
-            # in their order, up to the first one that failed: a resumed run keeps the same questions
-            for key, group in takewhile(lambda keyed_group: keyed_group[0] in self.stored, wave):
+            for key, group in wave:
+                if key not in self.stored:  # it failed: the rest waits, as in a resumed run
+                    break
                 self._collect(kind, group, self.stored[key], goal)
             for outcome in result.outcomes:
                 if outcome.error is not None:

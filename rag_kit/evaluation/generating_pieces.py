@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -135,14 +134,11 @@ def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
     """Order pieces at random by a hash, with documents taking turns, so that no long one dominates."""
     order = sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
     drawn = Counter[str]()  # document -> pieces drawn so far
-    rounds: list[
-        tuple[int, int]
-    ] = []  # in the first round a piece of each document, in the second another one, ...
+    rounds: dict[int, int] = {}  # number of a piece -> its round: in each, a document gives one piece
     for number in order:
-        rounds.append((drawn[pieces[number].document], number))
+        rounds[number] = drawn[pieces[number].document]
         drawn[pieces[number].document] += 1
-    rounds.sort(key=itemgetter(0))  # stable: within a round, the order stays
-    return [number for _, number in rounds]
+    return sorted(order, key=rounds.__getitem__)  # stable: within a round, the order stays
 
 
 def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], target: str) -> Example | str:
@@ -151,7 +147,8 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], targ
     spans = _find_spans(item["quotes"], pieces)
     language = detect_language("\n".join(span.text for span in spans)) if spans else pieces[0].language
     quoted_pieces = [piece for piece in pieces if piece in spans.values()]
-    if not 5 <= len(question) <= 400 or (question.isascii() and " " not in question):  # one word
+    is_one_word = question.isascii() and " " not in question
+    if is_one_word or not 5 <= len(question) <= 400:
         return "not_a_question"
     languages = {detect_language(question), detect_language(reference or question)}
     if languages != {language} or target not in ("auto", language):

@@ -91,9 +91,6 @@ def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) 
         metric: Which; default: the first that asks a judge.
         n: How many verdicts are wanted in all.
 
-    Raises:
-        InvalidInputError: If there is no such metric with values, or ``n`` is no number from 1.
-
     Example:
         >>> from rag_kit.evaluation import Example, evaluate
         >>> questions = [Example(f"q{number}", "Who?", answers=("Ada",)) for number in range(30)]
@@ -166,7 +163,8 @@ def _make_case(results: Results, metric: str, example_id: str) -> LabelCase:
     task = say(next(key for key in keys if key in texts()[language]), language)
     sections = []
     for number, text in enumerate(output.contexts, start=1):
-        sections.append(f"[{number}]: {text[:MAX_TEXT]}{' …' if len(text) > MAX_TEXT else ''}")
+        shown = text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} …"
+        sections.append(f"[{number}]: {shown}")
     sections.append(say("label_question", language, text=example.question))
     if example.reference:
         sections.append(say("label_reference", language, text=example.reference))

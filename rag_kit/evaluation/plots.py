@@ -66,10 +66,7 @@ def scores_with_intervals(
 ) -> Plot:
     """Plot each pipeline's mean and interval, metric by metric; an open point covers some questions only.
 
-    Args:
-        comparison: What `compare` gave.
-        metrics: Which; default: all. One that was not compared is refused.
-        language: ``en``, ``zh`` or ``both``.
+    ``metrics`` are all by default; one that was not compared is refused. ``language`` is ``en``, ``zh`` or ``both``.
     """
     chosen = _check_metrics(comparison, metrics)
     names = comparison.pipelines

@@ -95,12 +95,16 @@ class AbilityMetric(Metric):
         reply, *declines = texts
         is_decline = any(words in reply for words in declines)
         is_error_detected = any(words in reply for words in _ERROR_WORDS)
-        if self.figure in ("rejection", "error_detection"):
-            return Cell.ok(float(is_decline if self.figure == "rejection" else is_error_detected))
+        if self.figure == "rejection":
+            return Cell.ok(float(is_decline))
+        if self.figure == "error_detection":
+            return Cell.ok(float(is_error_detected))
         if self.figure == "error_correction" and not is_error_detected:
             return Cell.undefined("the reply does not speak of factual errors")
-        found = [any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]]
-        return Cell.ok(float(all(found) and not is_decline))
+        has_parts = [
+            any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]
+        ]
+        return Cell.ok(float(all(has_parts) and not is_decline))
 
 
 @dataclass(frozen=True)
@@ -260,7 +264,8 @@ def draw_passages(kind: str, record: Mapping[str, Any], rate: float, count: int)
     with the wrong answer.
     """
     generator = random.Random(_SEED)
-    positive, negative, positive_count = record["positive"], record["negative"], count - ceil(count * rate)
+    positive, negative = record["positive"], record["negative"]
+    positive_count = count - ceil(count * rate)
     if kind == "wrong":
         wrong = record["positive_wrong"]
         chosen = generator.sample(wrong, min(len(wrong), count))
@@ -272,7 +277,9 @@ def draw_passages(kind: str, record: Mapping[str, Any], rate: float, count: int)
         chosen = in_turn[: max(positive_count, len(groups))]
         chosen += negative[: max(0, count - len(chosen))]
     else:
-        chosen = positive[: 0 if rate == 1 else max(positive_count, count - len(negative))]  # 1: noise alone
+        if rate < 1:  # else noise alone
+            positive_count = max(positive_count, count - len(negative))
+        chosen = positive[:positive_count]
         chosen = chosen + negative[: count - len(chosen)]
     generator.shuffle(chosen)
     return chosen

@@ -66,7 +66,7 @@ def get_metric(metric: Any) -> Metric:
 
 
 def _suggest_name(name: str) -> str:
-    """Return ``; did you mean ...?`` with the metric whose name is most alike; "" if none is."""
+    """Return ``; did you mean 'ndcg@5'?`` for "NDGC@5"; "" if no metric has a name like that."""
     bare, _, k = name.lower().replace("-", "_").replace(" ", "_").partition("@")
     near = difflib.get_close_matches(f"{bare}@k" if k else bare, METRICS, n=1, cutoff=0.7)
     cutoff = f"@{k}" if _CUTOFF.fullmatch(f"@{k}") else "@10"

@@ -53,10 +53,9 @@ class Upload:
     def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
         manifest, summary = storable(clean(results.manifest)), results.summary()
         self.results, self.rows = results, [_row_record(row) for row in results.rows]
-        described = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
-        questions = [row.example.to_json() for row in results.rows]
-        questions_hash = described.get("fingerprint") or digest(questions)
-        set_name = described.get("name") or f"rag-kit-{str(questions_hash)[:8]}"
+        entry = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
+        questions_hash = entry.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
+        set_name = entry.get("name") or f"rag-kit-{str(questions_hash)[:8]}"
         self.dataset = dataset or str(set_name)[:_MAX_NAME].strip()
         self.pipeline = storable(results.name)[:_MAX_NAME].strip()
         metrics = [metric for metric in manifest.get("metrics") or () if isinstance(metric, dict)]
@@ -147,7 +146,8 @@ def _log_summary(client: Any, run: Any, upload: Upload, tracked: Tracked) -> Non
     texts, numbers = {"name": upload.pipeline}, dict[str, float]()  # params and metrics by their MLflow names
     for setting in _SETTINGS:
         value = upload.metadata.get(setting) or {}
-        for name, item in (value if isinstance(value, dict) else {"": value}).items():
+        items = value if isinstance(value, dict) else {"": value}
+        for name, item in items.items():
             key = _REFUSED.sub("_", f"{setting}.{name}".rstrip("."))[:_MAX_KEY]  # "judge.model"; "commit"
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
             texts[key] = text[:_MAX_VALUE]

@@ -188,8 +188,10 @@ def _short_answer(
         return {"metric": None, "best": None, "tests": [], "diagnosed": None}
     metric, names = metrics[main], [pipeline["name"] for pipeline in pipelines]
     means, is_partial = _means_of(metric), metric["partial"]
-    # positions of pipelines, the best mean first
-    order = sorted(means, key=lambda n: (is_partial[n], -means[n] if metric["higher"] else means[n]))
+    sign = -1 if metric["higher"] else 1
+    order = sorted(
+        means, key=lambda n: (is_partial[n], sign * means[n])
+    )  # positions, that of the best mean first
 
     def tests_against(best: int) -> dict[int, Json | None]:
         found = {n: _find_test(names[best], names[n], metric, comparison) for n in order if n != best}

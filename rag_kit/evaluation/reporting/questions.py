@@ -88,8 +88,9 @@ def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) ->
     """Make the page's data of a question in one run: output, passages, notes, diagnosis, cells."""
     output, passages = row.output, row.output.passages
     notes = [list(map(str, passage.provenance.get("notes") or ())) for passage in passages or ()]
-    # a note on every passage is about the search, and is shown once
-    common = [note for note in notes[0] if all(note in others for others in notes)] if len(notes) > 1 else []
+    common: list[str] = []  # notes on every passage are about the search, and are shown once
+    if len(notes) > 1:
+        common = [note for note in notes[0] if all(note in others for others in notes)]
     described = [_passage_json(passage, row.example, heads, common) for passage in passages or ()]
     return {
         **{key: plain(getattr(output, key), cleaned) for key in ("answer", "status", "queries", "messages", "seconds")},

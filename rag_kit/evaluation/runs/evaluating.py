@@ -155,12 +155,8 @@ async def aevaluate(
             metric_timeout=metric_timeout, retry_errors=retry_errors, about=about,
         )  # fmt: skip
         path = None if out is None else as_path(out, "out")
-        unseen = unseen_variables(runner) if path is not None and version is None else []
-        if unseen:
-            _log.warning(
-                "Changes in %s do not make the pipeline another one: then give another version.",
-                ", ".join(unseen),
-            )
+        if path is not None and version is None:
+            _warn_of_unseen(runner)
         if dry_run and path is not None and not (path / MANIFEST).is_file():
             path = None  # an estimate makes no folder
         return run, path
@@ -183,6 +179,11 @@ evaluate = blocking(aevaluate, "evaluate")
 def _require(is_allowed: bool, name: str, value: Any, allowed: str) -> None:
     if not is_allowed:
         raise InvalidInputError(f"{name} is {value!r:.80}; give {allowed}")
+
+
+def _warn_of_unseen(pipeline: Any) -> None:
+    if unseen := ", ".join(unseen_variables(pipeline)):
+        _log.warning("Changes in %s do not make the pipeline another one: then give another version.", unseen)
 
 
 def take_examples(dataset: Any) -> tuple[Example, ...]:

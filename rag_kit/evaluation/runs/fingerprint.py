@@ -79,7 +79,7 @@ def retrievers_in(value: Any) -> Iterator[Any]:
 
 
 def is_all_known(value: Any) -> bool:
-    """Tell whether all parts of a pipeline that could search are of known packages: functions, Runnables, no models."""
+    """Tell whether a pipeline's functions and Runnables, models aside, are of known packages: others could search."""
     for part in _parts_in(value):
         is_function = inspect.isroutine(part)
         can_search = is_function or (isinstance(part, Runnable) and not isinstance(part, BaseLanguageModel))
@@ -164,9 +164,9 @@ def _code_of(cls: type) -> list[list[Any]]:
             item = getattr(item, "__func__", getattr(item, "fget", item))
             if inspect.isfunction(item):
                 members.append([name, item])
-                assigned |= {
+                assigned.update(
                     each.argval for each in dis.get_instructions(item) if each.opname == "STORE_ATTR"
-                }
+                )
             elif isinstance(item, _PLAIN) and not name.startswith("__"):
                 members.append([name, item])
     return [[name, item] for name, item in members if inspect.isfunction(item) or name not in assigned]

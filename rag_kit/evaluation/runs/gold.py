@@ -119,9 +119,8 @@ def check_gold(examples: Sequence[Example], sources: Iterable[Any], max_missing:
     """Map each gold id, and each quoted span, that no document holds to the ids of its examples.
 
     A span is in a document if its first and its last characters are, whatever chunks cut it into. Spans that begin
-    alike share a key. Raise `InvalidInputError` if more than the share ``max_missing`` of all gold is missing.
-
-    A passage of the file ``notes/lake.md`` holds the gold ``lake.md``, and not ``lake.txt``.
+    alike share a key. A passage of the file ``notes/lake.md`` holds the gold ``lake.md``, and not ``lake.txt``. Raise
+    `InvalidInputError` if more than the share ``max_missing`` of all gold is missing.
     """
     examples_by_id: MissingGold = {}
     examples_by_span: dict[SpanKey, list[str]] = {}

@@ -101,10 +101,9 @@ def _changed(verdicts: Verdicts, stored: Verdicts) -> list[tuple[str, str, float
     absent = object()  # None is a verdict
     changed = []
     for metric, values in verdicts.items():
-        stored_values = stored.get(metric, {})
-        changed += [
-            (metric, key, value) for key, value in values.items() if stored_values.get(key, absent) != value
-        ]
+        for example_id, value in values.items():
+            if stored.get(metric, {}).get(example_id, absent) != value:
+                changed.append((metric, example_id, value))
     return changed
 
 

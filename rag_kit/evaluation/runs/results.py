@@ -314,7 +314,6 @@ def describe_missing(missing: MissingGold, total: int | None = None, count: int 
     """Describe missing gold (id or span -> ids of its examples); "" if there is none.
 
     ``count`` is how many ids and spans are missing, by default the entries; ``total`` is how many the set has.
-    ``{"lake.md": ["q1", "q2"]}`` -> "1 gold ids and spans are not in the ...: lake.md (q1, q2)."
     """
     if not missing:
         return ""

@@ -119,10 +119,7 @@ def clean(value: Any) -> Any:
 
 
 class RunFolder:
-    """The folder of a run, opened for writing; made if missing.
-
-    Its methods block: call them outside of an event loop. One writer at a time, else `LockedError`.
-    """
+    """The folder of a run, opened for writing by one at a time, else `LockedError`; its methods block."""
 
     def __init__(self, path: Path) -> None:
         _check_folder(path)
@@ -152,7 +149,8 @@ class RunFolder:
             value, usage = kind.from_json(record["value"]), dict(record.get("usage", {}))
         except _UNREADABLE:
             return None
-        if retry_errors and (value.error if isinstance(value, Output) else value.status == "error"):
+        is_error = bool(value.error) if isinstance(value, Output) else value.status == "error"
+        if retry_errors and is_error:
             return None
         del self._stored[key]
         return value, usage

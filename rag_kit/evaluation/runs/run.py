@@ -38,7 +38,7 @@ class Run:
     version: str | None
     key: str  # hash of the pipeline's name and version, or code
     ask: Callable[[Example], Awaitable[Any]]
-    reads_whole_example: bool  # not the question and the history alone
+    reads_whole_example: bool  # else only its question and history
     examples: tuple[Example, ...]
     metrics: tuple[Metric, ...]
     judge: Judge | None

@@ -69,10 +69,8 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
     cases: dict[str, _Case] = {}
     is_table, is_json = has_ending(source, TABLES), has_ending(source, JSON_FILES)
     for where, record in records:
-        run = {
-            reading.fold_name(name): cell
-            for name, cell in reading.plain_row(record, is_table=is_table).items()
-        }
+        row = reading.plain_row(record, is_table=is_table)
+        run = {reading.fold_name(name): cell for name, cell in row.items()}
         if not is_json:  # cells hold JSON
             run = {name: reading.parse_cell(cell, f"{where}: {name}") for name, cell in run.items()}
         question, history = _read_question(run, where)
@@ -85,9 +83,8 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
             if comment := _first_value(rating, _COMMENTS):
                 case.comments.append(str(comment))
             if corrected := _first_value(rating, _CORRECTIONS):
-                case.corrections.append(
-                    reading.read_text(_read_answer(corrected, where), f"{where}: the correction")
-                )
+                text = _read_answer(corrected, where)
+                case.corrections.append(reading.read_text(text, f"{where}: the correction"))
             is_liked = _is_liked(_first_value(rating, _THUMBS), where)
             if is_liked is not None:
                 thumbs = case.liked if is_liked else case.rejected
@@ -102,7 +99,8 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
 
 def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
     """Return question and earlier turns of a run; in a list of messages the last of the user is the question."""
-    inputs, history = _first_value(run, _QUESTION), _first_value(run, ("history", "对话历史"))
+    inputs = _first_value(run, _QUESTION)
+    history = _first_value(run, ("history", "对话历史"))
     if isinstance(inputs, Mapping):
         history = _first_value(inputs, ("history", "chat_history")) or history
         inputs = _first_value(inputs, _QUESTION)
@@ -112,7 +110,7 @@ def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[s
         history, inputs = None, None
         for position, item in enumerate(messages):
             role, text = read_message(item)
-            if role == "question":  # the last one is the question
+            if role == "question":  # overwritten by a later one
                 history, inputs = messages[:position], text
     if not isinstance(inputs, str) or not inputs.strip():
         raise InvalidInputError(

@@ -473,12 +473,15 @@ def read_text(cell: Any, where: str) -> str:
 
 
 def read_texts(cell: Any, where: str) -> list[str]:
-    """Read distinct texts from a list, from one text, or from SQuAD's ``{"text": [...]}``."""
-    if isinstance(cell, Mapping):
-        cell = cell.get("text", cell)
-    items = cell if isinstance(cell, list) else [cell]
-    texts = (item.get("text", item) if isinstance(item, Mapping) else item for item in items)
-    return list(dict.fromkeys(read_text(text, where) for text in texts if text != ""))
+    """Read distinct texts from a list, from one text, or from SQuAD's ``{"text": [...]}``, also within the list."""
+
+    def unwrap(value: Any) -> Any:
+        return value.get("text", value) if isinstance(value, Mapping) else value
+
+    content = unwrap(cell)
+    items = content if isinstance(content, list) else [content]
+    texts = [text for text in map(unwrap, items) if text != ""]
+    return list(dict.fromkeys(read_text(text, where) for text in texts))
 
 
 def read_turns(cell: Any, where: str) -> list[dict[str, str]]:

@@ -151,7 +151,9 @@ def _check_numbers(positive: Mapping[str, Any], set_aside: Any) -> None:
 def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[list[Example], list[Example]]:
     """Split the questions at random into those to search with and those set aside; the same question is in only one."""
 
-    def draw_key(example: Example) -> str:  # a random one, the same whatever the case and the blanks
+    def draw_key(
+        example: Example,
+    ) -> str:  # random, but the same for one question in other case or with other blanks
         return digest([seed, " ".join(example.question.casefold().split())])
 
     ordered = sorted(examples, key=lambda item: (draw_key(item), item.id))
@@ -177,9 +179,9 @@ def _prepare_study(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> A
     expected, stored = json.loads(json.dumps(header)), study.user_attrs.get("search")
     if stored is None and not study.get_trials(deepcopy=False):
         study.set_user_attr("search", expected)
-    elif other := [name for name in expected if (stored or {}).get(name) != expected[name]]:
+    elif different := [name for name in expected if (stored or {}).get(name) != expected[name]]:
         raise InvalidInputError(
-            f"{str(folder)!r} holds another search: not the same {', '.join(other)}; give another folder as out, or "
-            "the same arguments as before to resume it"
+            f"{str(folder)!r} holds another search: not the same {', '.join(different)}; give another folder as out, "
+            "or the same arguments as before to resume it"
         )
     return study
