@@ -175,8 +175,10 @@ def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> 
     defaults = [name for name in SLICES if name in ("type", "language") or name in tags]
     allowed = dict.fromkeys([*defaults, *sorted(tags)])
     names: Iterable[Any] = defaults
-    if slices is not SLICES:  # the user named some
-        names = [slices] if isinstance(slices, str) or not isinstance(slices, Iterable) else list(slices)
+    if isinstance(slices, str) or not isinstance(slices, Iterable):
+        names = [slices]
+    elif slices is not SLICES:  # the user named some
+        names = list(slices)
     for name in names:
         if not isinstance(name, str) or name not in allowed:
             raise InvalidInputError(

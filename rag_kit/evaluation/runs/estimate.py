@@ -169,10 +169,12 @@ def _estimate_pipeline(rows: list[Row], questions: int, run: Run) -> dict[str, A
     if not counts_by_model:
         input_tokens = sum(row.output.tokens for row in rows)  # which of them are output is not known
     costs = [cost(run.prices, row.usage.get(PIPELINE, {}), row.output) for row in rows]
+    known = [amount for amount in costs if amount is not None]
+    has_prices = bool(run.prices) and len(known) == len(costs)
     return {
         "questions": questions, "calls": round(factor * sum(row.output.calls for row in rows)),
         "input_tokens": round(factor * input_tokens), "output_tokens": round(factor * output_tokens),
-        "money": None if not run.prices or None in costs else factor * sum(filter(None, costs)),
+        "money": factor * sum(known) if has_prices else None,
     }  # fmt: skip
 
 
