@@ -27,20 +27,30 @@ Scale = tuple[float | None, float | None]  # least and greatest value of a metri
 class Cell(Recorded):
     """The score that one metric gives one question, or the reason why there is none.
 
+    Args:
+        value: The score; ``None`` unless ``status`` is ``"ok"``.
+        status: Whether there is a score, and if not, of which kind its absence is.
+        reason: Why there is none, or what the judge said of it; for people.
+        calls: Model calls that it took; a reply from the cache is none.
+        tokens: Tokens in and out.
+        seconds: Wall-clock seconds.
+        details: Plain JSON behind the value: statements with verdicts, matched spans.
+
+    Raises:
+        InvalidInputError: If value and status do not fit each other, or a count is not a number from 0 on.
+
     Example:
         >>> Cell.ok(0.75).value, Cell.undefined("the answer holds no statement").value
         (0.75, None)
     """
 
-    value: Annotated[float, Field(allow_inf_nan=False)] | None  # None unless the status is "ok"
+    value: Annotated[float, Field(allow_inf_nan=False)] | None
     status: Status = "ok"
-    reason: str = ""  # why there is no value, or what the judge said of it; for people
-    calls: Annotated[int, Field(ge=0)] = 0  # of models; a reply from the cache is none
-    tokens: Annotated[int, Field(ge=0)] = 0  # in and out
-    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0  # wall-clock
-    details: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # plain JSON: statements with verdicts, matched spans
+    reason: str = ""
+    calls: Annotated[int, Field(ge=0)] = 0
+    tokens: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @model_validator(mode="after")
     def _fits(self) -> Cell:

@@ -240,15 +240,21 @@ def compare(
 
     Raises:
         InvalidInputError: If runs are of different sets of questions, two have one name, or an argument is not allowed.
+        MissingExtraError: If SciPy is not installed.
 
     Example:
-        >>> from rag_kit.evaluation import Example, evaluate
-        >>> questions = [Example(f"q{number}", "Who wrote it?", answers=("Ada",)) for number in range(8)]
-        >>> runs = [evaluate(lambda question: name, questions, "ours_answer_found", name=name, progress=False)
-        ...         for name in ("Ada", "Bob")]
-        >>> pair = compare(runs).pairs[0]
-        >>> pair.difference, round(pair.p, 4), pair.better
-        (1.0, 0.0078, 'Ada')
+        >>> from rag_kit.evaluation.cells import Cell
+        >>> from rag_kit.evaluation.examples import Example
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> from rag_kit.evaluation.runs.results import Results
+        >>> from rag_kit.evaluation.runs.rows import Row
+        >>> def run(name, values):
+        ...     return Results(name, [Row(Example(f"q{i}", "What?"), Output("It."), {"faithfulness": Cell.ok(v)})
+        ...                           for i, v in enumerate(values)])
+        >>> found = compare([run("a", [.9, .8, .7, .6, .9, .8, .75, .85]), run("b", [.7, .8, .6, .5, .7, .8, .7, .65])])
+        >>> pair = found.pairs[0]
+        >>> round(pair.difference, 5), pair.p, round(pair.low, 4), round(pair.high, 4), pair.better
+        (0.10625, 0.03125, 0.05, 0.1625, 'a')
     """
     check_level(level)
     matched = scoring.match_runs([results, *others] if others else results, metrics)

@@ -228,7 +228,8 @@ def diagnose(
     Args:
         results: Of one run, or the folder of one.
         thresholds: One number for all three, or by ``answer``, ``recall``, ``precision``; default: 0.5 each.
-        answer: Metric that scores the answer; default for all three: the first of `ROLES` that covers the questions.
+        answer: Metric that scores the answer; default: the first of `ROLES` that applies to about
+            as many questions as any; so for the other two. The table names them.
         recall: Metric that says how much of what is needed was retrieved.
         precision: Metric that says how much of what was retrieved is needed, and whether it stands on top.
         language: Of the texts; ``auto``: that of most questions.

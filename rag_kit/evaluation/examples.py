@@ -133,7 +133,15 @@ class Example(Recorded):
 
     @property
     def conversation(self) -> str:
-        """The question as a judge reads it, after the earlier turns: ``User: Why?\\nAssistant: So.\\nUser: Oh?``."""
+        """The question as a judge reads it: after the earlier turns, if any.
+
+        Example:
+            >>> turn = {"question": "长江在哪里？", "answer": "在中国。"}
+            >>> print(Example("q2", "它有多长？", history=(turn,)).conversation)
+            用户：长江在哪里？
+            助手：在中国。
+            用户：它有多长？
+        """
         if not self.history:
             return self.question
         is_chinese = detect_language(self.question) == "zh"

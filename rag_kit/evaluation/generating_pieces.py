@@ -30,9 +30,8 @@ _MIN_CHARS = {"en": 120, "zh": 40}  # of a piece to ask about
 _QUERY_WORDS = 24  # of a piece, by which others about the same things are searched
 
 _TABLE = Path(__file__).with_name("reasons.txt").read_text(encoding="utf-8")
-REASONS = dict(
-    line.split(": ", 1) for line in _TABLE.splitlines()
-)  # reason to refuse a question -> description
+#: Reason to refuse a question -> its description.
+REASONS = dict(line.split(": ", 1) for line in _TABLE.splitlines())
 _POINTS_OUTSIDE = re.compile(
     r"(?i)\b(?:the|this|these|those|that|given|provided|above|following|first|second|both|two) "
     r"(?:passages?|texts?|documents?|excerpts?|paragraphs?|snippets?|contexts?|articles?|sections?|author'?s?)\b"

@@ -91,13 +91,19 @@ def to_label(run: Results | Path | str, metric: str | None = None, n: int = 60) 
         metric: Which; default: the first that asks a judge.
         n: How many verdicts are wanted in all.
 
+    Raises:
+        InvalidInputError: If there is no such metric, none asks a judge and none is named, it has no value, or ``n``
+            is no number from 1.
+
     Example:
-        >>> from rag_kit.evaluation import Example, evaluate
-        >>> questions = [Example(f"q{number}", "Who?", answers=("Ada",)) for number in range(30)]
-        >>> results = evaluate(lambda question: "Ada.", questions, "ours_answer_found", progress=False)
-        >>> cases = to_label(results, "ours_answer_found", n=12)
-        >>> judged = label(results, {case.id: True for case in cases}, "ours_answer_found")
-        >>> len(cases), len(to_label(judged, "ours_answer_found", n=20))
+        >>> from rag_kit.evaluation import Example
+        >>> from rag_kit.evaluation.cells import Cell
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> from rag_kit.evaluation.runs.rows import Row
+        >>> rows = [Row(Example(f"q{i}", "Who?"), Output("Ada."), {"faithfulness": Cell.ok(1.0)}) for i in range(30)]
+        >>> results = Results("mine", rows)
+        >>> cases = to_label(results, n=12)
+        >>> len(cases), len(to_label(label(results, {case.id: True for case in cases}), n=20))
         (12, 8)
     """
     results, name = _run_and_metric(run, metric)

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 #: answer; ``invented``: answered, though they hold none; ``unknown``: it failed, was refused, has no score, or is
 #: empty where there is no answer.
 Outcome = Literal["right", "wrong", "declined", "invented", "unknown"]
-ANSWER = (
-    "answer_correctness",
-    "factual_correctness",
-    "ours_answer_found",
-)
+#: Metrics that score an answer, best first.
+ANSWER = ("answer_correctness", "factual_correctness", "ours_answer_found")
 _MIN_COVERAGE = 0.9  # share of the questions of the widest metric that a better one needs
 LIMIT = 0.5  # from which a score counts as right
 NO_ANSWER = ("refused", "clarify")  # statuses that are neither an answer nor a decline
@@ -88,6 +85,7 @@ def outcomes(
 
     Raises:
         InvalidInputError: If there are no results, or no such metric.
+        MissingExtraError: If pandas is not installed.
 
     Example:
         >>> from rag_kit.evaluation import Example, evaluate

@@ -16,23 +16,28 @@ from rag_kit.evaluation.examples import Recorded, checked
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-DOCUMENT_IDS = (
-    "corpus_id",
-    "parent_id",
-    "doc_id",
-    "source_id",
-    "file",
-)  # metadata that name a passage's document
+#: Metadata that name the document which a passage was cut from.
+DOCUMENT_IDS = ("corpus_id", "parent_id", "doc_id", "source_id", "file")
 
 
 @checked
 class Passage:
-    """One retrieved passage; its ``provenance`` says why it is here, as `rag_kit.documents.get_provenance` gives it."""
+    """One retrieved passage.
 
-    id: str  # the document's id; a content hash where it has none
+    Args:
+        id: The document's id; a content hash where it has none.
+        text: Its text.
+        metadata: Plain JSON, without provenance.
+        provenance: Why it is here: score, rank, stages, notes (`rag_kit.documents.get_provenance`).
+
+    Raises:
+        InvalidInputError: If a field has the wrong form.
+    """
+
+    id: str
     text: str
-    metadata: Mapping[str, Any] = field(default_factory=dict)  # plain JSON, without provenance
-    provenance: Mapping[str, Any] = field(default_factory=dict)  # score, rank, stages, notes
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -52,21 +57,37 @@ class Passage:
 
 @checked
 class Output(Recorded):
-    """Output of a pipeline for one question."""
+    """Output of a pipeline for one question.
 
-    answer: str | None = None  # None from a retriever alone
-    passages: tuple[Passage, ...] | None = None  # best first; None if the pipeline does not say
-    citations: tuple[Mapping[str, Any], ...] = ()  # each has number, statement, quote and status
-    status: str | None = None  # how a graph judges its own answer: "grounded", "flagged", "declined", ...
-    queries: tuple[str, ...] = ()  # all that were searched for, the rewritten ones too
-    messages: tuple[Mapping[str, Any], ...] = ()  # of an agent, each with type, content and tool_calls
-    notes: tuple[str, ...] = ()  # on what went another way than usual
-    #: Model calls; each is charged, so that more than the greatest number is a mistake in counting.
+    Args:
+        answer: Its answer; ``None`` from a retriever alone.
+        passages: What it retrieved, best first; ``None`` when it does not say.
+        citations: What the answer cites, as the graphs give it (``number``, ``statement``, ``quote``, ``status``).
+        status: How the graph judges its own answer: ``grounded``, ``flagged``, ``declined``, ...
+        queries: The queries that were searched for, the rewritten ones too.
+        messages: The conversation of an agent, as plain dicts (``type``, ``content``, ``tool_calls``).
+        notes: What went another way than usual.
+        calls: Model calls that the pipeline made; ``tokens``, in and out, and wall-clock ``seconds`` likewise.
+        error: Why there is no answer: the exception's class and text, no key in it.
+        extra: Other plain fields of the result.
+
+    Raises:
+        InvalidInputError: If a field has the wrong form.
+    """
+
+    answer: str | None = None
+    passages: tuple[Passage, ...] | None = None
+    citations: tuple[Mapping[str, Any], ...] = ()
+    status: str | None = None
+    queries: tuple[str, ...] = ()
+    messages: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    #: Each is charged, so that more than the greatest number is a mistake in counting.
     calls: Annotated[int, Field(ge=0, le=100_000)] = 0
-    tokens: Annotated[int, Field(ge=0)] = 0  # in and out
-    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0  # wall-clock
-    error: str | None = None  # why there is no answer: the exception's class and text, without keys
-    extra: Mapping[str, Any] = field(default_factory=dict)  # other plain fields of the result
+    tokens: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    error: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def contexts(self) -> list[str]:
@@ -82,12 +103,15 @@ class Output(Recorded):
 
     @classmethod
     def of(cls, value: Any) -> Output:
-        """Read a pipeline's result; raise `InvalidInputError` if it has another form.
+        """Read a pipeline's result.
 
         Args:
             value: An ``Output``; a text; a chat message; a list of Documents; or the state of a graph or the result of
                 a chain: a mapping with ``answer``, ``documents`` or ``context``, or ``messages``, and perhaps
                 ``citations``, ``status``, ``search_query``, ``queries``, ``notes``, ``usage``.
+
+        Raises:
+            InvalidInputError: If it is none of these.
 
         Example:
             >>> Output.of({"answer": "Yes [1].", "context": ["It is so."]}).contexts

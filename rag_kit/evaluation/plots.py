@@ -42,15 +42,21 @@ class Plot:
 
     Each colour stands in the file, and as a class (``ink``, ``muted``, ``line``, ``surface``, ``s1`` to ``s8``) whose
     ``color`` the style sheet of a page may set, such as ``.plot .ink { color: white }``.
+
+    Attributes:
+        svg: An ``<svg>`` element, for a file or for a page: no script, no link, no style sheet.
+        title: What it shows.
     """
 
-    svg: str = field(
-        repr=False
-    )  # an <svg> element, for a file or for a page: no script, no link, no style sheet
-    title: str  # what it shows
+    svg: str = field(repr=False)
+    title: str
 
     def save(self, path: Path | str) -> Path:
-        """Write an ``.svg`` file, also over an existing one; refuse a name with another ending."""
+        """Write an ``.svg`` file, also over an existing one.
+
+        Raises:
+            InvalidInputError: If the name does not end so, or nothing can be written there.
+        """
         target = as_path(path, "path")
         if target.suffix.lower() != ".svg":
             raise InvalidInputError(f"{str(target)!r:.80} does not end in .svg, as the file of a plot does")
@@ -66,7 +72,13 @@ def scores_with_intervals(
 ) -> Plot:
     """Plot each pipeline's mean and interval, metric by metric; an open point covers some questions only.
 
-    ``metrics`` are all by default; one that was not compared is refused. ``language`` is ``en``, ``zh`` or ``both``.
+    Args:
+        comparison: What `compare` gave.
+        metrics: Which; default: all.
+        language: ``en``, ``zh`` or ``both``.
+
+    Raises:
+        InvalidInputError: If a metric was not compared, or the language is another one.
     """
     chosen = _check_metrics(comparison, metrics)
     names = comparison.pipelines

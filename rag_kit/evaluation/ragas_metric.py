@@ -53,6 +53,7 @@ class RagasMetric(Metric):
 
     Raises:
         InvalidInputError: If there is no such metric, or settings come with an object.
+        MissingExtraError: If Ragas is not installed.
     """
 
     source: Source = "ragas"
@@ -78,9 +79,7 @@ class RagasMetric(Metric):
         self._source, self.name, self._settings, row = _resolve(metric, name, settings)
         self._row, self._chinese = row, chinese
         self._is_object = not isinstance(self._source, (str, type))
-        self._object: Any = (
-            metric if self._is_object else None
-        )  # None: one is made of the class at the first use
+        self._object: Any = metric if self._is_object else None  # of a class, one is made at the first use
         self.stage, self.needs_judge = row.stage, row.llm
         attributes = vars(metric) if self._is_object else self._settings
         # AnswerCorrectness compares vectors only if the second of its weights is above 0

@@ -158,6 +158,8 @@ async def aabilities(
 ) -> AbilityReport:
     """Measure what RGB measures (Chen et al., 2023, https://arxiv.org/abs/2309.01431), by its own rules.
 
+    `abilities` is the same for scripts and Jupyter.
+
     - ``noise_robustness``: share of right answers while a share of the passages is noise, for each noise rate
     - ``negative_rejection``: share of declines where all of them are noise
     - ``information_integration``: share of right answers where all parts are needed, for each noise rate

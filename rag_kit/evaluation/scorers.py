@@ -44,8 +44,13 @@ _CUTOFF = re.compile(r"@[1-9][0-9]{0,5}$")
 def get_metric(metric: Any) -> Metric:
     """Return the metric of a name; a metric object is returned as it is, one of Ragas's is wrapped.
 
-    ``metric`` is a name; the name of a class of ``ragas.metrics.collections``; an object of a subclass of `Metric`; or
-    an object, a class or a ``partial`` of Ragas's. Raise `InvalidInputError` for any other name.
+    Args:
+        metric: A name; the name of a class of ``ragas.metrics.collections``; an object of a subclass of `Metric`; or
+            an object, a class or a ``partial`` of Ragas's.
+
+    Raises:
+        InvalidInputError: If there is none of that name.
+        MissingExtraError: If it needs an extra that is not installed.
     """
     if isinstance(metric, Metric):
         return metric

@@ -34,9 +34,16 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of a mean (Efron, 1979): its lower and its upper end.
 
-    For two systems on the same questions give the differences: the interval is then the paired one. ``values`` has one
-    value a question, ``level`` is the share of the interval, ``n`` the number of resamples, at most a million. The
-    same seed gives the same interval. Raise `InvalidInputError` for a value that is not finite, or none.
+    For two systems on the same questions give the differences: the interval is then the paired one.
+
+    Args:
+        values: One value a question.
+        level: Share of the interval, between 0 and 1.
+        n: Resamples, at most a million.
+        seed: Seed of the draws; the same seed gives the same interval.
+
+    Raises:
+        InvalidInputError: If there is no value, a value is not finite, or a setting is out of range.
 
     Example:
         >>> low, high = bootstrap_interval([0.2, 0.0, 0.1, 0.1, 0.2, 0.0, 0.05, 0.2])
@@ -55,6 +62,10 @@ def bootstrap_intervals(
     """Return the `bootstrap_interval` of each of several lists of values; ``(None, None)`` below two values.
 
     Lists of one length share their resamples, so that many take little longer than one.
+
+    Example:
+        >>> bootstrap_intervals([[1.0, 1.0, 1.0], [0.5]])
+        [(1.0, 1.0), (None, None)]
     """
     intervals: list[Interval] = [(None, None)] * len(columns)
     for length in {len(column) for column in columns if len(column) > 1}:
@@ -117,7 +128,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def latency_percentiles(seconds: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return the median and the 95th percentile of the seconds above 0, ``(None, None)`` if there are none."""
+    """Return the median and the 95th percentile of the seconds above 0, ``(None, None)`` if there are none.
+
+    Example:
+        >>> latency_percentiles([0.0, 1.0, 2.0, 3.0]), latency_percentiles([])
+        ((2.0, 2.9), (None, None))
+    """
     times = [time for time in seconds if time > 0]
     return tuple(np.quantile(times, [0.5, 0.95]).tolist()) if times else (None, None)
 
@@ -198,7 +214,11 @@ def labelled_mean(
         level: Share of the interval.
         of_differences: Whether values and labels are differences of two pipelines.
 
-    If the judge says 0 of all 300 answers, and people say 1 of a third of 60: 0.333, from 0.224 to 0.463.
+    Example:
+        >>> values = {str(n): 0.0 for n in range(300)}
+        >>> found = labelled_mean(values, {str(n): float(n % 3 == 0) for n in range(60)})
+        >>> found.n, round(found.mean, 3), round(found.low, 3), round(found.high, 3)
+        (60, 0.333, 0.224, 0.463)
     """
     judged = {key: value for key, value in values.items() if value is not None}
     labelled = {key: label for key, label in labels.items() if label is not None and key in judged}

@@ -208,6 +208,7 @@ def log_results(
     Raises:
         TrackingError: If the tracker is down, too slow, or refuses; its ``tracked`` has the counts until then.
         InvalidInputError: If an argument is not allowed, or the experiment's name belongs to other results.
+        MissingExtraError: If the tracker's client is not installed.
     """
     if not isinstance(results, Results) or not results.rows:
         raise InvalidInputError(f"results is {results!r:.60}; give what evaluate returned, with rows")

@@ -266,9 +266,7 @@ class Judge:
         """Return the embedding model's reply for one batch; retry a failure that may pass, with longer pauses."""
         for attempt in count():
             async with self.slots.for_running_loop():
-                seconds, _ = time_limit(
-                    self.timeout
-                )  # by the deadline, too, now that waiting for the slot took some
+                seconds, _ = time_limit(self.timeout)  # of what is left after waiting for the slot
                 try:
                     async with asyncio.timeout(seconds):
                         return await aembed_bare(cast(Embeddings, self._embedder), "documents", batch)

@@ -55,7 +55,9 @@ def unfence(text: str) -> str:
 def rubric(levels: Any) -> dict[str, str]:
     """Return a scale (score -> description) with the keys that Ragas wants, in the order of the scores.
 
-    ``{2: "Right.", "score 1": "Wrong."}`` -> ``{"score1_description": "Wrong.", "score2_description": "Right."}``.
+    Example:
+        >>> rubric({2: "Right.", "score1_description": "Wrong."})
+        {'score1_description': 'Wrong.', 'score2_description': 'Right.'}
     """
     entries = dict(levels) if isinstance(levels, Mapping) else {}
     by_score: dict[int, str] = {}

@@ -47,9 +47,7 @@ class RagasRow:
     def cell_without_ragas(self, values: Mapping[str, Any]) -> Cell | None:
         """Return a cell where Ragas would raise or be wrong (nothing was retrieved); else ``None``: ask Ragas."""
         judges_passages = self.llm and self.stage in ("retrieval", "generation")
-        has_passages = bool(
-            values.get("retrieved_contexts", True)
-        )  # true for a metric that does not read them
+        has_passages = bool(values.get("retrieved_contexts", True))  # True: the metric does not read them
         if has_passages or not judges_passages:
             return self.guard(values)
         if self.higher_is_better:
@@ -67,8 +65,12 @@ class RagasRow:
 def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None:
     """Say why Ragas cannot compute with a reply to the input ``data``, or ``None``; ``scores``: those that are allowed.
 
-    Two statements and one verdict: "it gave 1 verdicts for 2 statements". A verdict of 2: "it gave the verdict 2;
-    allowed are 0, 1".
+    Example:
+        >>> from types import SimpleNamespace as Fields
+        >>> reply_fault(Fields(statements=["a", "b"]), Fields(statements=[Fields(verdict=1)]))
+        'it gave 1 verdicts for 2 statements'
+        >>> reply_fault(None, Fields(verdict=2))
+        'it gave the verdict 2; allowed are 0, 1'
     """
     if fault := _count_fault(data, reply):
         return fault
@@ -96,9 +98,8 @@ def _count_fault(data: Any, reply: Any) -> str | None:
         lists: list[Any] = [getattr(reply, name, None) for name in reply_names]
         if isinstance(asked, list) and all(isinstance(items, list) for items in lists):
             count = sum(map(len, lists))
-            is_too_long = (
-                count > len(asked) and input_name != "answer"
-            )  # a statement may be in both of TP and FP
+            # a statement of the answer may be in both of TP and FP
+            is_too_long = count > len(asked) and input_name != "answer"
             if count < len(asked) or is_too_long:
                 return f"it gave {count} {description.format(len(asked))}"
     return None

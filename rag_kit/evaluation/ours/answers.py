@@ -123,8 +123,10 @@ def states(text: str, answer: str) -> bool:
     """Tell whether a text states the values of an answer (24 months) in any form or unit, and its other words.
 
     Example:
-        >>> states("For two years.", "24 months"), states("为十五天。", "15天"), states("For 2 years.", "2 days")
-        (True, True, False)
+        >>> states("The lease runs for two years.", "24 months"), states("保修期为十五天。", "15天")
+        (True, True)
+        >>> states("The lease runs for two years.", "24 days")
+        False
     """
     answer_tokens = [token for token in tokens(answer) if token.content]
     values = [token.value for token in answer_tokens if token.value]

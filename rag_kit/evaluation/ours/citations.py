@@ -53,8 +53,10 @@ def declared(statement: str) -> bool:
     """Tell whether a statement says of itself that it rests on no passage.
 
     Example:
-        >>> declared("The documents do not say who built it."), declared("据我所知，它是红的。"), declared("It is red.")
-        (True, True, False)
+        >>> declared("The documents do not say who built it."), declared("据我所知，它建于 1900 年。")
+        (True, True)
+        >>> declared("It is red.")
+        False
     """
     return is_declined(statement) or _DECLARED.search(fold(statement)) is not None
 
@@ -76,7 +78,15 @@ class Citations(Metric):
     Args:
         name: ``ours_citations``, ``ours_citations_judged`` (both F1), ``ours_citation_precision``, ``..._recall``.
 
-    Where passage 1 says the first sentence, "The Rhine is 1,230 km long [1]. It is blue." has a recall of 0.5.
+    Example:
+        >>> import asyncio
+        >>> from rag_kit.evaluation.examples import Example
+        >>> from rag_kit.evaluation.outputs import Output, Passage
+        >>> output = Output(answer="The Rhine is 1,230 km long [1]. It is blue.",
+        ...                 passages=(Passage("a", "The Rhine is 1,230 km long."),))
+        >>> cell = asyncio.run(Citations("ours_citation_recall").measure(Example("q", "?"), output))
+        >>> cell.value, cell.details["missing"]
+        (0.5, 1)
     """
 
     source, stage = "ours", "generation"

@@ -26,6 +26,16 @@ class ContextRelevance(Metric):
     none. Nothing retrieved is 0. A number that no sentence has is asked for once more, then the cell is an error.
     Sentences are counted as in the first version of Ragas (Es et al., 2023); Ragas's present ``context_relevance`` is
     another measure, two ratings from 0 to 2.
+
+    Example:
+        >>> import asyncio
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.evaluation import Example, Judge
+        >>> from rag_kit.evaluation.outputs import Output, Passage
+        >>> judge = Judge(FakeListChatModel(responses=['{"sentences": [1, 3]}']), "none")
+        >>> output = Output(passages=(Passage("a", "The lake is deep. It is cold."), Passage("b", "40 m deep. Blue.")))
+        >>> asyncio.run(ContextRelevance().measure(Example("q", "How deep is it?"), output, judge)).value
+        0.5
     """
 
     name = "ours_context_relevance"

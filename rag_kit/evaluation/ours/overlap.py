@@ -33,8 +33,10 @@ def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
     always one token; kana, Hangul and Thai are cut by character.
 
     Example:
-        >>> tokens_of("我们去，on 3.5 legs."), tokens_of("我们去，on 3.5 legs.", "words")
-        (['我', '们', '去', ',', 'on', '3.5', 'legs', '.'], ['我们', '去', ',', 'on', '3.5', 'legs', '.'])
+        >>> tokens_of("我们去公园，on 3.5 legs.")
+        ['我', '们', '去', '公', '园', ',', 'on', '3.5', 'legs', '.']
+        >>> tokens_of("我们去公园，on 3.5 legs.", "words")
+        ['我们', '去', '公园', ',', 'on', '3.5', 'legs', '.']
     """
     split_han: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
     tokens: list[str] = []

@@ -108,14 +108,20 @@ def benchmark(
 
     Raises:
         InvalidInputError: If the data set is malformed, a pipeline unknown or a setting out of range.
+        MissingExtraError: If ir-measures is not installed.
         ConfigurationError: If a pipeline needs an embedding model and there is none.
         RagKitError: If a pipeline fails on a query.
 
     Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from rag_kit.retrieval.exact import ExactVectorRetriever
         >>> from rag_kit.evaluation.outputs import Passage
-        >>> corpus = [Passage("s", "The sun is hot."), Passage("m", "The moon is cold.")]
-        >>> dataset = EvaluationSet("sky", [Example("q", "cold moon", relevant={"m": 1})], corpus=corpus)
-        >>> benchmark(dataset, ["bm25"])["pipelines"][0]["ndcg@10"]
+        >>> corpus = [Passage("s", "sun"), Passage("m", "moon")]
+        >>> dataset = EvaluationSet("sky", [Example("q", "moon", relevant={"m": 1})], corpus=corpus)
+        >>> def mine(documents):
+        ...     return ExactVectorRetriever.from_documents(documents, DeterministicFakeEmbedding(size=8))
+        >>> result = benchmark(dataset, {"mine": mine})
+        >>> result["pipelines"][0]["ndcg@10"]
         {'value': 1.0, 'low': 1.0, 'high': 1.0}
     """
     from rag_kit.evaluation.ranking.pipelines import Parts, pipeline_sources, run_pipeline

@@ -17,6 +17,7 @@ from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.evaluation.outputs import DOCUMENT_IDS, Output, Passage
 
+#: What the benchmark measures.
 DEFAULT_METRICS = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "hit_rate@1", "hit_rate@10")
 _MEASURES = {
     "hit_rate": "Success", "map": "AP", "mrr": "RR", "ndcg": "nDCG", "precision": "P", "recall": "R"
@@ -54,6 +55,10 @@ def retrieval_metrics(
         qrels: Query id -> document id -> grade; above 0 is relevant.
         metrics: Names such as ``"ndcg@10"``: ndcg, mrr and map, which may have a rank, recall, precision and hit_rate,
             which must.
+
+    Raises:
+        InvalidInputError: If a metric is unknown or no query can be scored.
+        MissingExtraError: If ir-measures is not installed.
 
     Example:
         >>> scores = retrieval_metrics({"q1": ["b", "a"]}, {"q1": {"a": 1}}, ["mrr@10", "hit_rate@1"])

@@ -189,9 +189,8 @@ def _short_answer(
     metric, names = metrics[main], [pipeline["name"] for pipeline in pipelines]
     means, is_partial = _means_of(metric), metric["partial"]
     sign = -1 if metric["higher"] else 1
-    order = sorted(
-        means, key=lambda n: (is_partial[n], sign * means[n])
-    )  # positions, that of the best mean first
+    # positions of pipelines, the best mean first
+    order = sorted(means, key=lambda n: (is_partial[n], sign * means[n]))
 
     def tests_against(best: int) -> dict[int, Json | None]:
         found = {n: _find_test(names[best], names[n], metric, comparison) for n in order if n != best}

@@ -61,15 +61,18 @@ def write_report(
         overwrite: Replace the file even if it is not a report.
 
     Raises:
-        InvalidInputError: If there are no results, an argument is of another kind, or nothing can be written there.
+        InvalidInputError: If there are no results, two have one name, an argument is of another kind, or nothing can be
+            written there.
 
     Example:
         >>> import tempfile
-        >>> from rag_kit.evaluation import Example, evaluate
-        >>> questions = [Example("q1", "Who wrote it?", answers=("Ada",))]
-        >>> results = evaluate(lambda question: "Ada.", questions, progress=False)
+        >>> from rag_kit.evaluation import Example
+        >>> from rag_kit.evaluation.cells import Cell
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> from rag_kit.evaluation.runs.rows import Row
+        >>> row = Row(Example("q1", "Who wrote it?"), Output("Ada."), {"exact_match": Cell.ok(1.0)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_report(results, f"{folder}/report.html").name
+        ...     write_report(Results("mine", [row]), f"{folder}/report.html").name
         'report.html'
     """
     target = as_path(path, "path")

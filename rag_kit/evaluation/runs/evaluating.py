@@ -96,10 +96,10 @@ async def aevaluate(
         progress: A bar where somebody looks; ``False``: none; or a function that gets a `RunProgress`.
         make_input: What the pipeline is called with, for an example; default: what its kind takes.
         retry_errors: Whether cells that failed in an earlier run are computed again.
-        max_missing_gold: Most of the gold (ids and spans) that the searched documents may lack, as a share; with more
-            nothing is asked. ``None``: not looked up. Only what the kit's retrievers search over a `DocumentIndex` or
-            documents, else the set's corpus, is looked through. A function of yours can search elsewhere too: then
-            what is missing is only named.
+        max_missing_gold: Most of the gold (ids and spans) that the documents may lack which are searched, as a share;
+            with more nothing is asked. What is missing is named. ``None``: not looked up. Only what the kit's
+            retrievers search over a `DocumentIndex` or documents, else the set's corpus, is looked through. A function
+            of yours, alone or in a chain or graph, can search elsewhere too: then what is missing is only named.
         dry_run: Only estimate calls, tokens and money: the pipeline is asked 5 questions (what it gives is kept, where
             ``out`` holds a run), the judge's prompts are made and not sent. See `Estimate`.
 
@@ -109,11 +109,18 @@ async def aevaluate(
     Raises:
         InvalidInputError: If an argument is not allowed, too much gold is missing, or the folder holds something else.
         LockedError: If another run writes to the folder.
+        MissingExtraError: If a metric needs an extra that is not installed.
 
     Example:
-        >>> questions = [Example("q1", "Who?", answers=("Ada",)), Example("q2", "When?", answers=("1843",))]
-        >>> results = evaluate(lambda question: "Ada.", questions, "ours_answer_found", progress=False)
-        >>> results.summary()["ours_answer_found"].mean
+        >>> from rag_kit.evaluation.cells import Cell
+        >>> from rag_kit.evaluation.metric import Metric
+        >>> class Short(Metric):
+        ...     name, source, stage = "ours_short", "ours", "generation"
+        ...     async def score(self, example, output, judge):
+        ...         return Cell.ok(float(len(output.answer) < 10))
+        >>> questions = [Example("q1", "Who?"), Example("q2", "And why, in so many words?")]
+        >>> results = evaluate(lambda question: f"{question} Ada.", questions, Short(), progress=False)
+        >>> results.summary()["ours_short"].mean
         0.5
     """
 

@@ -54,8 +54,11 @@ def pipeline_hash(pipeline: Any) -> str:
     mappings only the pipelines and functions in them count: a function may collect there what it has done. For changes
     there and elsewhere (the content of an index, a prompt on a server) there is `version`.
 
-    With ``make = lambda k: lambda question: question * k``, ``make(2)`` has the hash of another ``make(2)``, and not
-    that of ``make(3)``.
+    Example:
+        >>> def make(k):
+        ...     return lambda question: question * k
+        >>> pipeline_hash(make(2)) == pipeline_hash(make(2)), pipeline_hash(make(2)) == pipeline_hash(make(3))
+        (True, False)
     """
     return digest(_describe(pipeline, {}, 0))
 

@@ -58,8 +58,12 @@ def look_for_gold(
 def searched_documents(pipeline: Any) -> list[Any] | None:
     """Return the indexes and lists of documents that a pipeline searches; ``None`` if one is unknown.
 
-    Only retrievers of the kit are looked into, also inside graphs and functions; other stores are unknown. For
-    ``BM25Retriever.from_texts(["Tea is hot."])`` it is the list with its `BM25Index`.
+    Only retrievers of the kit are looked into, also inside graphs and functions; other stores are unknown.
+
+    Example:
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> searched_documents(BM25Retriever.from_texts(["Tea is hot."]))
+        [BM25Index(1 documents, k1=0.9, b=0.5, variant='lucene')]
     """
     by_identity: dict[int, Any] = {}  # each index and list once
     for retriever in retrievers_in(pipeline):
@@ -119,8 +123,12 @@ def check_gold(examples: Sequence[Example], sources: Iterable[Any], max_missing:
     """Map each gold id, and each quoted span, that no document holds to the ids of its examples.
 
     A span is in a document if its first and its last characters are, whatever chunks cut it into. Spans that begin
-    alike share a key. A passage of the file ``notes/lake.md`` holds the gold ``lake.md``, and not ``lake.txt``. Raise
-    `InvalidInputError` if more than the share ``max_missing`` of all gold is missing.
+    alike share a key. Raise `InvalidInputError` if more than the share ``max_missing`` of all gold is missing.
+
+    Example:
+        >>> lake = Document("The lake is deep.", id="lake", metadata={"file": "notes/lake.md"})
+        >>> check_gold([Example("q", "How deep?", relevant={"lake.md": 1, "lake.txt": 1})], [[lake]], 1)
+        {'lake.txt': ['q']}
     """
     examples_by_id: MissingGold = {}
     examples_by_span: dict[SpanKey, list[str]] = {}

@@ -51,7 +51,8 @@ def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], part: Output | 
     Where ``usage`` is empty, the ``tokens`` of ``part``, an output or a cell, are priced as those of model ``"*"``.
 
     Example:
-        >>> cost({"gpt": {"input": 1.0, "output": 4.0}}, {"gpt-6": {"input_tokens": 1000, "output_tokens": 500}}, None)
+        >>> usage = {"gpt-2026": {"input_tokens": 1000, "output_tokens": 500}}
+        >>> cost({"gpt": {"input": 1.0, "output": 4.0}}, usage, None)
         0.003
     """
     if not prices:

@@ -167,7 +167,11 @@ class Results(SpokenResult):
         return {key: cell.value for key, cell in self.cells(metric).items() if cell.value is not None}
 
     def cells(self, metric: str) -> dict[str, Cell]:
-        """Return example id -> cell, whatever its status; refuse an unknown metric."""
+        """Return example id -> cell, whatever its status.
+
+        Raises:
+            InvalidInputError: If there is no such metric.
+        """
         if metric not in self.metrics:
             names = ", ".join(self.metrics)
             raise InvalidInputError(f"there is no metric {metric!r:.80} in these results; there are {names}")
@@ -192,7 +196,11 @@ class Results(SpokenResult):
         return totals
 
     def to_pandas(self) -> pd.DataFrame:
-        """Make a pandas frame with a line for each row: example, output, and value, status, reason of each metric."""
+        """Make a frame with a line for each row: example, output, and value, status and reason of each metric.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
         pandas = import_extra("pandas", "Results.to_pandas")
         frame: pd.DataFrame = pandas.DataFrame(list(map(self._frame_record, self.rows, self.money())))
         if any(row.example.history for row in self.rows):

@@ -103,9 +103,11 @@ def hash_input(example: Example, output: Output) -> str:
 
 
 def clean(value: Any) -> Any:
-    """Return plain JSON without secrets: texts that look like one, or whose name says so, are masked.
+    """Return plain JSON without secrets: texts that look like one, or whose name (``api_key``) says so, are masked.
 
-    ``{"api_key": "abc", "note": "Bearer abcdef123456"}`` -> ``{"api_key": "***", "note": "Bearer ***"}``.
+    Example:
+        >>> clean({"model": "gpt", "api_key": "abc", "note": "Bearer abcdef123456"})
+        {'model': 'gpt', 'api_key': '***', 'note': 'Bearer ***'}
     """
     value = to_plain(value)
     if isinstance(value, Mapping):
@@ -119,7 +121,10 @@ def clean(value: Any) -> Any:
 
 
 class RunFolder:
-    """The folder of a run, opened for writing by one at a time, else `LockedError`; its methods block."""
+    """The folder of a run, opened for writing; made if missing.
+
+    Its methods block: call them outside of an event loop. One writer at a time, else `LockedError`.
+    """
 
     def __init__(self, path: Path) -> None:
         _check_folder(path)

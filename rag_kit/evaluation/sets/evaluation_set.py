@@ -110,7 +110,11 @@ class EvaluationSet(Sequence[Example]):
         return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
     def documents(self) -> list[Document]:
-        """Return the corpus as LangChain documents, to index; refuse a set without one."""
+        """Return the corpus as LangChain documents, to index.
+
+        Raises:
+            InvalidInputError: If the set has no corpus.
+        """
         from langchain_core.documents import Document
 
         if self.corpus is None:

@@ -48,6 +48,8 @@ async def atune(
 ) -> TuningResult:
     """Search for the setting of a pipeline with the best mean of a metric, and judge it on other questions.
 
+    `tune` is the same for scripts and Jupyter.
+
     The questions are cut in two. Settings are tried on the first part, the default one first, the others as Optuna's
     TPE proposes them (Bergstra et al., 2011), block after block of questions. The winner and the default are then
     asked the second part, which no setting has seen: ``result.verdict`` says what was gained, and whether that can be
@@ -55,7 +57,7 @@ async def atune(
 
     Everything is written to ``out`` as it comes: an Optuna study, and the scores of each setting as ``evaluate`` keeps
     them. The same call goes on where it was killed or ended (with a larger ``n_trials`` or cap), and asks nothing again
-    that has a score. `tune` is the same for scripts and Jupyter.
+    that has a score.
 
     Args:
         make_pipeline: Takes a setting, and returns a pipeline for ``evaluate``; may be a coroutine function.
@@ -79,6 +81,7 @@ async def atune(
 
     Raises:
         InvalidInputError: If an argument is not allowed, ``out`` holds another search, or the default has no value.
+        MissingExtraError: If Optuna is not installed.
     """
     caps = {"calls": max_calls, "seconds": max_seconds}
     _check_numbers({"n_trials": n_trials, "max_calls": max_calls, "max_seconds": max_seconds}, set_aside)
@@ -151,9 +154,7 @@ def _check_numbers(positive: Mapping[str, Any], set_aside: Any) -> None:
 def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[list[Example], list[Example]]:
     """Split the questions at random into those to search with and those set aside; the same question is in only one."""
 
-    def draw_key(
-        example: Example,
-    ) -> str:  # random, but the same for one question in other case or with other blanks
+    def draw_key(example: Example) -> str:  # random, the same whatever the case and the blanks
         return digest([seed, " ".join(example.question.casefold().split())])
 
     ordered = sorted(examples, key=lambda item: (draw_key(item), item.id))

@@ -70,9 +70,8 @@ class Sitting:
         self._records, _, attributes = await run_in_thread(
             lambda: (result.records, result.setup, result.study.user_attrs)
         )
-        self._began = time.monotonic() - attributes.get(
-            "elapsed", 0.0
-        )  # as if no time lay between the sittings
+        # as if no time lay between the sittings
+        self._began = time.monotonic() - attributes.get("elapsed", 0.0)
         try:
             why_ended = await self._try_settings()
         except _Ended as error:
@@ -125,9 +124,7 @@ class Sitting:
             tried = {label(trial.user_attrs["settings"]) for trial in trials}
             for attempt in range(_MAX_PROPOSALS + 1):
                 is_last = attempt == _MAX_PROPOSALS
-                seed = _seed_of(
-                    f"{self.seed}/{number}/{attempt}"
-                )  # so that a resumed search proposes the same
+                seed = _seed_of(f"{self.seed}/{number}/{attempt}")  # a resumed search proposes the same
                 if is_last and is_finite:  # TPE repeats itself: this sampler finds a setting that is left
                     study.sampler = optuna.samplers.BruteForceSampler(seed=seed)
                 else:

@@ -55,6 +55,7 @@ class SearchSpace:
 
     Raises:
         InvalidInputError: If a parameter is malformed.
+        MissingExtraError: If Optuna is not installed.
 
     Example:
         >>> space = SearchSpace({"fusion": ["rrf", "convex"], "k": {"int": [1, 9]}})
