@@ -83,6 +83,10 @@ def check_span(span: Any) -> Any:
     return span
 
 
+def _none_if_blank(text: Any) -> Any:
+    return None if isinstance(text, str) and not text.strip() else text
+
+
 def _stringify_values(tags: Any) -> Any:
     return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, Mapping) else tags
 
@@ -100,7 +104,7 @@ class Example(Recorded):
     Args:
         id: Unique in its set.
         question: What is asked.
-        reference: The right answer as a person would write it.
+        reference: The right answer as a person would write it; a blank one is none.
         answers: Short strings of which one must occur in a right answer.
         reference_contexts: Texts of the passages that hold the answer.
         relevant: Document or chunk id -> grade; above 0 is relevant.
@@ -121,7 +125,7 @@ class Example(Recorded):
 
     id: _Text
     question: _Text
-    reference: str | None = None
+    reference: Annotated[str | None, BeforeValidator(_none_if_blank)] = None
     answers: tuple[str, ...] = ()
     reference_contexts: tuple[str, ...] = ()
     relevant: Mapping[str, int] = field(default_factory=dict)
@@ -160,12 +164,12 @@ class Example(Recorded):
 
     def _is_missing(self, name: str) -> bool:
         field, _, key = name.partition(".")
-        return self.metadata.get(key) is None if key else getattr(self, field) in (None, (), {}, "")
+        return self.metadata.get(key) is None if key else getattr(self, field) in (None, (), {})
 
     def to_json(self) -> dict[str, Any]:
         """Return the example as plain JSON, without unknown fields."""
         record = vars(self) | {"spans": [vars(span) for span in self.spans]}
-        return {key: value for key, value in to_plain(record).items() if value not in (None, [], {}, "")}
+        return {key: value for key, value in to_plain(record).items() if value not in (None, [], {})}
 
 
 FIELDS = tuple(vars(Example)["__dataclass_fields__"])
