@@ -201,14 +201,12 @@ def _foreign_names(path: Path) -> set[str]:
     names = {entry.name for entry in path.iterdir()}
     if MANIFEST not in names:  # a run that was killed while it wrote its first file leaves lock and draft
         return {name for name in names if name != LOCK and not name.startswith(f".{MANIFEST}.")}
-    folders = {name for name in (ROWS, LOG) if (path / name).is_dir()}
     try:
         read_manifest(path)
     except InvalidInputError:  # damaged, or another program's: many have a file of that name
-        has_rows = not folders and any(map(_read_row, read_log(path / ROWS)))
-        if LOCK not in names and not has_rows:
-            return {*folders, MANIFEST}
-    return folders
+        is_run = LOCK in names or any(map(_read_row, read_log(path / ROWS)))
+        return set() if is_run else {MANIFEST}
+    return set()
 
 
 def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
