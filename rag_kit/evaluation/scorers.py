@@ -71,11 +71,9 @@ def get_metric(metric: Any) -> Metric:
 
 
 def _suggest_name(name: str) -> str:
-    """Return ``; did you mean 'ndcg@5'?`` for "NDGC@5"; "" if no metric has a name like that."""
-    bare, _, k = name.lower().replace("-", "_").replace(" ", "_").partition("@")
-    near = difflib.get_close_matches(f"{bare}@k" if k else bare, METRICS, n=1, cutoff=0.7)
-    cutoff = f"@{k}" if _CUTOFF.fullmatch(f"@{k}") else "@10"
-    return f"; did you mean {near[0].replace('@k', cutoff)!r}?" if near else ""
+    """Return ``; did you mean 'ndcg@k'?`` for "NDGC@5"; "" if no metric has a name like that."""
+    near = difflib.get_close_matches(name.lower(), METRICS, n=1, cutoff=0.7)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def get_metrics(metrics: Any) -> tuple[Metric, ...]:
