@@ -11,10 +11,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
-from langchain_core.retrievers import BaseRetriever
 
 from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.documents.display import Table, TabularResult
@@ -53,17 +51,6 @@ _FIGURES = ("accuracy", "rejection", "error_detection", "error_correction")
 _DECLINES = ("信息不足", "insufficient information")
 _ERROR_WORDS = ("事实性错误", "factual errors")
 _SEED = 2333  # of RGB's own script
-
-
-class GivenPassages(BaseRetriever):
-    """A retriever that returns the same passages for every query: with it, `abilities` measures any graph."""
-
-    passages: list[Document]
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        return [document.model_copy(deep=True) for document in self.passages]
 
 
 class AbilityMetric(Metric):
@@ -168,8 +155,8 @@ async def aabilities(
 
     Args:
         pipeline: A chat model (asked with the prompt ``answer_or_doubt``), or a function, async or not, of a question
-            and its passages (LangChain documents). For a graph, one that builds it upon them:
-            ``lambda question, passages: build_plain_rag(GivenPassages(passages=passages), llm).invoke(...)``.
+            and its passages (LangChain documents). For a graph, one that builds it upon them: ``lambda question,
+            passages: build_plain_rag(RunnableLambda(lambda query: passages), llm).invoke(...)``.
         folder: With RGB's files: ``en.json``, ``en_int.json``, ``en_fact.json``; ``zh`` alike.
         abilities: Which of the four.
         noise_rates: Shares of noise, each at least 0 and less than 1.

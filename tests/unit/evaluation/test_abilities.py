@@ -15,7 +15,7 @@ from langchain_core.language_models import FakeListChatModel
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Results, aabilities, abilities
 from rag_kit.evaluation.outputs import Output
-from rag_kit.evaluation.rgb import AbilityMetric, AbilityReport, GivenPassages, draw_passages
+from rag_kit.evaluation.rgb import AbilityMetric, AbilityReport, draw_passages
 from rag_kit.models import chat_model
 
 QUIET: dict[str, Any] = {"progress": False}
@@ -164,6 +164,8 @@ def parrot(question: str, passages: list[Document]) -> str:
 
 async def test_async_functions_and_graphs(tmp_path):
     """A function may be async and give whatever `Output.of` reads; a graph is built upon the passages."""
+    from langchain_core.runnables import RunnableLambda
+
     from rag_kit.graphs import build_plain_rag
 
     async def reader(question: str, passages: list[Document]) -> dict[str, Any]:
@@ -171,7 +173,7 @@ async def test_async_functions_and_graphs(tmp_path):
         return {"answer": ideal(question, passages), "documents": passages}
 
     def graph(question: str, passages: list[Document]) -> Any:
-        rag = build_plain_rag(GivenPassages(passages=passages), chat_model("extractive"))
+        rag = build_plain_rag(RunnableLambda(lambda query: passages), chat_model("extractive"))
         return rag.invoke({"question": question})
 
     folder = rgb(tmp_path / "rgb")
@@ -256,7 +258,7 @@ def test_wrong_arguments_are_refused(tmp_path, settings, part):
     with pytest.raises(InvalidInputError, match=part):
         abilities(ideal, rgb(tmp_path / "rgb"), **settings)
     with pytest.raises(InvalidInputError, match=r"no function of \(question, passages\)"):
-        abilities(GivenPassages(passages=[]), tmp_path / "rgb")
+        abilities("a model", tmp_path / "rgb")
 
 
 def test_files_that_are_not_rgbs_are_named_by_line(tmp_path):
