@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
@@ -27,25 +25,12 @@ _NAME = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,5}))?")  # "ndcg@10" -> "ndcg", 
 _MAX_MISSED = 20  # ids in the details of a cell
 
 
-@dataclass(frozen=True)
-class RetrievalScores:
-    """Scores of one run: names of metrics, and query id -> metric -> score from 0 to 1, as the judgements go."""
-
-    metrics: tuple[str, ...]
-    per_query: Mapping[str, Mapping[str, float]]
-
-    def means(self) -> dict[str, float]:
-        """Mean of every metric over the scored queries."""
-        rows = self.per_query.values()
-        return {metric: math.fsum(row[metric] for row in rows) / len(rows) for metric in self.metrics}
-
-
 def retrieval_metrics(
     run: Mapping[str, Sequence[str]],
     qrels: Mapping[str, Mapping[str, int]],
     metrics: Iterable[str] = DEFAULT_METRICS,
-) -> RetrievalScores:
-    """Score rankings against relevance judgements.
+) -> dict[str, dict[str, float]]:
+    """Score rankings against relevance judgements: query id -> metric -> value from 0 to 1, as the judgements go.
 
     A query that the run lacks scores 0; one without a relevant document cannot be scored and is left out. nDCG has
     linear gains (trec_eval; Järvelin and Kekäläinen, 2002). ``map`` looks at the whole ranking.
@@ -61,9 +46,8 @@ def retrieval_metrics(
         MissingExtraError: If ir-measures is not installed.
 
     Example:
-        >>> scores = retrieval_metrics({"q1": ["b", "a"]}, {"q1": {"a": 1}}, ["mrr@10", "hit_rate@1"])
-        >>> scores.means()
-        {'mrr@10': 0.5, 'hit_rate@1': 0.0}
+        >>> retrieval_metrics({"q1": ["b", "a"]}, {"q1": {"a": 1}}, ["mrr@10", "hit_rate@1"])
+        {'q1': {'mrr@10': 0.5, 'hit_rate@1': 0.0}}
     """
     require_ir_measures()
     import ir_measures
@@ -89,7 +73,7 @@ def retrieval_metrics(
     rows = {query: dict.fromkeys(names.values(), 0.0) for query in judged}
     for result in ir_measures.iter_calc(list(names), judged, scored) if names else ():
         rows[result.query_id][names[result.measure]] = float(result.value)
-    return RetrievalScores(tuple(names.values()), rows)
+    return rows
 
 
 def qrels(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
@@ -146,7 +130,7 @@ class RankingMetric(Metric):
         positions = ", ".join(map(str, ranks.values()))
         reason = f"relevant at rank {positions}" if ranks else "nothing relevant found"
         return Cell.ok(
-            scores.per_query[example.id][self.name], reason,
+            scores[example.id][self.name], reason,
             relevant_at=ranks, missed=missed[:_MAX_MISSED], relevant=len(relevant), ranked=len(ranking),
         )  # fmt: skip
 
