@@ -491,7 +491,14 @@ def test_the_sources_are_read() -> None:
 def test_what_graphs_and_retrievers_note_has_chinese_words() -> None:
     """All but reasons, and texts that the code puts together of more than values."""
     pieces = ("ambiguous: ", "by its citations", "correct: ", "critique: X7 of", "incorrect: ")
-    pieces += ("X7 above", "X7 below", "X7 of the inner", "X7 passages after X7", "X7 without text")
+    pieces += (
+        "X7 above",
+        "X7 below",
+        "X7 of the question",
+        "X7 of the inner",
+        "X7 passages after X7",
+        "X7 without text",
+    )
     folders = [FOLDER.parent / name for name in ("graphs", "retrieval", "query_construction")]
     notes = {text for folder in folders for path in folder.rglob("*.py") for text in told_by(path)}
     notes = {note for note in notes if len(re.findall("[a-z]{2,}", note)) > 3 and not note.startswith(pieces)}
