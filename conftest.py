@@ -1,10 +1,19 @@
-"""Modules of the library that cannot be imported without an extra are not collected where it is not installed."""
+"""Only modules with examples are imported for doctests; those that need an extra have none."""
 
-from importlib.util import find_spec
+from __future__ import annotations
 
-_OF_PSYCOPG = ("connection", "keyword", "keyword_search", "store", "vectors")
-collect_ignore = (
-    [] if find_spec("psycopg_pool") else [f"rag_kit/indexing/postgres/{name}.py" for name in _OF_PSYCOPG]
-)
-if not find_spec("mcp"):
-    collect_ignore.append("rag_kit/cli/mcp_server.py")
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Leave out the doctests of a file without an example: each process would import the file and search it."""
+    collectors = yield
+    if b">>> " in file_path.read_bytes():
+        return collectors
+    return [collector for collector in collectors if type(collector).__name__ != "DoctestModule"]

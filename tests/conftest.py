@@ -61,10 +61,16 @@ def data_folder() -> Path:
     return Path(os.environ.get("RAG_KIT_DATA", ROOT.parent / "shared" / "data"))
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: nearly all that is made then stays."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keep tests and imported modules out of garbage collections: millions of objects, a second each time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

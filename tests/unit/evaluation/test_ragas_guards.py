@@ -8,8 +8,6 @@ import math
 from typing import Any
 
 import pytest
-import ragas.metrics.collections as collections
-from ragas.messages import HumanMessage
 from support.by_task import ByTask
 from support.judging import FixedVectors, row, split, verdicts
 
@@ -27,6 +25,8 @@ VECTORS = FixedVectors({"It is so.": [1.0, 0.0], "What is it?": [1.0, 0.0], "": 
 
 def bare(name: str, judge: Judge) -> Any:
     """An object of Ragas's, with the judge as its LLM and none of the guards."""
+    import ragas.metrics.collections as collections
+
     made = ROWS[name]
     kind = getattr(collections, made.ragas_class)
     takes = inspect.signature(kind).parameters
@@ -203,6 +203,8 @@ async def test_a_failure_that_ragas_swallows_is_an_error(name: str) -> None:
 
 async def test_an_assistant_that_rightly_declines_every_topic_has_no_adherence() -> None:
     """Ragas gives 0."""
+    from ragas.messages import HumanMessage
+
     answers = {
         "TopicExtractionOutput": {"topics": ["gossip"]}, "TopicRefusedOutput": {"refused_to_answer": True},
         "TopicClassificationOutput": {"classifications": [False]},

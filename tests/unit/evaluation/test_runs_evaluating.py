@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -18,6 +17,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
+from support.later import later
 
 from rag_kit.concurrency.budget import charge_call, charge_tokens
 from rag_kit.errors import BudgetExceededError, InvalidInputError, LockedError, MissingExtraError
@@ -26,6 +26,8 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.rows import RunFolder
+
+pd = later("pandas")
 
 
 class Length(Metric):
@@ -216,7 +218,6 @@ def test_make_input_says_what_the_pipeline_is_called_with() -> None:
         ({"dataset": []}, "no example"),
         ({"dataset": [Example("a", "?"), Example("a", "!")]}, "must be unique"),
         ({"dataset": 3}, "int"),
-        ({"dataset": pd.DataFrame({"question": ["Who?"]})}, "give objects of the class Example"),
         ({"dataset": [{"question": "Who?"}]}, "give objects of the class Example"),
         ({"judge": "openai:m"}, r"Judge\(...\)"),
         ({"max_concurrency": 0}, "max_concurrency is 0"),
@@ -235,6 +236,8 @@ def test_wrong_arguments_are_refused_with_the_next_step(given: dict[str, Any], m
     with pytest.raises(InvalidInputError, match=message):
         run(**{"pipeline": counting, "metrics": Length(), **given})
     assert counting.asked == []
+    with pytest.raises(InvalidInputError, match="give objects of the class Example"):
+        run(counting, Length(), dataset=pd.DataFrame({"question": ["Who?"]}))
     with pytest.raises(InvalidInputError, match="the function itself, and do not call it"):
         run(coroutine_function("Who?"), Length())
 

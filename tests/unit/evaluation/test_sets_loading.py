@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pandas as pd
 import pytest
 from langchain_core.documents import Document
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
+from support.later import later
 
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import EvaluationSet, Example, Results, _files, evaluate
 from rag_kit.evaluation.examples import GoldSpan
+
+pd = later("pandas")
 
 
 def lines(path: Path, *rows: Any) -> Path:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from support.compared import A, B
+from support.later import later
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.statistics import (
@@ -21,6 +21,7 @@ from rag_kit.evaluation.statistics import (
     sign_flip_tests,
 )
 
+stats = later("scipy.stats")
 scores = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.7, 0.9, 1.0])
 few = st.lists(st.tuples(scores, scores), min_size=1, max_size=10)
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.later import later
 from support.tracked_results import changed, some_results
 
 from rag_kit.errors import InvalidInputError, TrackingError
 from rag_kit.evaluation import Results, log_results
 
-mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
-pytest.importorskip("sqlalchemy", reason="a database needs the whole mlflow")
+mlflow = later("mlflow")
+later("sqlalchemy")  # a database needs the whole mlflow
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ import psutil
 import pytest
 from langchain_core.embeddings import Embeddings
 from support.embedding import WordEmbeddings
+from support.later import later
 from support.openai_server import OpenAIServer
 from support.representing import reply
 
@@ -28,7 +29,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraEr
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest, register_reader
 from rag_kit.models import chat_model, embedding_model
 
-pytest.importorskip("distributed")
+later("distributed")
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import ladybug
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.later import later
 from support.statements import rewritten
 
 from rag_kit.errors import StatementError
@@ -16,6 +16,7 @@ from rag_kit.query_construction.cypher import query as graph_module
 from rag_kit.query_construction.cypher.query import GraphDatabase, rewrite_statement
 from rag_kit.query_construction.statements.asking import Limits
 
+ladybug = later("ladybug")
 LIMITS = Limits(rows=10, chars=200, seconds=1.0)
 
 #: Refused before the database sees them. FOLDER is a writable folder with a file ``secret.csv``.

@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_community.utilities import SQLDatabase
 from langchain_core.language_models import FakeListChatModel
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from sqlalchemy import create_engine
-from sqlalchemy.pool import StaticPool
 from support.openai_server import OpenAIServer
 from support.statements import client, scripted, write
 
@@ -103,6 +100,8 @@ async def test_a_wrong_column_is_repaired(chinook: str, server: OpenAIServer) ->
 @pytest.mark.data
 def test_an_sqldatabase_brings_its_tables(chinook: str) -> None:
     """Only usable tables of an ``SQLDatabase`` are described to the model and may be read."""
+    from langchain_community.utilities import SQLDatabase
+
     database = SQLDatabase.from_uri(chinook, include_tables=["Album", "Artist"])
     asked = TextToSql(scripted("SELECT count(*) FROM Track", "SELECT count(*) FROM Album"), database)
     assert '"Title"' in asked.schema and "Track" not in asked.schema
@@ -204,6 +203,9 @@ def test_a_driver_that_is_missing_is_named_with_what_to_install(
 
 def memory_engine() -> Any:
     """An in-memory database, as LangChain's tutorials make it."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import StaticPool
+
     engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE item (name TEXT, price REAL)")
