@@ -37,9 +37,19 @@ def check_incomplete(result: dict[str, Any], part: str, language: str) -> None:
     assert re.search(_SAYS_SO[language], result["answer"]), result["answer"]
 
 
+# each graph and each kind in the fast tier, all pairs of them in the slow one
+FAST = {(name, "ensemble") for name in BUILDERS} | {("plain", kind) for kind in KINDS}
+
+
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(name, kind, marks=[] if (name, kind) in FAST else pytest.mark.slow)
+        for name in BUILDERS
+        for kind in KINDS
+    ],
+)
 def test_nothing_found_beside_an_outage_is_incomplete(name: str, kind: str, way: str, tmp_path: Path) -> None:
     """In both languages; the notes name what was not searched."""
     graph = BUILDERS[name](OUTAGES[kind].make(tmp_path), chat_model("extractive"))

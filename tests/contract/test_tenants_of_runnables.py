@@ -145,9 +145,20 @@ def whose(found: list[Document]) -> set[tuple[str, int]]:
     return {(document.metadata["user"], document.metadata["year"]) for document in found}
 
 
+# the ensemble around every retriever and the others around some in the fast tier, all around all in the slow one
+OUTER = (by_ensemble, by_self_query, by_graph)
+FEW = ("kit filter", "search_kwargs", "configurable fields", "with_fallbacks")
+
+
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("outer", [by_ensemble, by_self_query, by_graph])
-@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [
+        pytest.param(outer, inner, marks=[] if outer is by_ensemble or inner in FEW else pytest.mark.slow)
+        for outer in OUTER
+        for inner in INNER
+    ],
+)
 def test_the_tenants_filter_and_the_outer_one_hold(
     given: Given, inner: str, outer: Callable[..., list[Document]], way: str
 ) -> None:

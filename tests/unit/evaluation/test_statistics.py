@@ -119,11 +119,11 @@ def test_a_table_is_tested_column_by_column() -> None:
 
 
 def test_size_under_the_null() -> None:
-    """About one in twenty of 400 pairs of equally good systems is called different, not more."""
+    """About one in twenty of 200 pairs of equally good systems is called different, not more."""
     rng = np.random.default_rng(8)
-    table = rng.normal(size=(24, 400))
+    table = rng.normal(size=(24, 200))
     false_alarms = sum(test < 0.05 for test in sign_flip_tests(table))
-    assert 6 <= false_alarms <= 36
+    assert 2 <= false_alarms <= 20
 
 
 def test_holm_by_hand() -> None:

@@ -255,7 +255,7 @@ def test_kills_at_any_moment(tmp_path: Path) -> None:
     """A reader finds no index or a whole one; a second create finds the same."""
     chance = random.Random(20261123)
     duration = 0.0
-    for number in range(21):
+    for number in range(11):
         process = FORK.Process(target=create, args=(tmp_path / str(number),))
         started = time.monotonic()
         process.start()

@@ -258,7 +258,11 @@ def test_a_part_of_a_period_is_read_before_what_compares(
     question: str, years: tuple[Any, Any], first: Any, last: Any
 ) -> None:
     """Years and days pass from the first to the last, and none outside of these; ... stands for no bound."""
-    days = [date(1970, 1, 1) + timedelta(n) for n in range(60 * 366)]
+    named = [date.fromisoformat(bound) for bound in (first, last) if bound is not ...]
+    near = {day + timedelta(n) for day in named for n in range(-31, 32)}
+    days = sorted(
+        near | {date(year, 1, 1) + timedelta(n) for year in range(1970, 2031) for n in (-1, 0, 181)}
+    )
     rows = [{"day": day.isoformat(), "year": day.year} for day in days]
     for fields, bounds in (([_DAY], (first, last)), ([_DAY, _YEAR], (first, last)), ([_YEAR], years)):
         name = fields[0]["name"]

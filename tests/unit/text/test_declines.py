@@ -30,16 +30,14 @@ def test_answers_that_negate_are_no_declines(language: str) -> None:
     assert sum(found) <= 0.02 * len(found)
 
 
-@pytest.mark.parametrize("answer", examples("refusals", "short"))
-def test_short_declines_are_found(answer: str) -> None:
+def test_short_declines_are_found() -> None:
     """Short and polite refusals name no source, and have their topic in the middle."""
-    assert is_declined(answer)
+    assert [answer for answer in examples("refusals", "short") if not is_declined(answer)] == []
 
 
-@pytest.mark.parametrize("answer", examples("answers", "short"))
-def test_conditions_are_no_declines(answer: str) -> None:
+def test_conditions_are_no_declines() -> None:
     """Rules, conditions and short answers begin as refusals do."""
-    assert not is_declined(answer)
+    assert [answer for answer in examples("answers", "short") if is_declined(answer)] == []
 
 
 @pytest.mark.parametrize(

@@ -84,18 +84,18 @@ def test_offsets_are_exact_and_nothing_is_lost(text: str) -> None:
 
 
 def test_long_text_without_stops_is_bounded_and_fast() -> None:
-    """A megabyte without punctuation, or of nothing but, is cut in linear time."""
+    """A hundred kilobytes without punctuation, or of nothing but, is cut in linear time."""
     for text in (
-        "字" * 300_000,
-        "word " * 60_000,
-        "." * 300_000,
-        "a." * 150_000,
-        "《" * 300_000,
-        "\n" * 300_000,
+        "字" * 100_000,
+        "word " * 20_000,
+        "." * 100_000,
+        "a." * 50_000,
+        "《" * 100_000,
+        "\n" * 100_000,
     ):
         start = time.perf_counter()
         assert all(len(sentence.text) <= 1000 for sentence in sentences(text))
-        assert time.perf_counter() - start < 10
+        assert time.perf_counter() - start < 4
 
 
 def test_cut_prefers_commas() -> None:

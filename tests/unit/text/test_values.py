@@ -149,8 +149,8 @@ def test_any_text_can_be_read(text: str) -> None:
 def test_long_texts_are_read_in_bounded_time(part: str) -> None:
     """A text of one repeated part neither raises nor runs away."""
     start = time.perf_counter()
-    find_values(part * 20_000)
-    assert time.perf_counter() - start < 20
+    find_values(part * 8_000)
+    assert time.perf_counter() - start < 8
 
 
 def test_a_unit_of_two_words_can_be_taken_away() -> None:
