@@ -89,6 +89,16 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(calls, "FIRST_PAUSE", 0.02)
 
 
+@pytest.fixture(autouse=True)
+def lent_readers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reader processes serve one test after another, except where they are what is tested."""
+    readers = sys.modules.get("rag_kit.indexing.readers.api")
+    if readers is not None and request.node.get_closest_marker("own_reader") is None:
+        from support.readers import LentProcess
+
+        monkeypatch.setattr(readers, "ReaderProcess", LentProcess)
+
+
 @pytest.fixture
 def data_sets() -> Path:
     """Folder of the public data sets; the test is skipped where it is absent."""

@@ -27,7 +27,10 @@ from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.readers.api import Reader, read
 from rag_kit.indexing.readers.limits import ReadLimits
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="caps need POSIX")
+pytestmark = [
+    pytest.mark.own_reader,
+    pytest.mark.skipif(sys.platform == "win32", reason="caps need POSIX"),
+]
 
 
 def gone(pid: int, seconds: float = 15) -> bool:
