@@ -62,7 +62,7 @@ def test_with_a_history_nothing_is_unclear(question: str) -> None:
 
 
 @given(st.text(max_size=3000))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_text_has_a_kind(text: str) -> None:
     """Never an exception, always a known kind, and bounded work."""
     kind = question_kind(text)

@@ -62,7 +62,7 @@ def test_the_reason_names_the_shared_words(question: str, reason: str) -> None:
 
 
 @given(st.text(max_size=40), st.lists(st.lists(st.text(max_size=20), max_size=3), max_size=4))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_scores_are_shares(question: str, candidates: list[list[str]]) -> None:
     """Scores lie from 0 to 1, one a source."""
     found = scores(candidates, question)
