@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,12 +46,11 @@ def check_notes(notes: Notes, part: str, found: list[Document]) -> None:
         assert set(notes.unsearched) <= set(get_provenance(document)["notes"])
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", OUTAGES)
-def test_an_outage_is_in_the_notes_of_the_run(name: str, way: str, tmp_path: Path) -> None:
-    """In both languages, whether documents are found or not."""
+def test_an_outage_is_in_the_notes_of_the_run(name: str, tmp_path: Path) -> None:
+    """In both languages, sync and async, whether documents are found or not."""
     retriever = OUTAGES[name].make(tmp_path)
-    for question in (*ANSWERED, *UNANSWERED):
+    for way, question in product(WAYS, (*ANSWERED, *UNANSWERED)):
         found, notes = ask(retriever, question, way)
         assert bool(found) == (question in ANSWERED)
         check_notes(notes, OUTAGES[name].part, found)

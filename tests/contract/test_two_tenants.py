@@ -83,8 +83,8 @@ def test_each_leaf_keeps_tenants_apart(leaves, leaf):
 
 
 # each wrapper and each leaf in the fast tier, all pairs of them in the slow one
-FAST = {(wrapper, leaf) for wrapper in WRAPPERS for leaf in ("vector", "parent", "index hybrid")} | {
-    (wrapper, leaf) for wrapper in ("ensemble", "rerank") for leaf in LEAVES
+FAST = {(wrapper, leaf) for wrapper in WRAPPERS for leaf in ("vector", "parent")} | {
+    ("ensemble", leaf) for leaf in LEAVES
 }
 
 

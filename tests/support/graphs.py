@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -32,6 +33,21 @@ BUILDERS: dict[str, Callable[..., Any]] = {
     "reflect": partial(build_self_rag, mode="reflect"),
     "adaptive": build_adaptive_rag,
 }
+
+#: Every graph, sync and async; each in one of these in the fast tier, in the other one in the slow tier.
+each_graph = pytest.mark.parametrize(
+    ("name", "native"),
+    [
+        pytest.param(
+            name,
+            native,
+            id=f"{name}-{'ainvoke' if native else 'invoke'}",
+            marks=[] if native == bool(number % 2) else pytest.mark.slow,
+        )
+        for number, name in enumerate(BUILDERS)
+        for native in (False, True)
+    ],
+)
 
 
 class Fixed(BaseRetriever):

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
-from support.graphs import BUILDERS, go
+from support.graphs import BUILDERS, each_graph, go
 from support.openai_server import OpenAIServer, Recorded, error
 
 from rag_kit.graphs import (
@@ -147,8 +147,7 @@ async def run(graph: Any, question: str, native: bool, **more: Any) -> Any:
 both = pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
 
 
-@both
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_the_extractive_answer_is_the_newest_value_alone(name: str, native: bool) -> None:
     """And the note has all values with their versions, in every graph."""
     graph = BUILDERS[name](policies(), chat_model("extractive"))

@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
-from support.graphs import BUILDERS, fixed, go, thread
+from support.graphs import BUILDERS, each_graph, fixed, go, thread
 from support.openai_server import OpenAIServer
 from typing_extensions import TypedDict
 
@@ -73,8 +73,7 @@ def indexes(name: str) -> Any:
     return fixed(LAMP)
 
 
-@both
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_another_index_is_searched(name: str, native: bool) -> None:
     """In every graph, for this run alone; a name that is not allowed ends it with the allowed ones."""
     graph = BUILDERS[name](fixed(FAN), chat_model("extractive"), indexes=indexes)
@@ -348,8 +347,7 @@ def seen(result: Any) -> list[str]:
     return sorted(f"{item.metadata['tenant']} {item.metadata['degrees']}" for item in result["documents"])
 
 
-@both
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_a_run_that_died_goes_on_with_the_filter_of_its_turn(name: str, native: bool) -> None:
     """Who takes it up need not know the filter; one of their own holds besides, and a new turn begins without."""
     retriever = DownOnce()
@@ -594,8 +592,7 @@ def configured(number: str = "1", **settings: Any) -> Any:
     return {"configurable": {**thread(number)["configurable"], **settings}}
 
 
-@both
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_settings_in_configurable_hold_as_on_the_server(name: str, native: bool) -> None:
     """Whole, as a stream, after a pause, as a node of a parent, and beside a filter of the context."""
     graph, of_bob = of_tenants(BUILDERS[name]), configured(**OF_BOB)

@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from support.by_task import by_task
-from support.graphs import BUILDERS, fixed, go, thread
+from support.graphs import BUILDERS, each_graph, fixed, go, thread
 
 from rag_kit.errors import InvalidInputError, ModelUnreachableError
 from rag_kit.graphs import Guards, as_chat, build_adaptive_rag, build_plain_rag
@@ -29,8 +29,7 @@ def asked(*texts: str) -> Any:
     return {"messages": [HumanMessage(text) for text in texts]}
 
 
-@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_the_answer_is_appended(name: str, native: bool) -> None:
     """With a checkpointer, in both forms: each turn adds one message, with status and citations as data."""
     chat = as_chat(BUILDERS[name](fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver()))

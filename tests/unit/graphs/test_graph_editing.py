@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Overwrite
 from support.by_task import by_task, labels
-from support.graphs import BUILDERS, fixed, go, thread
+from support.graphs import BUILDERS, each_graph, fixed, go, thread
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import (
@@ -96,8 +96,7 @@ def test_an_edit_after_two_nodes_at_once_goes_on_with_the_one_that_is_named() ->
     assert graph.get_state(as_inside).next == ("generate",)
 
 
-@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_another_query_at_a_pause_is_searched_for(name: str, native: bool) -> None:
     """The pause before the search, an edit of ``search_query``; what is answered is the user's own question."""
     retriever = fixed(FAN)

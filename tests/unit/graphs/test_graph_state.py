@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from support.graphs import BUILDERS, fixed, go, thread
+from support.graphs import BUILDERS, each_graph, fixed, go, thread
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_crag, build_plain_rag, uncompiled
@@ -133,8 +133,7 @@ AFTER = {
 }
 
 
-@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_a_state_of_another_version_is_named_and_a_new_turn_goes_on(name: str, native: bool) -> None:
     """Resumed in the middle with keys missing, as an older version left them: the kit's own error, no KeyError."""
     graph = BUILDERS[name](fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver(), output="full")

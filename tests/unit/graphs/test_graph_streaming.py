@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from support import tenants
-from support.graphs import BUILDERS, fixed, thread
+from support.graphs import BUILDERS, each_graph, fixed, thread
 from typing_extensions import TypedDict
 
 from rag_kit.concurrency.bridge import blocking
@@ -83,8 +83,7 @@ async def test_models_of_retrievers_are_not_shown(native: bool) -> None:
         assert text_of(await shown(build_plain_rag(retriever, answer), native=native)) == "At 60 degrees.[1]"
 
 
-@pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_no_graph_shows_json_or_text_that_is_no_answer(name: str, native: bool) -> None:
     """Grades, keywords, classifications, sub-questions and critiques stay inside; the answer is shown once."""
 

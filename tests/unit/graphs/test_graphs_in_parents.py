@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel
 from support.crag import Marked, model
-from support.graphs import BUILDERS, fixed, go, thread
+from support.graphs import BUILDERS, each_graph, fixed, go, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import InvalidInputError
@@ -78,10 +78,9 @@ def parent(child: Any, schema: Any, *, called: bool, **options: Any) -> Any:
     return graph.compile(**options)
 
 
-@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
 @pytest.mark.parametrize("called", [False, True], ids=["node", "called"])
 @pytest.mark.parametrize(("schema", "context"), CONTEXTS, ids=["dataclass", "pydantic", "typeddict"])
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_a_parents_context_is_no_obstacle(
     name: str, schema: Any, context: Any, called: bool, native: bool
 ) -> None:

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from support.by_task import ByTask
-from support.graphs import BUILDERS, both, go, thread
+from support.graphs import BUILDERS, both, each_graph, go, thread
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import (
@@ -204,8 +204,7 @@ def test_a_text_that_the_guards_have_seen_is_not_shown_to_them_again(name: str) 
         assert len(seen) == count + more, seen
 
 
-@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
-@pytest.mark.parametrize("name", BUILDERS)
+@each_graph
 async def test_the_guards_see_what_somebody_edits(name: str, native: bool) -> None:
     """A query that they refuse is not searched for, and can be edited again; passages of others are taken out."""
     queries: list[str] = []

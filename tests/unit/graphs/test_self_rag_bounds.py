@@ -134,7 +134,7 @@ def steady() -> ByTask:
     )
 
 
-@pytest.mark.parametrize("max_calls", range(30))
+@pytest.mark.parametrize("max_calls", [0, 2, 3, 4, 5, 6, 7, 10, 13, 20, 29])
 def test_the_best_so_far_is_given_at_any_cap_of_calls(max_calls: int) -> None:
     """Wherever the cap is reached: an answer, a note, never a call too many, the same each time.
 

@@ -100,7 +100,7 @@ def test_scores_after_any_writes_are_those_of_a_fresh_build(
     assert index.search(query, 5) == fresh.search(query, 5)
 
 
-@pytest.mark.parametrize("size", [1, 63, 300, 2049, 2500, 8193, 9001, 33000])
+@pytest.mark.parametrize("size", [1, 63, 300, 2049, 8193, pytest.param(33000, marks=pytest.mark.slow)])
 def test_top_k_equals_a_full_sort(size: int) -> None:
     """Blocks and dense rows change nothing: the k best by score, then insertion, at every size and k."""
     rng = np.random.default_rng(size)

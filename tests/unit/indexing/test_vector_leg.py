@@ -80,7 +80,7 @@ def test_sign_bits_find_what_exact_search_finds(
     with DocumentIndex.open(large, embeddings=Points()) as index:
         found = wanted = 0
         everything = Everything(index)
-        for number in range(20):
+        for number in range(10):
             query = Points().embed_query(f"point {number} 77")
             best = everything.nearest(query, 10, 5000 * share)
             hits = index.search_dense(query, 10, where)
