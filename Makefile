@@ -10,8 +10,9 @@ INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(PIP) in
 PYV := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 CONSTRAINTS ?= $(firstword $(wildcard constraints/py$(PYV).txt) constraints/py3.13.txt)
 STAMPS := $(VENV)/stamps
-# processes of the tests: two a core, since many tests wait, and at most 8 (each takes half a GB); JOBS=0 runs all in one
-JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)))')
+# processes of the tests: three for two cores, since some tests wait but each process imports and collects all tests by
+# itself, and at most 8 (each takes half a GB); JOBS=0 runs all in one
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 3 * (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) // 2))')
 # Nothing here sends telemetry, and a run without a key never waits for the network.
 export LANGSMITH_TRACING ?= false
 export RAGAS_DO_NOT_TRACK ?= true
