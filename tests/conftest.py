@@ -15,9 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says how busy the machine is.
-settings.register_profile(
-    "rag_kit", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("rag_kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rag_kit")
 
 

@@ -234,7 +234,6 @@ def test_reading_needs_no_network(tmp_path, scan):
     assert "210.50 EUR a day" in done.stdout, done.stderr
 
 
-@pytest.mark.slow
 def test_pages_keep_their_numbers_and_the_report_says_which_were_recognised(tmp_path, scan, capsys):
     """A PDF with text keeps its own; the setting stays with the index, and another one reads the files again."""
     pages = [scan("eng"), scan("eng").copy()]
