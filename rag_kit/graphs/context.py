@@ -347,9 +347,7 @@ def _settings_of_config(schema: type[RagContext], config: RunnableConfig) -> dic
         try:
             given = schema(**{name: config["configurable"][name]}).named()
             validate_filter(given.get("filter"))
-        except (
-            InvalidInputError
-        ):  # for a field of that name of the caller's own runnables, as a store's own filter
+        except InvalidInputError:  # it is for a field of the caller's own runnables, as a store's filter
             continue
         settings |= given
     return settings

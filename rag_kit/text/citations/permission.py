@@ -26,25 +26,29 @@ def split_permission(text: Sequence[Token]) -> tuple[bool | None, list[Token]]:
         [False, True, None]
     """
     keys = [token.key for token in text]
-    found: set[bool] = set()
+    stances: set[bool] = set()
     used: set[int] = set()  # positions of the words that permit, forbid or negate these
     for position, key in enumerate(keys):
-        negations = [n for n in range(max(0, position - _NEAR), position) if is_negation(keys[n])]
-        if key in _BEFORE_NOT and keys[position + 1 : position + 2] in (["not"], ["nicht"]):
-            negations = [position + 1]
-        if position and not negations and keys[0] in _NOBODY:
-            negations = [0]
+        negations = _negations_of(keys, position)
         if key in _PERMITTING or (key in _BEFORE_NOT and negations):
-            permits = not negations
+            stances.add(not negations)
         elif key in _FORBIDDING:
-            permits = bool(negations)
-        elif key in _MODAL_AND_NOT:
-            permits, negations = False, []
+            stances.add(bool(negations))
+        elif key in _MODAL_AND_NOT:  # is a negation itself
+            stances.add(False)
+            negations = []
         else:
             continue
-        found.add(permits)
         used |= {position, *negations}
     rest = [token for position, token in enumerate(text) if position not in used]
-    if len(found) != 1 or any(is_negation(token.key) for token in rest):
+    if len(stances) != 1 or any(is_negation(token.key) for token in rest):
         return None, list(text)
-    return found.pop(), rest
+    return stances.pop(), rest
+
+
+def _negations_of(keys: Sequence[str], position: int) -> list[int]:
+    """Return the positions of what negates a word: "not" behind a modal, one shortly before it, or a first "nobody"."""
+    if keys[position] in _BEFORE_NOT and keys[position + 1 : position + 2] in (["not"], ["nicht"]):
+        return [position + 1]
+    near = [n for n in range(max(0, position - _NEAR), position) if is_negation(keys[n])]
+    return near or ([0] if position and keys[0] in _NOBODY else [])
