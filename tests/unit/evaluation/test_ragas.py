@@ -177,7 +177,7 @@ async def bare(wire: Wire, name: str, language: str) -> Any:
 
 @cache
 def records() -> list[Any]:
-    """What the files with prompts in Chinese hold."""
+    """The contents of the files with prompts in Chinese."""
     return [yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES]
 
 
