@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -206,13 +206,16 @@ def _classes(table: str = _OPPOSITES) -> dict[str, dict[int, int]]:
 
 @cache
 def _agents() -> frozenset[str]:
-    """Return the words of `_OPPOSITES` that have the stem of another group of their class: "insurer", "insured"."""
-    by_stem: dict[tuple[str, int], dict[str, int]] = {}
-    for word, groups in _classes().items():
-        for number, group in groups.items():
-            stem = next(iter(content_words(word)), word)
-            by_stem.setdefault((stem, number), {})[word] = group
-    return frozenset(chain(*(words for words in by_stem.values() if len({*words.values()}) > 1)))
+    """Return the English words of `_OPPOSITES` with the stem of another group of their class: "insurer", "insured"."""
+    agents: set[str] = set()
+    for line in filter(str.isascii, _OPPOSITES.splitlines()):
+        groups_by_stem: dict[str, dict[str, int]] = {}
+        for group, words in enumerate(line.split("/")):
+            for word in words.split(","):
+                stem = next(iter(content_words(word)), word)
+                groups_by_stem.setdefault(stem, {})[word] = group
+        agents.update(*(words for words in groups_by_stem.values() if len({*words.values()}) > 1))
+    return frozenset(agents)
 
 
 def is_negation(key: str) -> bool:
