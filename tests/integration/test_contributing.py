@@ -27,6 +27,19 @@ def changed(text: str, diff: str) -> str:
     return text
 
 
+def test_each_diff_fits_the_code() -> None:
+    """The lines that a worked example changes are those of the code."""
+    diffs = [
+        (file, block)
+        for kind, file, block in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+        if kind == "diff"
+    ]
+    assert diffs
+    for file, block in diffs:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert changed(text, block) != text, file
+
+
 @pytest.mark.slow
 def test_each_worked_example_does_what_it_says(tmp_path: Path) -> None:
     """A retriever with its prompts, a metric, a reader, a splitter and a node: made, checked and tested."""
