@@ -120,7 +120,9 @@ class Target:
                 value = value.model_dump(warnings=False)  # a field may hold a value of another type
             objects = self._possible_objects(value)
             for fields in objects:
-                converted = {name: self._convert(name, item) for name, item in fields.items()}
+                converted: dict[str, Any] = {}
+                for name, item in fields.items():  # a comprehension is a frame more before Python 3.12
+                    converted[name] = self._convert(name, item)
                 try:
                     return self._validate(converted)
                 except UnreadableError as error:

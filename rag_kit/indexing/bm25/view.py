@@ -103,7 +103,7 @@ class BM25View:
         self, terms: Iterable[str], max_texts: int, passes: Passes | None = None
     ) -> Iterator[tuple[str, list[str]]]:
         """Yield the terms that passing documents have, most frequent first, each with ``max_texts`` of their texts."""
-        present = [term for term in terms if self.frequency(term) > 0]
+        present = filter(self.frequency, terms)  # those that occur
         for term in sorted(present, key=lambda term: (-self.frequency(term), term)):
             rows = (self.rows[position] for position in self._documents_with(self._vocabulary[term]))
             passing_texts = (row.text for row in rows if passes is None or passes(row.metadata))
