@@ -52,8 +52,9 @@ _WORD_LISTS = Path(__file__).with_name("word_lists.txt").read_text(encoding="utf
 
 
 def word_list(name: str) -> frozenset[str]:
-    """Return the words of a list in word_lists.txt by its name."""
-    return word_set(_WORD_LISTS.partition(f"\n{name}\n")[2].partition("\n\n")[0])
+    """Return the words of a list in word_lists.txt by its name; ValueError if there is no list of that name."""
+    start = _WORD_LISTS.index(f"\n{name}\n") + len(name) + 2
+    return word_set(_WORD_LISTS[start:].partition("\n\n")[0])
 
 
 ENGLISH_STOPS = word_list("english stops")

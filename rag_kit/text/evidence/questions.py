@@ -27,7 +27,7 @@ _NAMED = re.compile(
     r"(?<=[\s(])[A-Z][\w'’.-]*|\b[A-Z]{2,}\b|[!-~]*\d[!-~]*|[“\"「《『]([^”\"」》』]{1,40})[”\"」》』]"
 )
 
-_FRAME_WORDS = " ".join(word_list("frame words"))  # as in "What kind of ..."
+_FRAME_WORDS = " ".join(sorted(word_list("frame words")))  # as in "What kind of ..."
 _NAME_SALIENCE, _FRAME_SALIENCE = 1.5, 0.3
 
 
