@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, dropwhile, groupby, islice, pairwise, permutations, product, takewhile
+from itertools import chain, dropwhile, groupby, islice, pairwise, product, takewhile
 
-from rag_kit.text.citations.permission import split_permission
+from rag_kit.text.citations.permission import Stance, read_stance
 from rag_kit.text.citations.placing import kind_of, supports
 from rag_kit.text.citations.source import PassageSource, Span
 from rag_kit.text.citations.tokens import (
@@ -17,9 +17,9 @@ from rag_kit.text.citations.tokens import (
     are_equal,
     are_opposites,
     content_keys,
+    differ_by_prefix,
     has_alike,
     has_form_or_synonym,
-    is_modified,
     is_negation,
 )
 from rag_kit.text.language import word_list, word_set
@@ -260,10 +260,11 @@ def _reason_of_contradiction(pair: Pair) -> str:
             if not cell.answers or any(_has_form(word.key, keys) for word in cell.header):
                 texts.append(cell.text)
         texts = texts or [clause if _has_half(clause, keys) else pair.quoted]
-        for quoted in texts:
-            if reason := _reason_of_denial(stated, quoted, bool(cells)):
+        stance, stances = read_stance(stated), [read_stance(text) for text in texts]
+        for quoted in stances:
+            if reason := _reason_of_denial(stance, quoted, bool(cells)):
                 return reason
-        if _has_more_negations(stated, texts):
+        if _has_more_negations(stance, stances):
             return "paraphrase"  # words do not tell
     return ""
 
@@ -279,9 +280,7 @@ def _has_opposite(pair: Pair) -> bool:
     before_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
     for new, lost in product(new_words, lost_words):
         are_denied_alike = (new in denied) == (lost in denied_in_quote)  # "not allowed" is "prohibited"
-        is_of_bound = (
-            new in before_bounds or lost in before_bounds
-        )  # "may be at most 5" is "must not exceed 5"
+        is_of_bound = not before_bounds.isdisjoint((new, lost))  # "may be at most 5" is "must not exceed 5"
         if are_denied_alike and not is_of_bound and are_opposites(new, lost):
             return True
     return False
@@ -290,11 +289,7 @@ def _has_opposite(pair: Pair) -> bool:
 def _has_modified(stated: Sequence[Token], clause: Sequence[Token]) -> bool:
     """Tell whether a statement differs from its clause by a prefix that changes the thing: 会员 beside 非会员."""
     keys, said = content_keys(stated), content_keys(clause)
-    return any(
-        is_modified(*pair)
-        for new, lost in product(keys - said, said - keys)
-        for pair in permutations((new, lost))
-    )
+    return any(differ_by_prefix(new, lost) for new, lost in product(keys - said, said - keys))
 
 
 def _changes_duty(stated: Sequence[Token], duties: Sequence[Sequence[Token]]) -> bool:
@@ -310,12 +305,12 @@ def _has_half(text: Sequence[Token], keys: Set[str]) -> bool:
     return 2 * len(keys & content_keys(text)) >= len(keys)
 
 
-def _has_more_negations(stated: Sequence[Token], texts: Sequence[Sequence[Token]]) -> bool:
+def _has_more_negations(stated: Stance, others: Sequence[Stance]) -> bool:
     """Tell whether a text has more negations than others, without those by which all of them permit or forbid."""
-    permissions, rests = zip(*(split_permission(text) for text in (stated, *texts)), strict=True)
-    compared = rests if len({*permissions}) == 1 else (stated, *texts)
-    own, *others = (sum(is_negation(token.key) for token in text) for text in compared)
-    return own > sum(others)
+    are_alike = len({stance.permits for stance in (stated, *others)}) == 1
+    compared = (stance.rest if are_alike else stance.text for stance in (stated, *others))
+    own, *of_others = (sum(is_negation(token.key) for token in text) for text in compared)
+    return own > sum(of_others)
 
 
 def _has_form(word: str, others: Set[str]) -> bool:
@@ -330,10 +325,9 @@ def _ignores_limit(pair: Pair) -> bool:
     from_best = dropwhile(lambda span: span is not pair.best, pair.source.spans)
     next_two = ({token.key for token in span.tokens} for span in islice(from_best, 1, 3))
     quoted = sentence.union(*next_two)
-    leaves_out = bool(stated & _OF_ALL) and bool(
-        (sentence - stated) & _EXCEPTING
-    )  # "every floor except the third"
-    return leaves_out or (bool((stated - quoted) & _OF_ALL) and bool((quoted - stated) & _LIMITS))
+    if stated & _OF_ALL and (sentence - stated) & _EXCEPTING:  # "every floor except the third"
+        return True
+    return bool((stated - quoted) & _OF_ALL) and bool((quoted - stated) & _LIMITS)
 
 
 def _includes_exception(pair: Pair) -> bool:
@@ -401,20 +395,19 @@ def _words_before_bounds(text: Sequence[Token]) -> set[str]:
     return {before.key for before, token in pairwise(text) if token.value and token.value.bound}
 
 
-def _reason_of_denial(stated: Sequence[Token], quoted: Sequence[Token], in_cell: bool) -> str:
+def _reason_of_denial(stated: Stance, quoted: Stance, in_cell: bool) -> str:
     """Return why a text forbids or denies what another allows or says, or ""; "must not" and "prohibited" are alike."""
-    permits, stated_rest = split_permission(stated)
-    quote_permits, quoted_rest = split_permission(quoted)
-    if permits is quote_permits:
-        return _reason_of_negation(stated_rest, quoted_rest, in_cell)
-    keys = {token.key for token in (*stated, *quoted)}
-    if None in (permits, quote_permits) or keys & _LIMITS:
-        forbids_one = False in (permits, quote_permits) and not any(map(is_negation, keys))
-        reason = _reason_of_negation(stated, quoted, in_cell)
-        return "paraphrase" if forbids_one and content_keys(stated) else reason
-    is_bound = any(token.value and token.value.bound for token in (*stated, *quoted))
-    # "may be at most 5 m" is "must not exceed 5 m"
-    return _reason_of_negation(stated, quoted, in_cell) if is_bound else "opposite"
+    if stated.permits is quoted.permits:
+        return _reason_of_negation(stated.rest, quoted.rest, in_cell)
+    both = [*stated.text, *quoted.text]
+    keys = {token.key for token in both}
+    permissions = stated.permits, quoted.permits
+    if None in permissions or keys & _LIMITS:
+        if False in permissions and content_keys(stated.text) and not any(map(is_negation, keys)):
+            return "paraphrase"  # one forbids what the other only says
+    elif not any(token.value and token.value.bound for token in both):  # "at most 5 m" is "not over 5 m"
+        return "opposite"
+    return _reason_of_negation(stated.text, quoted.text, in_cell)
 
 
 def _reason_of_negation(stated: Sequence[Token], quoted: Sequence[Token], in_cell: bool) -> str:
@@ -449,9 +442,8 @@ def _denied(text: Sequence[Token]) -> Iterable[list[str]]:
 
     A "not" at the beginning, as in a cell that says no, denies all words, as does "neither ... nor".
     """
-    for position, (token, next_token) in enumerate(pairwise([*text, Token("")])):
-        fails = (token.key, next_token.key) == ("fail", "to")
-        if not fails and not is_negation(token.key):
+    for position, token in enumerate(text):
+        if not is_negation(token.key):
             continue
         denies_all = (position == 0 and token.key == "not") or token.key in _DENYING_ALL
         window = text if denies_all else text[position + 1 : position + 1 + _DENIED_WITHIN]

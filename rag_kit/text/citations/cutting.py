@@ -56,9 +56,8 @@ def assertions(statement: str) -> list[str]:
         if not is_dependent and len(content_words(statement[start:end])) >= _MIN_WORDS:
             spans.append((start, end))
             start = piece_start
-    if not spans or spans[-1][1] < len(
-        statement
-    ):  # what is left is no assertion, but the end of the last one
+    # what is left is no assertion, but the end of the last one
+    if not spans or spans[-1][1] < len(statement):
         last_start, _ = spans.pop() if spans else (0, 0)
         spans.append((last_start, len(statement)))
     return [statement[start:end] for start, end in spans]

@@ -44,7 +44,7 @@ _NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
 # share of a statement's words that one of several passages must have to support it together with the others
 _CONTRIBUTES = 0.25
 _POINTING = PRONOUNS | word_set("the that this these 这 这一 这些 本")
-_NEAR = 40  # characters before a statement in its passage that are looked at
+_NEAR = 40  # characters before and behind a statement in its passage that are looked at
 _EXCEPT = re.compile(r"[,，]?\s?(?:except|unless|other than|but not|除外)", re.IGNORECASE)
 _BETWEEN_CLAUSES = re.compile(rf"(?<=\w)[，。；！？](?=[{HAN}])")
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
@@ -178,11 +178,11 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     # 经理由王强担任，负责人由刘洋担任 does not say 王强担任负责人
     with_marks = (letters_of(_BETWEEN_CLAUSES.sub("丶", text)) for text in (whole, statement))
     is_verbatim = holds(*with_marks) and not only_asks
-    before = _text_before(whole, statement)
+    before, behind = _text_around(whole, statement)
     if any(is_negation(token.key) for token in tokens(before)[-1:]):  # behind "Do not", 员工不得
         is_verbatim = False
-    if is_verbatim and _EXCEPT.match(fold(whole).partition(fold(statement).strip().rstrip("。."))[2]):
-        is_verbatim = False  # "every floor" of "every floor except the third"
+    if _EXCEPT.match(behind):  # "every floor" of "every floor except the third"
+        is_verbatim = False
     # 陪产假为15天 does not say 产假为15天: the statement begins inside of a word
     if is_verbatim and not _TWO_HAN.fullmatch(before[-1:] + statement.strip()[:1]):
         return Verdict(1.0, "verbatim", whole_start, whole_end)
@@ -291,10 +291,13 @@ def _split_referred(pair: Pair) -> tuple[set[str], frozenset[str]]:
     return referred, others
 
 
-def _text_before(text: str, statement: str) -> str:
-    """Return the 40 characters, on its line, before a statement that a text has word for word; "" if it has not."""
-    before, separator, _ = fold(text).partition(fold(statement).strip().rstrip("。."))
-    return before.rpartition("\n")[2][-_NEAR:] if separator else ""
+def _text_around(text: str, statement: str) -> tuple[str, str]:
+    """Return what is before, on its line, and behind a statement that a text has word for word; "" if it has not.
+
+    Of each at most 40 characters.
+    """
+    before, separator, behind = fold(text).partition(fold(statement).strip().rstrip("。."))
+    return (before.rpartition("\n")[2][-_NEAR:], behind[:_NEAR]) if separator else ("", "")
 
 
 def _compare_order(

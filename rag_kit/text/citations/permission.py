@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rag_kit.text.citations.tokens import Token, is_negation
 from rag_kit.text.language import word_set
@@ -15,35 +16,44 @@ _NOBODY = word_set("no nobody none kein")
 _NEAR = 2  # tokens before a word among which its negation is, as in "not be allowed"
 
 
-def split_permission(text: Sequence[Token]) -> tuple[bool | None, list[Token]]:
-    """Return whether a text permits (True) or forbids (False) something, and its tokens that do not say so.
+class Stance(NamedTuple):
+    """A text, whether it permits (True) or forbids (False) something, and its tokens that do not say so.
 
-    None: it does neither, or both, or negates something else.
+    ``permits`` is None, and ``rest`` the whole text, if it does neither, or both, or negates something else.
+    """
+
+    text: Sequence[Token]
+    permits: bool | None
+    rest: Sequence[Token]
+
+
+def read_stance(text: Sequence[Token]) -> Stance:
+    """Read whether a text permits or forbids something.
 
     Example:
         >>> from rag_kit.text.citations.tokens import tokens
-        >>> [split_permission(tokens(text))[0] for text in ("You may not smoke.", "吸烟不被禁止", "He smokes.")]
+        >>> [read_stance(tokens(text)).permits for text in ("You may not smoke.", "吸烟不被禁止", "He smokes.")]
         [False, True, None]
     """
     keys = [token.key for token in text]
-    stances: set[bool] = set()
+    permissions: set[bool] = set()
     used: set[int] = set()  # positions of the words that permit, forbid or negate these
     for position, key in enumerate(keys):
         negations = _negations_of(keys, position)
         if key in _PERMITTING or (key in _BEFORE_NOT and negations):
-            stances.add(not negations)
+            permissions.add(not negations)
         elif key in _FORBIDDING:
-            stances.add(bool(negations))
+            permissions.add(bool(negations))
         elif key in _MODAL_AND_NOT:  # is a negation itself
-            stances.add(False)
+            permissions.add(False)
             negations = []
         else:
             continue
         used |= {position, *negations}
     rest = [token for position, token in enumerate(text) if position not in used]
-    if len(stances) != 1 or any(is_negation(token.key) for token in rest):
-        return None, list(text)
-    return stances.pop(), rest
+    if len(permissions) != 1 or any(is_negation(token.key) for token in rest):
+        return Stance(text, None, text)
+    return Stance(text, permissions.pop(), rest)
 
 
 def _negations_of(keys: Sequence[str], position: int) -> list[int]:

@@ -299,9 +299,8 @@ class PassageSource:
         if self.spans[best].row:
             return self.spans[best], [self.spans[best]]
         parts = [n for n, span in enumerate(self.spans) if span.whole == self.spans[best].whole]
-        around = self.spans[
-            max(parts[0] - 1, 0) : parts[-1] + 2
-        ]  # from the span before its sentence to that behind
+        # from the span before its sentence to that behind
+        around = self.spans[max(parts[0] - 1, 0) : parts[-1] + 2]
         wholes = {span.whole for span in around if not span.row}
 
         def adds(n: int) -> bool:

@@ -111,7 +111,7 @@ def _word_tokens(text: str, start: int, end: int) -> list[PlacedToken]:
 
 
 def _as_negation(placed: PlacedToken, after: PlacedToken) -> PlacedToken:
-    """Return "not" for a word that denies what follows it: "failed to pay", "denied having paid", "free of charge"."""
+    """Return "not" for a word that denies what follows it: "failed to pay", "denied having paid"."""
     denies = after.token.key in _DENYING_BEFORE.get(placed.token.key, ())
     return placed._replace(token=Token("not")) if denies else placed
 
@@ -240,7 +240,7 @@ def are_opposites(a: str, b: str) -> bool:
     period, other_period = _BY_TIME.match(a), _BY_TIME.match(b)
     if period and other_period:  # 月薪, 年薪
         return period[1] != other_period[1]
-    if is_modified(a, b) or is_modified(b, a):
+    if differ_by_prefix(a, b):
         return True
     pairs = _group_pairs(_groups_of(a), _groups_of(b))
     if not a.isascii() and len(a) == len(b):
@@ -251,9 +251,10 @@ def are_opposites(a: str, b: str) -> bool:
     return any(group != other for group, other in pairs)
 
 
-def is_modified(word: str, other: str) -> bool:
-    """Tell whether a Chinese word is another one with a prefix that changes the thing: 副经理 is not 经理."""
-    return word[0] in "副非前代不未无" and len(other) > 1 and word[1:] == other
+def differ_by_prefix(a: str, b: str) -> bool:
+    """Tell whether one of two Chinese words is the other with a prefix that changes the thing: 副经理 and 经理."""
+    shorter, longer = sorted((a, b), key=len)
+    return longer[0] in "副非前代不未无" and len(shorter) > 1 and longer[1:] == shorter
 
 
 def are_equal(a: str, b: str) -> bool:
@@ -291,7 +292,7 @@ def are_alike(a: str, b: str) -> bool:
         shorter = min(len(a), len(b))
         prefix = max(_MIN_PREFIX, round(_PREFIX_SHARE * shorter))
         return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()
-    if is_modified(a, b) or is_modified(b, a):
+    if differ_by_prefix(a, b):
         return False
     if a in b or b in a:
         return True
