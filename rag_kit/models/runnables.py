@@ -33,7 +33,7 @@ from langchain_core.globals import get_debug
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.config import ensure_config, merge_configs
+from langchain_core.runnables.config import ensure_config, merge_configs, var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.runnables.retry import RunnableRetry
 from langchain_core.tracers.context import _configure_hooks, _tracing_v2_is_enabled
@@ -230,16 +230,24 @@ def note_handled(config: RunnableConfig | None, runnable: Any) -> Iterator[Runna
     if config is None or "callbacks" not in config:
         config = ensure_config(config)  # adds the callbacks of the run around
     watch, callbacks = _FailureWatch(), config["callbacks"]
+    given: Any
+    ambient: Any
     if isinstance(callbacks, BaseCallbackManager):  # `merge_configs` would take ten times as long
-        callbacks = callbacks.copy()
-        callbacks.inheritable_handlers.append(watch)
+        given, ambient = callbacks.copy(), callbacks.copy()
+        given.inheritable_handlers.append(watch)
+        ambient.add_handler(watch)
         # the parts of these two are runs inside their own run, and inherit the watch
         if not isinstance(runnable, BaseRetriever | RunnableLambda):
-            callbacks.handlers.append(watch)
+            given = ambient
     else:
-        callbacks = [*(callbacks or ()), watch]
-    with ended_runs():
-        yield {**config, "callbacks": callbacks}
+        given = ambient = [*(callbacks or ()), watch]
+    # a class of a user may call others without a config, or with callbacks alone: LangChain then takes this one
+    token = var_child_runnable_config.set({**config, "callbacks": ambient})
+    try:
+        with ended_runs():
+            yield {**config, "callbacks": given}
+    finally:
+        var_child_runnable_config.reset(token)
     for error, run in chain.from_iterable(watch.failed.values()):
         note_fallback(run.name, error)
 

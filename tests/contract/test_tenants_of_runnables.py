@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from langchain_chroma import Chroma
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_classic.retrievers.document_compressors import EmbeddingsFilter
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
@@ -110,6 +112,12 @@ INNER: dict[str, tuple[Callable[[Given], Any], Callable[[Given], dict[str, Any]]
         lambda given: {"which": "ann"},
     ),
     "lambda": (lambda given: RunnableLambda(lambda query: own(given)), lambda given: {}),
+    "a wrapper that hands down callbacks alone": (
+        lambda given: ContextualCompressionRetriever(
+            base_compressor=EmbeddingsFilter(embeddings=EMBED, k=9), base_retriever=configurable(given)
+        ),
+        chosen,
+    ),
     "with_retry": (lambda given: own(given).with_retry(), lambda given: {}),
     "with_fallbacks": (lambda given: own(given).with_fallbacks([own(given)]), lambda given: {}),
 }
