@@ -13,6 +13,7 @@ from langchain_core.documents import Document
 from langgraph.types import Overwrite
 
 from rag_kit import errors
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.notes import write_note
 from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import BudgetExceededError, ModelError, ModelOutputError
@@ -167,14 +168,16 @@ class Paper(SelfRagNodes):
         written = [[candidate for candidate in group if candidate["parts"]] for group in groups]
         failures += await _for_groups(judge, list(filter(None, written)))
         cap_errors = [error for error in failures if isinstance(error, BudgetExceededError)]
+        other_errors = [error for error in failures if not isinstance(error, BudgetExceededError)]
         has_text = has_answer(state) or any(candidate["parts"] for candidate in candidates)
         if not has_text and (cap_errors or (failures and len(failures) == len(candidates))):
             raise (cap_errors or failures)[0]
         if cap_errors:
             cap = cap_of(cap_errors[0], context)
             notes.append(f"segment {state['segment']}: {cap} was reached; the answer is the best so far")
-        if failed_count := len(failures) - len(cap_errors):
-            notes.append(f"segment {state['segment']}: {failed_count} candidates failed")
+        if other_errors:  # their passages were not read
+            name = f"segment {state['segment']}: {len(other_errors)} candidates"
+            write_note(describe_failure(name, other_errors[0]), unsearched=True)
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))

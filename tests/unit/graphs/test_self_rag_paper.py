@@ -291,8 +291,15 @@ def test_a_failed_candidate_is_told_and_the_others_go_on() -> None:
 
     result = paper(fixed(WRONG, RIGHT), model(continue_answer=flaky), QUESTION, max_segments=1)
     assert "60 degrees" in result["answer"]
-    assert any("1 candidates failed" in note for note in result["notes"])
+    assert any("1 candidates failed: " in note and "broken pipe" in note for note in result["notes"])
     assert result["trace"][0]["reason"].startswith("failed: ")
+    declines = model(
+        continue_answer=lambda prompt: (
+            flaky(prompt) if "painted" in passage_of(prompt) else "The answer is not in the documents."
+        )
+    )
+    result = paper(fixed(WRONG, RIGHT), declines, QUESTION, max_segments=1)
+    assert (result["status"], len(result["unsearched"])) == ("incomplete", 1)
     graph = build_self_rag(
         fixed(RIGHT), model(continue_answer=ModelUnauthorizedError("no key")), output="full"
     )
