@@ -47,6 +47,8 @@ def error_text(error: BaseException, *, max_chars: int = 2000) -> str:
         >>> error_text(ValueError("not  let in:\\napi_key=abcd1234"))
         'ValueError: not let in: api_key=***'
     """
+    while isinstance(error, BaseExceptionGroup):  # it says how many errors it holds, and not which
+        error = error.exceptions[0]
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - a class of somebody's own may fail in __str__

@@ -109,6 +109,8 @@ def test_errors_are_told_on_one_short_line() -> None:
     assert error_text(ValueError("a\n b, key=abcdefgh")) == "ValueError: a b, key=***"
     assert "UnspeakableError" in error_text(UnspeakableError())
     assert error_text(KeyError()) == "KeyError"
+    group = ExceptionGroup("in a TaskGroup", [ExceptionGroup("inside", [ValueError("no route")]), KeyError()])
+    assert error_text(group) == "ValueError: no route"
     assert error_text(ValueError("红\x1b[31m\u3000\x00\u202e")) == r"ValueError: 红\x1b[31m \x00\u202e"
 
 
