@@ -399,7 +399,9 @@ def join_documents(
     for number, doc in enumerate(results):
         # the ids may be meant: which field tells documents apart is the user's to say
         if (count := counts[doc.page_content]) > 1:
-            results[number] = add_note(doc, f"same text under {count} ids; in Python id_key= makes them one")
+            note = f"same text under {count} ids; in Python id_key= makes them one"
+            write_note(note)
+            results[number] = add_note(doc, note)
     return results
 
 

@@ -13,6 +13,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 
+from rag_kit.concurrency.notes import use_notes
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, MultiQueryRetriever, VectorRetriever
@@ -135,7 +136,9 @@ Make = Callable[[], list[BaseRetriever]]
 def test_other_ids_stay_apart_and_a_note_says_so(make: Make) -> None:
     """Ids that somebody gave, or metadata that differ, may be meant; ``id_key`` settles it."""
     retrievers = make()
-    found = EnsembleRetriever(retrievers=retrievers, k=9).invoke("fan")
+    with use_notes() as notes:
+        found = EnsembleRetriever(retrievers=retrievers, k=9).invoke("fan")
+    assert notes.texts == [NOTE]
     assert len(found) == 6 and all(NOTE in get_provenance(doc)["notes"] for doc in found)
     named = EnsembleRetriever(retrievers=retrievers, k=9, id_key="chunk").invoke("fan")
     assert len(named) == 3 and not any(NOTE in get_provenance(doc)["notes"] for doc in named)
