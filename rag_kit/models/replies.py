@@ -32,7 +32,7 @@ _CUT_OFF: dict[Finish, str] = {
     "filter": "the provider's content filter broke it off",
     "error": "the provider broke it off",
 }
-_GOOGLE = dict(enumerate(("", "stop", "maxtokens", "safety", "recitation", "", "language", "", "blocklist")))
+_GOOGLE = dict(enumerate(("", "stop", "maxtokens", "safety", "recitation", "other", "language", "", "blocklist")))
 
 
 def estimate_tokens(text: str) -> int:

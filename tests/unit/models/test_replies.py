@@ -56,6 +56,11 @@ class BedrockReason(Enum):
         ({"finish_reason": "sensitive"}, "filter"),  # Zhipu
         ({"finish_reason": "ERROR_TOXIC"}, "filter"),  # Cohere
         ({"finish_reason": "insufficient_system_resource"}, "error"),  # DeepSeek
+        ({"finish_reason": "repetition"}, "error"),  # vLLM
+        ({"finish_reason": "OTHER"}, "error"),  # Google
+        ({"finish_reason": 5}, "error"),
+        ({"stop_reason": "pause_turn"}, "error"),  # Anthropic
+        ({"stop_reason": "not_finished"}, "error"),  # watsonx
         ({"finish_reason": "tool_calls"}, "tools"),
         ({"finish_reason": "stopstop"}, "stop"),  # merged chunks
         ({"finish_reason": "lengthlength"}, "length"),
