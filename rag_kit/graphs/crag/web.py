@@ -188,6 +188,8 @@ def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document
     """Yield the results of ``{"results": [...]}``, or the one that a mapping is, such as ``{"snippet": ...}``."""
     metadata, failure = value.get("metadata"), _failure_in(value)
     lists = [value[name] for name in _LIST_KEYS if isinstance(value.get(name), list | tuple | Mapping)]
+    # LangChain's documents are results under whatever name, as in {"context": [...]} of a retrieval chain
+    lists += [item for name, item in value.items() if name not in _LIST_KEYS and _begins_with_document(item)]
     yield from _items_in(lists, depth)
     if failure:
         yield _Failure(failure)
@@ -201,6 +203,10 @@ def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document
         fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
         link, title = _first_text(fields, _LINK_KEYS), _first_text(fields, _TITLE_KEYS)
         yield Document(text, metadata={"source": link or None, "title": title})
+
+
+def _begins_with_document(value: Any) -> bool:
+    return isinstance(value[0] if isinstance(value, list | tuple) and value else value, Document)
 
 
 def _failure_in(value: Mapping[Any, Any]) -> Any:

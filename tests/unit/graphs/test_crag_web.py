@@ -146,6 +146,7 @@ async def test_every_kind_of_search_gives_marked_documents(kind: str) -> None:
         ('["a", {"snippet": "b"}]', ["a", "b"]),
         ({"organic": [{"snippet": "a"}], "ads": [{"snippet": "no"}]}, ["a"]),
         ({"webPages": {"value": [{"snippet": "a", "name": "n"}]}}, ["a"]),
+        ({"input": "q", "context": [Document("a")], "answer": "b"}, ["a"]),
         ({"error": "no key"}, []),
         ([{"title": "no text"}, 3, None, b"x", {"content": 7}], []),
         ({"content": "one"}, ["one"]),

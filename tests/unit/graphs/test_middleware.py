@@ -128,6 +128,21 @@ async def test_a_citation_where_nothing_was_found_does_not_hold(native: bool) ->
 
 
 @both
+@pytest.mark.parametrize(("named", "told"), [(None, 1), (["search"], 0)])
+async def test_an_artifact_that_cannot_be_read_is_told(native: bool, named: Any, told: int) -> None:
+    """Else nobody would know why each citation lacks its passage; the text of a named tool is one."""
+
+    @tool(response_format="content_and_artifact")
+    def search(query: str) -> tuple[str, Any]:
+        """Search."""
+        return FAN, [{"payload": {"body": FAN}}]
+
+    result = await go(agent(scripted(RIGHT, RIGHT), [search], CitationCheck(tools=named)), native)
+    assert result["citation_status"] == ("flagged" if told else "grounded")
+    assert sum("artifact of search" in note for note in result["citation_notes"]) == told
+
+
+@both
 async def test_a_name_of_no_tool_is_told(native: bool) -> None:
     """A misspelt one of `tools`; the names of tools that there are need no note."""
     for names, notes in ((["search"], 0), (["serch", "search"], 1)):
@@ -191,6 +206,7 @@ ARTIFACTS: dict[str, Any] = {
     "documents as JSON": [{"page_content": FAN, "metadata": {"file": "fan.md"}, "type": "Document"}],
     "results of a search": {"results": [{"title": "Fans", "url": "https://a.example", "content": FAN}]},
     "a result without an address": [{"title": "Fans", "content": FAN}],
+    "what a retrieval chain returns": {"input": "fan", "context": [Document(FAN)], "answer": "At 60."},
     "an object that has documents": type("Result", (), {"documents": [Document(FAN)]})(),
     "an answer with citations": {
         "status": "grounded",
