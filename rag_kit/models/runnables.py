@@ -30,8 +30,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.globals import get_debug
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableWithFallbacks
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config, merge_configs, var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
@@ -221,7 +220,7 @@ class _FailureWatch(BaseCallbackHandler):
 
 
 @contextmanager
-def note_handled(config: RunnableConfig | None, runnable: Any) -> Iterator[RunnableConfig]:
+def note_handled(config: RunnableConfig | None) -> Iterator[RunnableConfig]:
     """Yield a config to call a foreign runnable with; after a call that succeeds, note the failures that it handled.
 
     They are noted because the part that failed might have found more than its fallback. Errors are those of
@@ -230,22 +229,17 @@ def note_handled(config: RunnableConfig | None, runnable: Any) -> Iterator[Runna
     if config is None or "callbacks" not in config:
         config = ensure_config(config)  # adds the callbacks of the run around
     watch, callbacks = _FailureWatch(), config["callbacks"]
-    given: Any
-    ambient: Any
     if isinstance(callbacks, BaseCallbackManager):  # `merge_configs` would take ten times as long
-        given, ambient = callbacks.copy(), callbacks.copy()
-        given.inheritable_handlers.append(watch)
-        ambient.add_handler(watch)
-        # the parts of these two are runs inside their own run, and inherit the watch
-        if not isinstance(runnable, BaseRetriever | RunnableLambda):
-            given = ambient
+        callbacks = callbacks.copy()
+        callbacks.add_handler(watch)
     else:
-        given = ambient = [*(callbacks or ()), watch]
+        callbacks = [*(callbacks or ()), watch]
+    inner_config: RunnableConfig = {**config, "callbacks": callbacks}
     # a class of a user may call others without a config, or with callbacks alone: LangChain then takes this one
-    token = var_child_runnable_config.set({**config, "callbacks": ambient})
+    token = var_child_runnable_config.set(inner_config)
     try:
         with ended_runs():
-            yield {**config, "callbacks": given}
+            yield inner_config
     finally:
         var_child_runnable_config.reset(token)
     for error, run in chain.from_iterable(watch.failed.values()):

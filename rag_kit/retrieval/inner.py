@@ -70,7 +70,7 @@ async def _search(
     # note failures themselves, and a vector store's retriever holds no runnable that could fail.
     may_hide_failures = not is_kit_retriever(retriever) and not isinstance(retriever, VectorStoreRetriever)
     for call_arguments in plan.attempts():
-        guarded_run = note_handled(config, runnable) if may_hide_failures else ended_runs(config)
+        guarded_run = note_handled(config) if may_hide_failures else ended_runs(config)
         with guarded_run as inner_config:
             blocking = partial(runnable.invoke, query, inner_config, **call_arguments)
             native = partial(_await_search, retriever, runnable, query, inner_config, **call_arguments)

@@ -91,7 +91,7 @@ class WebSearch:
 
     def _search(self, tool_input: Any, config: RunnableConfig) -> Any:
         """Call the search; what a fallback inside it hides is noted."""
-        with note_handled(config, self.search) as watched:
+        with note_handled(config) as watched:
             try:
                 return self.search.invoke(tool_input, watched)
             except NotImplementedError:  # a tool that is only asynchronous
@@ -100,7 +100,7 @@ class WebSearch:
     async def _asearch(self, tool_input: Any, config: RunnableConfig) -> Any:
         """Call the search on the event loop; a tool that only blocks would queue in asyncio's small pool."""
         only_blocks = isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None
-        with note_handled(config, self.search) as watched:
+        with note_handled(config) as watched:
             if only_blocks:
                 return await run_in_thread(self.search.invoke, tool_input, watched)
             return await acall_runnable(self.search, tool_input, watched)
@@ -189,7 +189,8 @@ def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document
     metadata, failure = value.get("metadata"), _failure_in(value)
     lists = [value[name] for name in _LIST_KEYS if isinstance(value.get(name), list | tuple | Mapping)]
     # LangChain's documents are results under whatever name, as in {"context": [...]} of a retrieval chain
-    lists += [item for name, item in value.items() if name not in _LIST_KEYS and _begins_with_document(item)]
+    items = [item for each in value.values() if isinstance(each, list) for item in each]
+    lists = lists or [item for item in items if isinstance(item, Document)]
     yield from _items_in(lists, depth)
     if failure:
         yield _Failure(failure)
@@ -203,10 +204,6 @@ def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document
         fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
         link, title = _first_text(fields, _LINK_KEYS), _first_text(fields, _TITLE_KEYS)
         yield Document(text, metadata={"source": link or None, "title": title})
-
-
-def _begins_with_document(value: Any) -> bool:
-    return isinstance(value[0] if isinstance(value, list | tuple) and value else value, Document)
 
 
 def _failure_in(value: Mapping[Any, Any]) -> Any:
