@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, Self, Unpack, cast
 
@@ -224,10 +224,6 @@ class SelfQueryRetriever(AskingRetriever):
         model = cast("Runnable[Any, Any]", self.llm)
         answer = await astructured_call(model, prompt, values, SelfQuery, timeout=self.timeout, config=config)
         return check_answer(answer, question, schema, today)
-
-    def inner_retrievers(self) -> Sequence[Any]:
-        """The retriever that is searched with."""
-        return [self.retriever]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         return await SelfQueryCall(self, call).steps()

@@ -148,8 +148,9 @@ class RagKitRetriever(BaseRetriever):
             await call.prepare(group_queries([(inner, query) for inner in retrievers for query in queries]))
 
     def inner_retrievers(self) -> Sequence[Any]:
-        """The retrievers that this one asks."""
-        return ()
+        """The retrievers that this one asks: that of its field ``retriever``, if it has one."""
+        inner = getattr(self, "retriever", None)
+        return () if inner is None else [inner]
 
     def searched(self) -> Sequence[Any]:
         """The index, store or documents that are searched, or the inner retrievers."""
@@ -376,10 +377,6 @@ class RefiningRetriever(AskingRetriever):
     def _fetch_size(self, k: int) -> int:
         """Return how many documents to ask the inner retriever for, without a ``fetch_k``."""
         return k
-
-    def inner_retrievers(self) -> Sequence[Any]:
-        """Return the retriever whose documents are worked on."""
-        return [self.retriever]
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         """Search deep enough, drop repeats, refine, and add the notes of the call."""

@@ -120,10 +120,6 @@ class RewritingRetriever(AskingRetriever):
         """Return the name of the kit's own prompt."""
         return self.task
 
-    def inner_retrievers(self) -> Sequence[Any]:
-        """Return the retriever that is asked for each text."""
-        return [self.retriever]
-
     @abstractmethod
     def _rewrite(self, question: str, call: Call) -> Logic[list[Search]]:
         """Ask the model, and return the searches to make; an empty list leads to the plain search."""
