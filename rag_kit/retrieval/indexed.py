@@ -132,9 +132,6 @@ class DenseIndexRetriever(ByVectorRetriever):
             return RankedIds(found, first_stage("dense", name, query))
         return add_first_stage(self.index.search_dense(vector, k, filter), "dense", name, query)
 
-    def _model(self) -> Any:
-        return self.index.embeddings
-
     async def _search(self, query: str, call: Call) -> list[Document]:
         if self.index.embeddings is not None:
             return await super()._search(query, call)

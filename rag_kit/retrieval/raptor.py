@@ -58,9 +58,6 @@ class RaptorRetriever(ByVectorRetriever):
         super().model_post_init(context)
         rows_retriever(self.index, "dense")
 
-    def _model(self) -> Any:
-        return self.index.embeddings
-
     def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
         """Return the passages and summaries nearest to the query; read the tree again if the index has changed."""
         with self.index.view(call.filter) as (connection, state, passes):

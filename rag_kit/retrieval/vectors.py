@@ -40,9 +40,10 @@ class ByVectorRetriever(RagKitRetriever):
 
     query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
 
-    @abstractmethod
     def _model(self) -> Any:
-        """The embedding model of the queries."""
+        """The embedding model of the queries: by default that of the field ``index``."""
+        index: Any = getattr(self, "index", None)
+        return index.embeddings
 
     @abstractmethod
     def _nearest(self, query: str, vector: Sequence[float], call: Call) -> Sequence[Document]:
