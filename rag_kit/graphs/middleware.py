@@ -251,9 +251,10 @@ class CitationCheck(AgentMiddleware[CitationState, Any, Any]):
             if text and finish != "refusal":
                 rank = len(_BEST_FIRST)  # worse than all others, and not sent back
         if checked["citations"] and not documents:
-            artifacts = [item.name or "a tool" for item in turn if isinstance(item, ToolMessage) and item.artifact]
-            unread = "no passage could be read in the artifact of {}; tools= takes the text of a result"
-            notes += map(unread.format, dict.fromkeys(artifacts))
+            names = {item.name: None for item in turn if isinstance(item, ToolMessage) and item.artifact}
+            notes += [
+                f"no passage could be read in the artifact of {name}; tools= takes its text" for name in names
+            ]
         update = {"citation_status": status, "citation_notes": notes}
         return {**checked, **update, "citations_of": content_hash(answer.text)}, rank
 

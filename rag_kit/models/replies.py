@@ -32,7 +32,7 @@ _CUT_OFF: dict[Finish, str] = {
     "filter": "the provider's content filter broke it off",
     "error": "the provider broke it off",
 }
-_GOOGLE = dict(enumerate(("", "stop", "maxtokens", "safety", "recitation", "other", "language", "", "blocklist")))
+_GOOGLE = {1: "stop", 2: "maxtokens", 3: "safety", 4: "recitation", 5: "other", 6: "language", 8: "blocklist"}
 
 
 def estimate_tokens(text: str) -> int:

@@ -168,14 +168,13 @@ class Paper(SelfRagNodes):
         written = [[candidate for candidate in group if candidate["parts"]] for group in groups]
         failures += await _for_groups(judge, list(filter(None, written)))
         cap_errors = [error for error in failures if isinstance(error, BudgetExceededError)]
-        other_errors = [error for error in failures if not isinstance(error, BudgetExceededError)]
         has_text = has_answer(state) or any(candidate["parts"] for candidate in candidates)
         if not has_text and (cap_errors or (failures and len(failures) == len(candidates))):
             raise (cap_errors or failures)[0]
         if cap_errors:
             cap = cap_of(cap_errors[0], context)
             notes.append(f"segment {state['segment']}: {cap} was reached; the answer is the best so far")
-        if other_errors:  # their passages were not read
+        if other_errors := [error for error in failures if error not in cap_errors]:
             name = f"segment {state['segment']}: {len(other_errors)} candidates"
             write_note(describe_failure(name, other_errors[0]), unsearched=True)
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
