@@ -115,6 +115,7 @@ def test_numbers_that_come_twice_are_no_ids(column, tmp_path, caplog):
         ("历史对话", "用户：你好", "history"),
         ("来源文件", "制度.pdf 第3页", "relevant"),
         ("相关文档", "《员工手册》第三章", "relevant"),
+        ("文档", "保修政策", "relevant"),
         ("原文", "3", "spans"),
     ],
 )
@@ -134,6 +135,7 @@ def test_a_guessed_chinese_column_of_something_else_is_metadata(column, cell, fi
         ("相关文档", "kb-12", "relevant", {"kb-12": 1}),
         ("能否回答", "1", "answerable", True),
         ("出处", "制度.pdf", "relevant", {"制度.pdf": 1}),
+        ("文档", "保修.docx和条款.pdf", "relevant", {"保修.docx": 1, "条款.pdf": 1}),
         ("原文", "“全长1230公里”", "spans", (GoldSpan("", "全长1230公里"),)),
     ],
 )
