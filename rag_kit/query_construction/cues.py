@@ -168,15 +168,29 @@ QUESTION = re.compile(
     r"(?i)[?？]|^\s*(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|"
     r"will|would|should|may)\b|[什怎何吗呢]|多少|哪|几|是否|有没有",
 )
+_ET_AL = r"\bet\s+al\.?,?\s*\(?"
 # "13 (1970)", "Lee et al., 1970", "(Lee, 1970)" and "1970;13:5" are references
-_BEFORE_REFERENCE = re.compile(r"(?:\d\s*[卷期]?\s*\(|\bet\s+al\.?,?\s*\(?|\([A-Z][^()]{0,60},\s*)$")
+_BEFORE_REFERENCE = re.compile(rf"(?:\d\s*[卷期]?\s*\(|{_ET_AL}|\([A-Z][^()]{{0,60}},\s*)$")
 _AFTER_REFERENCE = re.compile(r"年?(?:\s?[;:]\s?\d|[,\s]*第?\d+[卷期])")
+_CITED = re.compile(rf"\s+{_ET_AL}\d")
+# things that have a number: the 1918 of "RFC 1918" is no year
+_NUMBERED = re.compile(
+    r"\b(?:RFC|ISO|IEC|DIN|IEEE|rooms?|versions?|pages?|sections?|chapters?|clauses?|paragraphs?|forms?|ports?|errors?|"
+    r"numbers?|no\.)\s*$",
+    _I,
+)
 
 
-def is_reference(text: str, year: TextSpan) -> bool:
-    """Tell whether a year is part of a reference to a publication."""
+def is_no_date(text: str, year: TextSpan) -> bool:
+    """Tell whether what looks like a year is part of a reference to a publication, or the number of something."""
     before = text[max(0, year.begin - 64) : year.begin]
-    return bool(_BEFORE_REFERENCE.search(before) or _AFTER_REFERENCE.match(text, year.end))
+    is_reference = _BEFORE_REFERENCE.search(before) or _AFTER_REFERENCE.match(text, year.end)
+    return bool(is_reference or _NUMBERED.search(before))
+
+
+def is_cited(text: str, name: TextSpan) -> bool:
+    """Tell whether a name is that of a reference: "Lee" of "Lee et al., 1970"."""
+    return _CITED.match(text, name.end) is not None
 
 
 _FRAME = re.compile(

@@ -206,7 +206,10 @@ class _FieldPatterns(NamedTuple):
 def _patterns_of(field: MetadataField) -> _FieldPatterns:
     """Make the patterns by which numbers belong to a field: "20 words" to word_count, "rated 4" to a rating."""
     kinds = [kind for kind in _KINDS if _is_kind(field, kind)]
-    before = "|".join([rf"(?<![a-z0-9]){_name_pattern(field.name)}", *(kind.before for kind in kinds)])
+    name = _name_pattern(field.name)
+    if field.name.endswith("s"):
+        name = name.removesuffix("?")  # "pages: 12" is a number of pages, "page 12" one of them
+    before = "|".join([rf"(?<![a-z0-9]){name}", *(kind.before for kind in kinds)])
     measures = [kind.after for kind in kinds]
     words = "|".join(map(_name_pattern, _name_words(field)))
     initials = [re.escape(field.name[0])] if field.name > "\u3400" else []  # "20页" for 页数

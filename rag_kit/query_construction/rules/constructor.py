@@ -129,7 +129,10 @@ def _values_and_amounts(
     """Find values that are not part of a date, and dates and numbers that are not part of a value."""
     # "2010" is a year before it is the value of a text field
     values = [
-        value for value in values if not text[value.begin : value.end].isdecimal() or is_explicit(text, value)
+        value
+        for value in values
+        if is_explicit(text, value)
+        or not (text[value.begin : value.end].isdecimal() or cues.is_cited(text, value))
     ]
     has_time_field, parts = any(field.temporal for field in schema), months_fields(schema)
     periods: list[NamedPeriod] = []
@@ -137,11 +140,11 @@ def _values_and_amounts(
     for period in _find_periods(text, today) if has_time_field or parts else ():
         # "in 1500 participants" has no year
         is_count = period.bare and cues.NOT_YEARS.match(text, period.end)
-        is_reference = period.period.grain == "year" and cues.is_reference(text, period)
+        is_no_date = period.period.grain == "year" and cues.is_no_date(text, period)
         is_year_without_field = not has_time_field and period.period.consists_of(12)
         has_year = period.period.has_year
         is_word = not has_year and is_common(text, period, text[period.begin : period.end])  # "may"
-        if is_count or is_reference or is_year_without_field or is_word or period.overlaps(used):
+        if is_count or is_no_date or is_year_without_field or is_word or period.overlaps(used):
             continue
         if has_year or parts:
             periods.append(period)

@@ -84,6 +84,8 @@ def m(term: str) -> dict[str, Any]:
         ("rating of at least 4.5", {"rating": {"$gte": 4.5}}),
         ("between 100 and 200 pages", {"$and": [{"pages": {"$gte": 100}}, {"pages": {"$lte": 200}}]}),
         ("pages: 300", {"pages": {"$eq": 300}}),
+        ("page 12 of the stroke papers", m("Stroke")),
+        ("papers on RFC 1998, version 2010", None),
         ("peer reviewed stroke papers", {"$and": [{"peer_reviewed": {"$eq": True}}, m("Stroke")]}),
         (
             "stroke papers that are not peer reviewed",
@@ -487,6 +489,8 @@ def test_a_common_word_is_a_value_only_where_it_is_written_as_a_name(
         ("papers in Brain 13 (1970)", []),
         ("papers like Brain 13(2), 12 (1970)", []),
         ("papers that cite Chan et al., 1970", []),
+        ("papers that cite Lee et al., 1970", []),
+        ("papers by Lee since 1970", [("author", "$eq", "Lee"), ("year", "$gte", 1970)]),
         ("papers that cite Chan et al. (1970)", []),
         ("papers on sleep (Chan & Wu, 1970)", []),
         ("papers like Lancet 2004;13:221", []),
