@@ -39,12 +39,12 @@ def raised(before: str, text: str, after: str = "", *, note: bool = False) -> st
     text = text.strip()
     if after.startswith("⁄"):  # 1½
         return " " + text if before[-1:].isdigit() else text
-    if re.fullmatch(r"\d{1,3}\)", text):  # a mark such as 1)
+    if re.fullmatch(r"(?:\d{1,3}|[a-z])\)", text):  # a mark such as 1)
         text, note = text[:-1], True
     is_apart = not before.strip() or before[-1].isspace()
     # in brackets already, or a sign such as ™
     is_complete = re.match(r"[\[(^]", text) or not re.search(r"\w|[*†‡§]", text)
-    number = re.search(r"\d[\d.,]*$", before)
+    number = re.search(r"\d(?:[\d.,]*\d)?$", before[-20:])
     is_short = number is not None and len(number[0]) < 3
     # a single letter behind a longer number is the mark of a note
     is_ordinal = number and _ORDINAL.fullmatch(text) and (len(text) > 1 or is_short)
