@@ -51,7 +51,7 @@ def locate(
     Example:
         >>> locate("the fee is 210.50 EUR", Document("...", metadata={"source": "rules.md"}))
         Traceback (most recent call last):
-        rag_kit.errors.InvalidInputError: 'rules.md' is no PDF; locate takes passages of a PDF, or the path of one.
+        rag_kit.errors.InvalidInputError: 'rules.md' is no PDF; locate takes passages of a PDF, or its path.
     """
     if not isinstance(quote, str) or not any(character.isalnum() for character in quote):
         raise InvalidInputError(f"quote is {quote!r:.80}; give words that are in the document.")
@@ -59,9 +59,7 @@ def locate(
     argument = "metadata['source']" if isinstance(document, Document) else "document"
     path = as_path(metadata.get("source"), argument)
     if path.suffix.lower() != ".pdf":
-        raise InvalidInputError(
-            f"{str(path)!r} is no PDF; locate takes passages of a PDF, or the path of one."
-        )
+        raise InvalidInputError(f"{str(path)!r} is no PDF; locate takes passages of a PDF, or its path.")
     page = metadata.get("page", 0)  # 0: search all pages
     if type(page) is not int or page < 0:
         raise InvalidInputError(f"metadata['page'] is {page!r}; the first page of a PDF is 1.")

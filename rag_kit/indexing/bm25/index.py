@@ -212,7 +212,5 @@ class BM25Index(InvertedIndex):
 def _check_terms(terms: Any) -> Sequence[str]:
     """Return an analyzer's result; raise InvalidInputError unless it is a list (a string would be single letters)."""
     if not isinstance(terms, (list, tuple)):
-        raise InvalidInputError(
-            f"The analyzer returned {type(terms).__name__}; it must return a list of terms (str)."
-        )
+        raise InvalidInputError(f"An analyzer must return a list of terms, not {type(terms).__name__}.")
     return terms

@@ -78,9 +78,7 @@ def format_errors(path: str | Path) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
-        raise IndexFormatError(
-            f"{path} holds contradictory data ({error!r}). Build the index again."
-        ) from error
+        raise IndexFormatError(f"{path} contradicts itself ({error!r}). Build the index again.") from error
 
 
 def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
@@ -88,16 +86,13 @@ def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
-        raise IndexMissingError(
-            f"There is no {kind.name} at {path}. Build one and save() it there."
-        ) from None
+        raise IndexMissingError(f"There is no {kind.name} at {path}. Build one and save() it.") from None
     if len(data) < _PREFIX.size or not data.startswith(kind.magic):
         raise IndexFormatError(f"{path} is not a {kind.name} of rag_kit (or its beginning is damaged).")
     _, version, header_size, body_size = _PREFIX.unpack_from(data)
     if version != FORMAT_VERSION:
-        writer = "a newer rag_kit"
-        if version < FORMAT_VERSION:
-            writer = "an older rag_kit, which made other terms of a text"
+        older = "an older rag_kit, which made other terms of a text"
+        writer = older if version < FORMAT_VERSION else "a newer rag_kit"
         raise IndexFormatError(
             f"{path} is a {kind.name} of {writer}: it has format version {version}, and this rag_kit reads version "
             f"{FORMAT_VERSION}. Build the index again, or use the rag_kit that wrote it."
@@ -105,9 +100,7 @@ def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
     view, body_start = memoryview(data), _PREFIX.size + header_size  # slices of a memoryview are no copies
     digest = hashlib.blake2b(view[:-_DIGEST_SIZE], digest_size=_DIGEST_SIZE).digest()
     if len(data) != body_start + body_size + _DIGEST_SIZE or digest != data[-_DIGEST_SIZE:]:
-        raise IndexFormatError(
-            f"{path} is cut short or damaged: its checksum does not fit. Build the index again."
-        )
+        raise IndexFormatError(f"{path} is cut short or damaged: its checksum is wrong. Build it again.")
     with format_errors(path):
         header = json.loads(data[_PREFIX.size : body_start])
         return header, _read_state(header, view[body_start : body_start + body_size], kind)

@@ -133,9 +133,7 @@ def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:
     is_vector = array.ndim == 1 and array.size > 0 and np.isfinite(array).all()
     if not is_vector or dimension not in (None, array.size):
         length = "" if dimension is None else f" of length {dimension}"
-        raise InvalidInputError(
-            f"The query must be a text, or finite numbers{length}; its shape is {array.shape}."
-        )
+        raise InvalidInputError(f"Query by a text, or finite numbers{length}; its shape is {array.shape}.")
     return unit(array)
 
 

@@ -77,9 +77,7 @@ def keep_picture(folder: Path, data: bytes) -> str:
     path = folder / (name := picture_name(data))
     if not path.exists():
         if path.parent.is_symlink():
-            raise InvalidInputError(
-                f"{path.parent} is a link; pictures of an index are kept in a folder of its own."
-            )
+            raise InvalidInputError(f"{path.parent} is a link; an index keeps pictures in its own folder.")
         path.parent.mkdir(mode=0o700, exist_ok=True)
         replace_file(path, lambda file: file.write(data), mode=0o600)
     return name
@@ -118,9 +116,7 @@ def refuse_links(folder: Path) -> None:
     """Refuse an index whose store or lock is a link: what it points to would be written."""
     for name in (LOCK, STORE, *(f"{STORE}-{log}" for log in ("wal", "shm", "journal"))):
         if (folder / name).is_symlink():
-            raise InvalidInputError(
-                f"{folder / name} is a link, which is not followed. Copy the file instead."
-            )
+            raise InvalidInputError(f"{folder / name} is a link, and not followed. Copy the file instead.")
 
 
 def lock_for_writing(folder: Path, wait: float) -> FileLock:

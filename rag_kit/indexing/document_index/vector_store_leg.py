@@ -55,9 +55,7 @@ class KnownVectors(Embeddings):
         if self.vectors:
             return [self.vectors[text] for text in texts]
         if self._model is None:
-            raise InvalidInputError(
-                "The vector store needs the index's embedding model: give embeddings= too."
-            )
+            raise InvalidInputError("The vector store needs the index's embedding model: give embeddings=.")
         return self._model.embed_documents(texts)
 
     def embed_query(self, text: str) -> list[float]:

@@ -123,9 +123,7 @@ class Converter:
                 if file_state(file.path) == state:
                     size, mtime_ns, _ = state
                     return documents, SourceRecord("", size, mtime_ns, seen_ns, digest, self._settings.key)
-        raise ReadError(
-            f"it is being written to (it changed {_MAX_READS} times while it was read). Ingest it again later."
-        )
+        raise ReadError(f"it is being written to (it changed {_MAX_READS} times meanwhile). Ingest it later.")
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
         """Return a hash of a file's words (and folder, if copies in others are kept); ``b""`` if it is never a copy."""

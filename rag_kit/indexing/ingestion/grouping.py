@@ -182,7 +182,7 @@ class Grouping:
         for source in sorted(outdated & read):
             with self._report_failure(source):  # which catches the error
                 raise ReadError(
-                    "another process has just corrected it by hand or removed its original; ingest it again."
+                    "another process has just corrected it or removed its original; ingest it again."
                 )
         batch.rows = [row for row in batch.rows if row.source not in outdated]
         batch.parents = [row for row in batch.parents if row.source not in outdated]

@@ -87,9 +87,7 @@ def ingest(
     if not roots:
         raise InvalidInputError("paths is empty; name files or folders.")
     if not isinstance(options, IngestOptions):
-        raise InvalidInputError(
-            f"options is {type(options).__name__}; give IngestOptions(chunk_size=400, ...)."
-        )
+        raise InvalidInputError(f"options is {type(options).__name__}; give IngestOptions(...).")
     location = location_of(index)
     with open_index(roots, location, embeddings, options, dry_run=dry_run) as opened:
         representer = make_representer(opened, options, dry_run=dry_run)

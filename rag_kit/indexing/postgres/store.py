@@ -73,9 +73,7 @@ class PostgresStore(Store):
                 "vector_store is for an index in a folder; PostgreSQL searches its vectors by itself."
             )
         if access.legs and "sparse" in access.legs:
-            raise InvalidInputError(
-                "legs=['sparse'] is for an index in a folder; PostgreSQL takes ['trigram']."
-            )
+            raise InvalidInputError("legs=['sparse'] is for a folder; PostgreSQL takes ['trigram'].")
         self.location = location
         self._wait = access.wait if access.wait > 0 else _WAIT_FOR_WRITERS
         self.keyword, self.vectors = PostgresKeywordLeg("keyword", default_analyzer()), PostgresVectorLeg()

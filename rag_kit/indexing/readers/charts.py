@@ -64,11 +64,8 @@ def _texts_by_index(series: Any, *names: str) -> dict[int, str]:
         {int(point.get("idx")): _formatted(point, code) for point in level.iter(f"{C}pt")}
         for level in list(part.iter(f"{C}lvl")) or [part]
     ]
-    for level in higher_levels:
-        for (
-            index,
-            text,
-        ) in lowest.items():  # a higher text, such as a year, is for all points up to the next one
+    for level in higher_levels:  # whose texts, such as a year, are for all points up to the next one
+        for index, text in lowest.items():
             start = max((start for start in level if start <= index), default=-1)
             lowest[index] = f"{level.get(start, '')} {text}".strip()
     return lowest

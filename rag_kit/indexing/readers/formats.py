@@ -106,9 +106,7 @@ def check_pattern(pattern: Any, reader: Any) -> str:
         wanted = "a file name with wildcards, as in '*.eml', or a suffix with its dot"
         raise InvalidInputError(f"A reader's pattern must be {wanted}, not {pattern!r}.")
     if not callable(reader) and reader is not None:
-        raise InvalidInputError(
-            f"The reader of {pattern!r} is {reader!r}; give a function or a loader class."
-        )
+        raise InvalidInputError(f"The reader of {pattern!r} is {reader!r}; give a function or a loader.")
     return f"*{lower}" if lower.startswith(".") else lower
 
 

@@ -40,9 +40,6 @@ class Package:
             raise Unreadable("it is encrypted with a password", "Save it without the password")
         self.names = [entry.filename for entry in entries if not entry.is_dir()]
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.names
-
     def read(self, name: str) -> bytes:
         """Read one entry's bytes; raises `Unreadable` if it is missing or damaged."""
         if name not in self.names:
@@ -61,9 +58,9 @@ class Package:
         """Yield id, type and target of each relationship of a part; the target is "" if it is not in the package."""
         folder, name = posixpath.split(source)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
-        for node in self.xml(relations).iter("{*}Relationship") if relations in self else ():
+        for node in self.xml(relations).iter("{*}Relationship") if relations in self.names else ():
             target = beside(source, node.get("Target") or "")
-            is_inside = target in self and node.get("TargetMode") != "External"
+            is_inside = target in self.names and node.get("TargetMode") != "External"
             yield str(node.get("Id")), str(node.get("Type")), target if is_inside else ""
 
     def targets(self, source: str) -> dict[str, str]:
@@ -109,7 +106,7 @@ class Package:
     def title(self) -> str:
         """Return the title in an Office file's properties; "" if there is none, or a program made it up."""
         name, title = "docProps/core.xml", ""
-        if name in self:
+        if name in self.names:
             with leave_out(name):  # a properties file that is broken is noted, and there is no title
                 titles = self.xml(name).xpath("//*[local-name()='title']/text()")
                 title = " ".join(str(titles[0]).split())[:300] if titles else ""
@@ -129,9 +126,7 @@ class Package:
                 data = changes.get(name) or (self.read(name) if _is_xml(name) else b"")
                 ascii_only = data.replace(b"\x00", b"") if b"\x00" in data[:64] else data  # UTF-16 as ASCII
                 if b"<!DOCTYPE" in ascii_only or b"<!ENTITY" in ascii_only:  # as XXE and a billion laughs
-                    reason = (
-                        f"its part {name!r} declares XML entities, which Office files never do (an attack?)"
-                    )
+                    reason = f"its part {name!r} declares XML entities, as no Office file does (an attack?)"
                     raise Unreadable(reason, "Do not open it; ask whoever made it")
                 # no relationship may lead to a part that is left out; but openpyxl needs those of its sheets
                 if removed and name.endswith(".rels") and not name.startswith("xl/_rels/"):

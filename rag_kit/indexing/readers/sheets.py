@@ -237,18 +237,13 @@ def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
             top = {row: block[row] for row in piece[: tables.TOP_ROWS]}
             # a single text below one empty row may be the name of a group, below which the table goes on
             is_group_name = gap == 1 and tables.are_notes(_grid(lower))
-            is_cut = not _continues(top, after if is_group_name else lower)
+            grid, count = _grid(top | (after if is_group_name else lower)), len(_filled(top))
+            is_cut = not (0 < count < len(grid) and tables.continues_table(grid[:count], grid[count:]))
         if is_cut:
             yield _area(block, piece, by_columns=by_columns)
             piece = []
         piece += run
     yield _area(block, piece, by_columns=by_columns)
-
-
-def _continues(top: Rows, lower: Rows) -> bool:
-    """Tell whether rows continue a table, of which the top rows are given."""
-    grid, count = _grid(top | lower), len(_filled(top))
-    return 0 < count < len(grid) and tables.continues_table(grid[:count], grid[count:])
 
 
 def _area(block: Rows, numbers: list[int], *, by_columns: bool) -> Rows:
