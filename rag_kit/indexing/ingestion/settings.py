@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.sparse.index import SparseEncoder
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
-READING = 9
+READING = 10
 _OPTION_TYPES: Any = (  # names of options, the type of their values, and that in words
     ("pictures keep_duplicates strict rehash", bool | None, "True or False"),
     ("wait", float | int, "a number of seconds"),

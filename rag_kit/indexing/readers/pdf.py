@@ -190,8 +190,8 @@ def _cells(line: Line) -> list[list[Word]]:
 def _running_keys(pages: Sequence[_Page]) -> set[str]:
     """Find the headers, footers and watermarks that several pages share; return their texts as `_keys` has them.
 
-    A header is on half of the pages, a watermark on two. A header of a chapter is on three pages near each other, and
-    those of all chapters together are on half.
+    A header is on half of the pages, or one on all left and another on all right pages; a watermark is on two. A header
+    of a chapter is on three pages near each other, and those of all chapters together are on half.
     """
     pages_of: dict[str, list[int]] = defaultdict(list)  # key -> numbers of its pages, in order
     for number, page in enumerate(pages):
@@ -199,12 +199,16 @@ def _running_keys(pages: Sequence[_Page]) -> set[str]:
             pages_of[key].append(number)
     # of a short document more than half: both of two pages, and three
     half = max(2, min(3, len(pages)), (len(pages) + 1) // 2)
-    running, of_chapters = set[str](), set[str]()
+    running, of_chapters, of_sides = set[str](), set[str](), dict[str, int]()
     for key, numbers in pages_of.items():
         if len(numbers) >= (2 if key.startswith(_WATERMARK) else half):
             running.add(key)
         if len(numbers) >= 3 and numbers[-1] - numbers[0] <= 2 * len(numbers):
             of_chapters.add(key)
+        if len(numbers) > 1 and numbers[0] < 3 and numbers == list(range(numbers[0], len(pages), 2)):
+            of_sides[key] = numbers[0] % 2
+    if len(set(of_sides.values())) == 2:
+        running |= of_sides.keys()
     chapter_pages = {number for key in of_chapters for number in pages_of[key]}
     return running | of_chapters if len(chapter_pages) >= half else running
 

@@ -18,7 +18,8 @@ import pypdfium2.raw as raw
 from rag_kit.indexing.readers.numbers import lowered, raised
 
 HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
-WORD = re.compile(r"[^\0\1\3-\x20\xa0]+")  # signs between blanks and control characters, with `HYPHEN`
+# signs between blanks and control characters, with `HYPHEN`; wide blanks before one are an indent
+WORD = re.compile(r"(?!\u3000)[^\0\1\3-\x20\xa0]+")
 _UNMARKED_HYPHEN = re.compile(r"[\u2010\xad](?=[\0\1\3-\x20\xa0]*(?:[\r\n]|\Z))")  # at a line's end
 _BREAK = re.compile(r"[ \0]*\r\n[ \0]*")
 # what may be raised or lowered in a word: the "nd" of 2nd, the mark of a footnote as in "1,2)" or "*", the -3 of 10-3
@@ -87,11 +88,14 @@ class Characters:
         lengths = Counter(ctypes.cast(string, ctypes.c_void_p).value for string in strings)
         return not _CUT.isdisjoint(lengths.values())
 
-    def extent(self, index: int) -> tuple[float, float, float]:
-        """Return the left edge, baseline and right edge of a character."""
+    def extent(self, index: int, *, full: bool = False) -> tuple[float, float, float]:
+        """Return the left edge, baseline and right edge of a character; with ``full``, of its font's room for it."""
         left, right, bottom, top, x, y = self._numbers
         raw.FPDFText_GetCharBox(self._page, index, left, right, bottom, top)
         raw.FPDFText_GetCharOrigin(self._page, index, x, y)
+        if full:  # a 1 has much room at its sides
+            raw.FPDFText_GetLooseCharBox(self._page, index, box := raw.FS_RECTF())
+            left.value, right.value, bottom.value, top.value = box.left, box.right, box.bottom, box.top
         if not self._frame.turn:
             return left.value, y.value, right.value
         start, _, end, _ = self._frame.box(left.value, bottom.value, right.value, top.value)
@@ -151,7 +155,8 @@ class Characters:
         is_level = rise <= 0.1 * large or (small <= 0.92 * large and rise <= 0.75 * large)
         if not is_beside or not is_level:
             return match[0]
-        has_blank = " " in match[0] or gap > 0.15 * large
+        room = self.extent(after, full=True)[0] - self.extent(before, full=True)[2]
+        has_blank = " " in match[0] or room > 0.15 * large
         return (" " if has_blank else "\u200b") * len(match[0])
 
     @cached_property

@@ -32,7 +32,7 @@ _OPEN_END = re.compile(r"[、，,第和及或与至]$")  # ends a line whose sen
 _BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
 _KEY = re.compile(r"[^.,:。，、：]{1,30}[:：]")  # of a form, as in "Name: Ann"
-_HYPHENATED = re.compile(f"(\\w+){HYPHEN}(\\w*)")
+_HYPHENATED = re.compile(f"(\\w+){HYPHEN}(?=(\\w*))")
 _COMPOUND = re.compile(r"\w+-\w+")
 _MAX_HEADING = 150  # characters
 _LEVELS = 4  # of headings: three by size, one by bold type
@@ -119,9 +119,8 @@ class Layout:
 
         def join(match: re.Match[str]) -> str:
             head, tail = match.groups()
-            compound = f"{head}-{tail}"
             is_compound = not tail or tail[0].isdigit() or tail[0].isupper() or head[-1].isdigit()
-            return compound if is_compound or compound.lower() in self._compounds else head + tail
+            return f"{head}-" if is_compound or f"{head}-{tail}".lower() in self._compounds else head
 
         joined = _HYPHENATED.sub(join, text)
         return joined.replace(HYPHEN, "-")  # hyphens at line ends with no word before them

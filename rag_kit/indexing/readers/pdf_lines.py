@@ -98,7 +98,12 @@ def read_sheets(page: Any, form: Any) -> list[Sheet]:
     lines_of = _lines_by_turn(page, rotation)
     lengths = Counter({turn: sum(len(line.text) for line in lines) for turn, lines in lines_of.items()})
     sheets: list[Sheet] = []
-    for turn, _ in lengths.most_common() or [(rotation, 0)]:  # without text there may be form fields
+    turns = [turn for turn, _ in lengths.most_common()] or [rotation]  # without text there may be form fields
+    is_headed = any(
+        line.height > 0.5 for line in lines_of.get(rotation, [])
+    )  # by upright text, as by a title
+    turns.sort(key=lambda turn: is_headed and turn != rotation)
+    for turn in turns:
         lines = lines_of.get(turn, [])
         if turn != rotation:  # PDFium finds the words and lines well only of text that is upright on the page
             page.set_rotation(turn)
@@ -175,6 +180,10 @@ def _read_line(characters: Characters, spans: list[_Span], frame: Frame) -> Line
         end_bold, end_mono = characters.is_bold_and_mono(late)
         bold, mono = bold and end_bold, mono and end_mono
     size = characters.size(letter)
+    page_left, page_foot, page_right, page_top = frame.box(frame.left, frame.bottom, frame.right, frame.top)
+    if right < page_left or page_right < left or page_top < bottom or bottom + size < page_foot:
+        write_note(f"text beside the edge of a page{LEFT_OUT}the page does not show it")
+        return None
     line = Line(text, left, right, bottom, end_bottom, round(size, 1), frame.height_of(bottom), bold, mono)
     line.aslant = characters.is_aslant(letter)
     for first, stop in spans:

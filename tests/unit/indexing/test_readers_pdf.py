@@ -75,6 +75,11 @@ _FORMS = (
 _INDEX = (("anchor, 12", "berth, 40", "chain, 7"), ("depth, 33", "engine, 51", "flag, 2"))
 _HEADING = [(330.0, 790.0, 16.0, "Rules of the harbour of"), (330.0, 772.0, 16.0, "the northern islands")]
 _ITEMS = ["- Pumps\n- Valves\n- blue\n- red"]
+_MEETING = (
+    "　　兹定于五月六日上午九时在三楼会议室召开年度会议。",
+    "　　特此通知。",
+    "各部门负责人应当参加，不能参加的应当书面请假。",
+)
 _CHINESE = ("检索增强生成把检索与生成结合在一起，先找到", "相关的段落，再写出有依据的答案。")
 _SHORT = (
     ("收货单位：青山县第二中学", "送货日期：二〇二六年三月"),
@@ -112,6 +117,9 @@ _SHORT = (
         ),
         (column("It was cast in the vil\u2010", "lage foundry."), {}, ["It was cast in the village foundry."]),
         (column("Join every word that is hyphen-", "ated."), {}, ["Join every word that is hyphenated."]),
+        (column("Die Wasser-", "versorgungs-", "gesellschaft."), {}, ["Die Wasserversorgungsgesellschaft."]),
+        (column("各部门：", *_MEETING, step=14), {}, ["各部门：", *(line.strip() for line in _MEETING)]),
+        ([(60.0, 700.0, 11.0, "in April"), (93.62, 704.0, 9.0, "1"), (98.62, 700.0, 11.0, ".")], {}, ["in April[1]."]),
         (column(*_CHINESE, step=13), {}, ["".join(_CHINESE)]),
         (column(*_FORMS), {"mono": _FORMS[1:2]}, [" ".join(_FORMS)]),
         (column(*_GAUGE), {"mono": _GAUGE}, [" ".join(_GAUGE)]),
@@ -120,7 +128,8 @@ _SHORT = (
         "table", "Chinese table", "columns", "columns in a box", "contents", "lists side by side", "keys and values",
         "bullets", "letterhead drawn last", "heading drawn last",
         "Chinese lines of one length", "short lines", "table in the second column",
-        "typographic hyphen", "hyphen", "Chinese", "address in a sentence", "typewriting",
+        "typographic hyphen", "hyphen", "two hyphens", "wide blanks", "room beside a 1",
+        "Chinese", "address in a sentence", "typewriting",
     ],
 )  # fmt: skip
 def test_lines_become_paragraphs_and_tables(page_text, lines, options, text):
@@ -234,6 +243,35 @@ def test_a_turned_table_is_read_apart_from_the_upright_text(page_text):
     before, found = text.split("\n\n|")
     assert "Line 8 of the text" in before and "Station" not in before
     assert found == " Station | City |\n| --- | --- |\n| S0 | Bern |\n| S1 | Ulm |"
+
+
+def test_a_turned_table_is_read_below_its_upright_title(page_text):
+    """Also where the table has more text than the rest of the page."""
+    rows = [("Station", "City"), ("S0", "Bern"), ("S1", "Ulm"), ("S2", "Chur")]
+    turned = [
+        (400.0 + 20 * m, 105.0 + 90 * n, 10.0, cell)
+        for m, row in enumerate(rows)
+        for n, cell in enumerate(row)
+    ]
+    rules = grid((385, 405, 425, 445, 465), (100, 190, 280))
+    upwards = [cell for row in rows for cell in row]
+    for height, first in ((760.0, "Heights"), (200.0, "| Station")):
+        text = page_text([(60.0, height, 10.0, "Heights"), *turned], rules=rules, upwards=upwards)
+        assert text.startswith(first) and "| S2 | Chur |" in text and "Heights" in text
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180])
+def test_what_is_beside_the_page_is_left_out_and_noted(page_text, rotate):
+    """Text that is drawn off the page, as where its margins were cut off; one that is cut through stays."""
+    places = [(60.0, 900.0), (60.0, -30.0), (700.0, 500.0), (-300.0, 450.0)]
+    lines = [
+        (60.0, 700.0, 12.0, "Inside."),
+        *((x, y, 12.0, "Out.") for x, y in places),
+        (560.0, 600.0, 12.0, "Half out."),
+    ]
+    with use_notes() as notes:
+        assert page_text(lines, rotate=rotate) == "Inside.\n\nHalf out."
+    assert notes.texts == ["text beside the edge of a page left out: the page does not show it"]
 
 
 # --- page numbers
