@@ -6,6 +6,7 @@ Nothing is fetched: links and images are attributes that are dropped or printed,
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise, takewhile
 from typing import Any, NamedTuple
@@ -21,6 +22,11 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)
 _STRUCK = re.compile(r"text-decoration(?:-line)?\s*:[^;]*line-through", re.I)
 _SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
+_STYLE = re.compile(
+    r"\b(display|visibility|vertical-align|list-style|text-decoration)(?:-type|-line)?\s*:\s*([^;!]+)", re.I
+)
+# of a style sheet: remarks, and rules for print or for some screens
+_NOT_FOLLOWED = re.compile(r"<!--|/\*.*?(?:\*/|\Z)|@[^@{};]*(?:;|\{(?:[^{}]*\{[^{}]*\})*[^{}]*\})", re.S)
 _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
 # style of numbers -> its names in attributes and in style sheets
 _LIST_STYLES = {style: names.split() for style, names in read_table("list_styles.txt").items()}
@@ -58,7 +64,37 @@ def parse_html(text: str) -> Any:
     formulas = "(//math | //*[count(node()) = 1]/math/..)[not(@aria-hidden)]"
     for drawn in tree.xpath(f"{formulas}/../*[@aria-hidden='true' and not(self::div)]"):
         drawn.drop_tree()
+    apply_style_sheet(tree, "\n".join(tree.xpath("//style[not(@media)]/text()")))
     return tree
+
+
+def apply_style_sheet(tree: Any, css: str) -> None:
+    """Write into the elements of a page what its style sheet says of their lists, their height and being hidden.
+
+    Rules for a tag, a class or an id are followed, but not if they hide most of the page, or a script may show it.
+    """
+    if tree.xpath("//script[@src or contains(., 'class') or contains(., 'style')] | //@onclick"):
+        css = css.replace("display", "").replace("visibility", "")
+    if "counter" in css:  # then other rules write the numbers of lists
+        css = css.replace("list-style", "")
+    rules: dict[str, list[tuple[str, str]]] = defaultdict(list)  # properties by tag, .class and #id
+    for rule in _NOT_FOLLOWED.sub("", css).split("}"):
+        selectors, _, declarations = rule.rpartition("{")
+        properties = _STYLE.findall(declarations)
+        for selector in selectors.split(",") if properties else ():
+            rules[selector.strip()] += properties
+    hidden: list[Any] = []
+    for node in tree.iter("*") if rules else ():
+        names = [f".{name}" for name in (node.get("class") or "").split()] + [f"#{node.get('id')}"]
+        selectors_of_node = (node.tag, *names, *(node.tag + name for name in names))
+        if properties := [pair for name in selectors_of_node for pair in rules.get(name, ())]:
+            style = dict(properties + _STYLE.findall(node.get("style") or ""))  # its own come last, and win
+            node.set("style", "; ".join(f"{name}: {value}" for name, value in style.items()))
+            hidden += [node] * _is_skipped(node)
+    length = sum(map(len, tree.xpath("//text()[not(parent::script or parent::style)]"))) if hidden else 0
+    if 2 * sum(len(text) for node in hidden for text in node.itertext()) > length:
+        for node in hidden:
+            node.set("style", _HIDDEN.sub("", node.get("style")))
 
 
 def html_title(tree: Any) -> str:
@@ -101,14 +137,15 @@ def _paragraph_text(pieces: list[str]) -> Iterator[str]:
 
 
 def _tidy_lines(text: str) -> str:
-    """Fold white space and drop empty lines; a line ends where `_inline_text` wrote a ``br`` as a vertical tab."""
-    lines = (_SPACES.sub(" ", line).strip() for line in text.split("\x0b"))
+    """Fold white space and drop empty lines and soft hyphens; `_inline_text` wrote a ``br`` as a vertical tab."""
+    lines = (_SPACES.sub(" ", line).strip() for line in text.replace("\xad", "").split("\x0b"))
     return "\n".join(line for line in lines if line)
 
 
 def _is_skipped(node: Any) -> bool:
     style = node.get("style")
-    return node.tag in _SKIP or "hidden" in node.attrib or bool(style and _HIDDEN.search(style))
+    is_closed = node.tag == "dialog" and "open" not in node.attrib
+    return is_closed or node.tag in _SKIP or "hidden" in node.attrib or bool(style and _HIDDEN.search(style))
 
 
 def _blocks_of(node: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.figures import Figures, file_beside, html_figures
-from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
+from rag_kit.indexing.readers.markup import apply_style_sheet, html_title, parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package, beside
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 
@@ -45,9 +45,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     container = package.xml("META-INF/container.xml").iter("{*}rootfile")
     opf_path = next(filter(None, (node.get("full-path") for node in container)), "")
     if not opf_path:
-        raise Unreadable(
-            "its container names no book", "Check it with an EPUB validator, or convert it again"
-        )
+        raise Unreadable("its container names no book", "Check it with an EPUB validator, or convert it")
     opf = package.xml(opf_path)
     items = opf.iterfind(".//{*}manifest/{*}item")
     paths = {item.get("id"): beside(opf_path, unquote(item.get("href") or "")) for item in items}
@@ -63,11 +61,11 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
         with leave_out(f"chapter {number}"):
             names_read.add(name)
             tree = parse_html(decode(package.read(name), markup=True))
-            metadata: dict[str, Scalar] = {
-                "title": title,
-                "chapter": number,
-                "chapter_title": html_title(tree),
-            }
+            for path in tree.xpath("//link[@rel='stylesheet']/@href"):
+                with leave_out(f"style sheet {path}"):
+                    apply_style_sheet(tree, decode(package.read(beside(name, unquote(path)))))
+            metadata: dict[str, Scalar] = {"title": title, "chapter": number}
+            metadata["chapter_title"] = html_title(tree)
             yield Part(to_markdown(tree), dict(metadata))
             load = partial(lambda chapter, path: package.read(beside(chapter, path)), name)
             yield from html_figures(tree, figures, load, metadata, f"chapter {number}, ")

@@ -42,7 +42,10 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     with leave_out("numbers of lists"):
         numbering = package.related("numbering", main)
         lists = Lists(package.xml(numbering), styles) if numbering else None
-    roots = {main: document, **dict(_footnote_roots(package, main))}
+    roots = {main: document}
+    for name in (*package.all_related("footnotes", main), *package.all_related("endnotes", main)):
+        with leave_out(name):
+            roots[name] = package.xml(name)
     notes = (note for root in roots.values() for note in root.iter(f"{W}footnote", f"{W}endnote"))
     footnotes = {(note.tag.removeprefix(W), note.get(f"{W}id")) for note in notes}  # kind and id of each
     for name, root in roots.items():
@@ -76,13 +79,6 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         load = partial(package.read, target)
         yield from figures.parts(f"picture {number} ({target})", load, caption, title=title)
     figures.finish()
-
-
-def _footnote_roots(package: Package, main: str) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the XML of each part that holds footnotes or endnotes."""
-    for name in (*package.all_related("footnotes", main), *package.all_related("endnotes", main)):
-        with leave_out(name):
-            yield name, package.xml(name)
 
 
 def _to_html(package: Package, changes: dict[str, bytes], styles: Styles) -> str:
@@ -130,7 +126,7 @@ def _mark_objects(document: Any, package: Package, main: str) -> dict[str, str]:
     targets, texts = package.targets(main), dict[str, str]()
     for node in list(document.iter(f"{C}chart", f"{DGM}relIds", f"{W}altChunk")):
         target = targets.get(node.get(f"{R}dm") or node.get(f"{R}id") or "", "")
-        with leave_out(f"part {target}"):
+        with leave_out(f"part {target or node.tag.rpartition('}')[2]}"):
             if node.tag == f"{C}chart":
                 text = "\n\n".join(chart_texts(package.xml(target)))
             elif node.tag == f"{DGM}relIds":

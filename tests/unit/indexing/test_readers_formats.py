@@ -61,6 +61,7 @@ def _headed(heads: list[str], feet: list[str]) -> bytes:
             [f"第 {n + 1} 页 共 12 页" for n in range(12)],
         ),
         (["内部资料 2026"] * 2, ["Acme 1/2", "Acme 2/2"]),
+        (["Part one", "Yearbook"] * 2, ["- 1 -", "- 2 -", "- 3 -", "- 4 -"]),
         ([f"（{n}）" for n in range(6)], [f"[{n + 3}]" for n in range(6)]),
     ],
 )
@@ -191,6 +192,7 @@ def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(documents_of)
         f"<w:p {spaces}><w:r><w:t>Before</w:t><w:drawing><c:chart r:id='C'/></w:drawing></w:r></w:p>"
         f"<w:p {spaces}><w:r><w:drawing><d:relIds r:dm='D'/></w:drawing></w:r></w:p>"
         "<w:altChunk r:id='A'/><w:altChunk r:id='B'/>"
+        f"<w:p {spaces}><w:r><w:drawing><c:chart r:id='gone'/></w:drawing></w:r></w:p>"
     )
     kinds = {
         "C": ("chart", "c.xml"),
@@ -203,7 +205,10 @@ def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(documents_of)
         (document,) = documents_of("a.docx", make.docx(body, extra=extra, relations=relations))
     table = "|  | 2025 |\n| --- | --- |\n| North | 47 |"
     assert document.page_content == f"Before\n\nSales\n\n{table}\n\n- Plan\n- Do\n\nInserted text"
-    assert notes.texts == ["part word/b.rtf left out: an inserted file of a kind that is not read (rtf)"]
+    assert notes.texts == [
+        "part word/b.rtf left out: an inserted file of a kind that is not read (rtf)",
+        "part chart left out: it lacks the part ''",
+    ]
 
 
 def _math(name: str, text: str) -> str:
@@ -542,6 +547,16 @@ def test_epub_gives_chapters_in_reading_order(documents_of):
     assert first.page_content == "# One\n\nFirst." and second.page_content == "# 第二章\n\n你好。"
     assert second.metadata["chapter"] == 2 and second.metadata["chapter_title"] == "第二章"
     assert second.metadata["title"] == "The book"
+
+
+def test_style_sheets_of_a_book_are_followed(text_of):
+    """They are files of the book; one that is lacking costs no chapter."""
+    links = "".join(f'<link rel="stylesheet" href="{name}.css"/>' for name in ("gone", "a%20b"))
+    chapter = f'At 10<span class="up">6</span> N.{links}'
+    data = make.epub([("One", chapter)], extra={"OEBPS/a b.css": ".up { vertical-align: super }"})
+    with use_notes() as notes:
+        assert text_of("a.epub", data) == "# One\n\nAt 10^6 N."
+    assert [note.partition(":")[0] for note in notes.texts] == ["style sheet gone.css left out"]
 
 
 @pytest.mark.parametrize(

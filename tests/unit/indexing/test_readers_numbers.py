@@ -151,6 +151,8 @@ def test_superscripts_are_not_glued_to_numbers(text_of, name, make_file, texts):
         ("Smith", "1,2", "[1,2]"),
         ("Miller", "*", "[*]"),
         ("text", "1)", "[1]"),
+        ("in 2018", "a)", "[a]"),
+        ("35 km^2.", "3", "[3]"),
         ("text", "[7]", "[7]"),
         ("", "1", "[1]"),
         ("", "a", "a"),
@@ -179,6 +181,50 @@ def test_a_linked_superscript_is_a_footnote(text_of):
     page = '<p>It rose to 10<sup><a href="#n">2</a></sup> and H<sub>2</sub>O by 10<sub>2</sub>.</p>'
     page = page.replace(" and", ', 20<a href="#m"><sup>3</sup></a> and')
     assert text_of("a.html", page) == "It rose to 10[2], 20[3] and H2O by 10_2."
+
+
+_SHEET = """<style><!-- /* .up { x */ @media print { .a { display: none } } @import "b.css"; .up, sub.low {
+  vertical-align: super } ol.rom { list-style: lower-roman inside } #z {list-style-type: cjk-ideographic}
+  .gone, p.out { display: none !important } .old { text-decoration: line-through } li .gone2 { display: none }
+  .shy { visibility: hidden } --></style>"""
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (
+            "10<span class='c up'>6</span> N, m<span class=up style='vertical-align: baseline'>x</span>",
+            "10^6 N, mx",
+        ),
+        ("<ol class=rom><li>a<li>b</ol>", "i. a\nii. b"),
+        ("<ol id=z><li>甲<li>乙</ol>", "一、 甲\n二、 乙"),
+        ("What all may see.<p class=gone>x<p class=out>y<p class='a shy'>z", "What all may see."),
+        (
+            "What all may see.<p class='gone' style='display: block'>x<p class=a>y",
+            "What all may see.\n\nx\n\ny",
+        ),
+        ("<span class=old>5</span> 4", "~~5~~ 4"),
+        # what a script may show, and what is most of the page
+        ("What all may see.<p class=gone>x<script src=a.js></script>", "What all may see.\n\nx"),
+        ("See.<p class=gone onclick='f()'>x", "See.\n\nx"),
+        ("See.<p class=gone>Long answer.", "See.\n\nLong answer."),
+        # then the numbers are written by rules that are not followed
+        ("<style>ol.rom::before{content: counter(x)}</style><ol class=rom><li>a</ol>", "1. a"),
+        ("<style media=print>b {display: none}</style>What <b>all</b> see.", "What all see."),
+        ("Co&shy;operate. <dialog>Shut.</dialog><dialog open>Open.</dialog>", "Cooperate.\n\nOpen."),
+    ],
+)
+def test_style_sheets_are_followed(text_of, page, text):
+    """Rules for one tag, class or id, on superscripts, lists, and what is hidden or struck."""
+    assert text_of("a.html", f"<html><head>{_SHEET}</head><body>{page}") == text
+
+
+@pytest.mark.parametrize(
+    "css", ["@" * 200_000, "/*" * 100_000, "a{" * 100_000, "@a{" + "x{y}" * 50_000, ".a{display:" * 20_000]
+)
+def test_long_style_sheets_are_read_in_no_time(text_of, css):
+    """However they are broken, they cost no more than their length."""
+    assert text_of("a.html", f"<style>{css}</style><p class=a>Words.") == "Words."
 
 
 def test_superscripts_by_style_sheet_and_in_formulas(text_of):
