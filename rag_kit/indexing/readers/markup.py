@@ -71,9 +71,10 @@ def parse_html(text: str) -> Any:
 def apply_style_sheet(tree: Any, css: str) -> None:
     """Write into the elements of a page what its style sheet says of their lists, their height and being hidden.
 
-    Rules for a tag, a class or an id are followed, but not if they hide most of the page, or a script may show it.
+    Rules for a tag, a class or an id are followed, but not if they hide most of the page, or a click may show it.
     """
-    if tree.xpath("//script[@src or contains(., 'class') or contains(., 'style')] | //@onclick"):
+    scripts = tree.xpath("//script[@src or contains(., 'class') or contains(., 'style')] | //@onclick")
+    if scripts or ":checked" in css or ":target" in css:
         css = css.replace("display", "").replace("visibility", "")
     if "counter" in css:  # then other rules write the numbers of lists
         css = css.replace("list-style", "")

@@ -204,7 +204,8 @@ _SHEET = """<style><!-- /* .up { x */ @media print { .a { display: none } } @imp
             "What all may see.\n\nx\n\ny",
         ),
         ("<span class=old>5</span> 4", "~~5~~ 4"),
-        # what a script may show, and what is most of the page
+        # what a script or a click may show, and what is most of the page
+        ("<style>#a:checked ~ p {display: block}</style>What all see.<p class=gone>x", "What all see.\n\nx"),
         ("What all may see.<p class=gone>x<script src=a.js></script>", "What all may see.\n\nx"),
         ("See.<p class=gone onclick='f()'>x", "See.\n\nx"),
         ("See.<p class=gone>Long answer.", "See.\n\nLong answer."),
