@@ -78,12 +78,18 @@ def is_declined(answer: str) -> bool:
 
 def _declines_in_other_language(answer: str) -> bool:
     """Tell whether the first or last sentence of a short answer declines in one of twelve further languages."""
-    spans = sentences(answer)
-    if not spans or len(spans) > _MAX_SENTENCES_OTHER or _MARK.search(answer):
+    texts = [span.text.casefold() for span in sentences(answer)]
+    if len(texts) > _MAX_SENTENCES_OTHER:
         return False
-    outer = {spans[0].text.casefold(), spans[-1].text.casefold()}
-    languages = _word_patterns()
-    return any(all(re.search(words, text) for words in language) for text in outer for language in languages)
+    cited = {text for text in texts if _MARK.search(text)}
+    for *lacking, sources in _word_patterns():
+        naming = {text for text in texts if re.search(sources, text)}
+        for text in {*texts[:1], *texts[-1:]} - cited:
+            # without a name of the sources these state an answer
+            must_name = cited if text in naming else set(texts) - {text}
+            if naming and must_name <= naming and all(re.search(words, text) for words in lacking):
+                return True
+    return False
 
 
 @cache

@@ -42,7 +42,7 @@ _STATE = (
 )
 _TELL = (
     rf"(?:{_STATE}|contain|includ|refer|deal|present|offer|answer|giv|clarif|f(?:i|ou)nd\b|locat|sa[yi]|t[eo]ll?d?\b|show"
-    r"|hold|speak|elaborat|know|confirm|conclu|verif|calculat|resolv|touch|allow|appear|seem|directly|make|go\b|have)"
+    r"|hold|speak|elaborat|know|confirm|conclu|verif|calculat|resolv|touch|allow|appear|seem|see\b|directly|make|go\b|have)"
 )
 _INFO = (
     r"(?:information|mention|reference|details?|data|indication|answer|discussion|definition|guidance|figures?|description"
@@ -93,8 +93,7 @@ ENGLISH = Rules(
         # is not mentioned in the documents; no details on it are in your report; nothing in the passages
         rf"|\b(?:not|cannot|\w+n't|nothing|no|none|neither|without|insufficient)\b{_up_to_words(6)}"
         rf" (?:{_TELL}|{_INFO}|available|part|enough|clear)[^.]*? (?:in|by|from|within|using|with) {_SOURCE}"
-        rf"|\b(?:nothing|not)(?: \w+){{0,3}} in {_SOURCE}"
-        rf"|\bneither {_SOURCE}.{{0,60}}? {_STATE}"
+        rf"|\b(?:nothing|not)(?: \w+){{0,3}} (?:in|among) {_SOURCE}"
         rf"|\b(?:none|neither) of {_SOURCE}{_up_to_words(4)} {_TELL}"
         # I cannot answer the question; the question remains unanswered
         rf"|{_I_CANNOT}[^.]*?(?:{_SOURCE}|question|requested|{_INFO})"
@@ -102,7 +101,6 @@ ENGLISH = Rules(
         r"|unanswered|left)"
         # insufficient information; not "Not data that is old must be kept"
         rf"|^(?:unable to|insufficient|not) (?:{_TELL}|{_INFO})(?!\w* \w+ (?:is|are|was|were|must|may|can)\b)"
-        rf"|^i (?:do not|don't) know\b(?! of)|^i (?:cannot|can't) {_TELL}"
     ),
     unsaid=(
         # I don't know; no idea; I'm not sure
@@ -131,8 +129,9 @@ ENGLISH = Rules(
         # there is no mention; not "The documents show that there was no information exchange"
         rf"^(?!{_SOURCE} \w+ that\b).*?\bthere(?: is|'s| are| was)(?:n't|(?: \w+ly)? (?:no|not|nothing))\b"
         rf".{{0,25}}?{_INFO}|{_I_CANNOT}"
-        r"|\b(?:unclear|impossible|(?:not|\w+n't) possible|none of (?:them|these))\b"
-        rf"|(?:is|are|was|were|been|has|have)(?: not|n't)(?: \w+ly)?(?: been)? (?:{_STATE}|given in)"
+        r"|\b(?:unclear|impossible|(?:not|\w+n't) possible|none of (?:them|these)"
+        rf"|neither(?: of (?:them|these))? {_TELL})"
+        rf"|(?:is|are|was|were|been|has|have)(?: not|n't| never)(?: \w+ly)?(?: been)? (?:{_STATE}|given in)"
         # but they do not name the actor; and not the year
         r"|^(?:(?:but|however|and|although|though|nor|so|yet|while|as)\b,? ?)*(?:it|they|these|this|both|which)?"
         rf"(?: \w+ly)? ?(?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK}|(?:do |does )?not"
@@ -140,10 +139,12 @@ ENGLISH = Rules(
     ),
     aside=(
         rf"{_SOURCE}|\b(?:which|that|this|these|both) (?:is|are|would be|were) (?:\w+ )?(?:needed|required|necessary)"
-        rf"|^to (?:answer|calculate|compute|determine)"
         # they only describe the plot
         rf"|\b(?:it|they|these|this|which|section)\b[^.]{{0,25}}? (?:{_STATE}|contain|includ|refer|deal|speak"
         r"|focus|concentrat|talk|compar|(?:is|are) about|limit|stop|end|note|uses|do\b|does\b)"
+        # the first covers leave; the rest of a list: and the audit log [1]
+        rf"|^(?:and )?the (?:first|second|third|other) (?:{_STATE}|contain|deal)\w*s\b"
+        r"|^and the(?: \w+){1,2}(?: \[\d+\])?$"
         # sorry; please ask; based on that; a single word
         r"|^(?:(?:but|however|and|so|therefore|alternatively|whereas)\b,? ?)*(?:please|you|i|if|consider|would|to|at"
         r"|it (?:would|is|may|might)|for|further|hello|thank|sorry|unfortunately|regrettably|sadly|as an ai|my|after"
@@ -167,12 +168,12 @@ _SAYS_ZH = (
 )
 _TOPIC_ZH = r"提到|提及|介绍|讨论|描述|涉及|涵盖|记载|讲"
 _STATE_ZH = (
-    rf"(?:{_TOPIC_ZH}|说明|包含|包括|给出|提供|指出|出现|披露|透露|交代|列出|定义|回答|证据|信息|内容|答案|数据|细节"
+    rf"(?:{_TOPIC_ZH}|说明|包含|包括|给出|提供|指[出明]|出现|披露|透露|交代|列出|定义|回答|证据|信息|内容|答案|数据|细节"
     r"|规定|直接|明确|具体|关于|有关|相关|写(?![入作好完成法])|解释|任何|指导|谈到|谈及|报告|告诉|看到|说|含|收录(?!在)"
     r"|这一?[项点条])"
 )
 _CANNOT_ZH = (
-    r"(?:无法|不能|没法|难以|无从).{0,16}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|说明|知|计算)"
+    r"(?:无法|不能|没法|难以|无从|不足以).{0,16}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|说明|知|计算)"
     r"|(?:回答|解答|答)不(?:了|上|出)来?(?![来的])"
 )
 # What an answer begins with that names no source: 目前, 我这边, 这个问题
@@ -194,9 +195,9 @@ CHINESE = Rules(
     absent=(
         rf"(?:{_SOURCE_ZH})(?!{_SAYS_ZH})[^因由被]{{0,10}}?(?:没有?|未|不|无|缺乏|缺少).{{0,6}}?{_STATE_ZH}"
         rf"|(?:{_SOURCE_ZH}).{{0,6}}(?:不足|无关|看不出|[查找搜]不到|{_CANNOT_ZH})"
-        r"|问题.{0,6}(?:无关|没有|未|得不到)|超出.*范围"
+        r"|问题.{0,6}(?:无关|没有|未|得不到)|超出.*范围|答案不在"
         r"|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{0,24}?(?:答案|信息|内容|说明|记载)"
-        rf"|^(?:因此|所以|暂时|目前|我(?!们)|还|也)*(?:{_CANNOT_ZH})|我不知道|不在其中"
+        rf"|^(?:因此|所以|暂时|目前|我(?!们)|还|也|尚)*(?:{_CANNOT_ZH})|我不知道|不在其中"
     ),
     unsaid=(
         # 这个问题我无法回答; not 我们无法提供发票: that answers
@@ -213,12 +214,12 @@ CHINESE = Rules(
         rf"{_LEAD_ZH}(?:没有?|未)(?:明确|具体|直接)?(?:提到|提及|说明|写明|记载|涉及|谈到|讲到|给出|写到)(?![的书])(?!.*[便就])"
     ),
     absent_later=(
-        rf"^(?!..{_SAYS_ZH})[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未|没|^不){_STATE_ZH})|不清楚(?!的)"
+        rf"^(?!..{_SAYS_ZH})[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未[作予]?|没|^不){_STATE_ZH})|不清楚(?!的)"
         rf"|^但?(?:是|并)?没有(?!{_DOES_ZH}).{{1,16}}的{_INFO_ZH}$"
     ),
     aside=(
-        rf"{_SOURCE_ZH}|^(?:它们?|其)?(?:而(?!是)|并|虽然|尽管|不过|但)|[只仅]|{_TOPIC_ZH}|抱歉|对不起|不好意思|恐怕|遗憾"
-        r"|(?<!而是)建议|请|您(?!的)|感谢|问题|需要|^(?:根据|依据|从|对于|由于|鉴于|关于|至于)"
+        rf"{_SOURCE_ZH}|^(?:它们?|其)?(?:而(?!是)|并|也(?:列出|给出|说明)|虽然|尽管|不过|但)|[只仅]|{_TOPIC_ZH}|抱歉|对不起|不好意思|恐怕|遗憾"
+        r"|(?<!而是)建议|请|您(?!的)|感谢|问题|需要|^(?:根据|依据|从|对于|由于|鉴于|关于|至于|经(?:过?查|检索))"
         r"|^在.{0,12}[中里内]$"
     ),
     concludes=(
@@ -235,7 +236,5 @@ CONCLUDED = re.compile(
     r"[^.]{0,120}?\b(?:cannot|can't|not possible|impossible|unable|insufficient|not enough|could not|couldn't)\b"
     r"[^.]{0,60}?(?:answer|determin|calculat|comput"
     r"|\bbe (?:\w+ly )?(?:given|provid|verif|confirm|identif|assess|derive|establish))"
-    r"|\b(?:the|this|your) question (?:cannot|can't|could not) be answered"
-    r"|^.{0,40}?(?:因此|所以|故|综上|由此).{0,30}?(?:无法|不能|难以).{0,20}?(?:回答|作答|确定|计算|判断|得知|得出|给出)"
     r"|无法(?:直接)?(?:回答|确定)[^，。]{0,12}(?:问题|答案)[。.]?$"
 )
