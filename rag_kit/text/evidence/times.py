@@ -19,6 +19,8 @@ _ON = re.compile(
     r"\s{0,4}(?:[-至]{1,4}\s{0,4})?(?:present|now|今|现在|以来|-\s{0,4}[)）])|\s{0,4}起", re.IGNORECASE
 )
 _YEAR = re.compile(r"\d{4}|年代|[〇零一二三四五六七八九]{4}年|\d0['’]?s|(?i:\bFY) ?['’]?\d\d|['’]\d\d\b")
+_LIFETIME = 20  # years at least between two days in brackets that are taken for those of birth and death
+_IN_BRACKETS = re.compile(r"\([^()]*$")
 _LOWEST, _HIGHEST = 0.0, 10_000.0
 _INSIDE = 0.7  # overlap of a longer span that holds the question's
 _WORDS_BEFORE = 12  # characters before a time in which "since", "until" ... are looked for
@@ -35,7 +37,7 @@ class TimeSpan(NamedTuple):
 def time_spans(text: str) -> tuple[TimeSpan, ...]:
     """Find the spans of time that a text names, in order, in whole months; only the years from 1000 to 2999 count.
 
-    "Since 1990" ends at 10000 and "until 1990" starts at 0.
+    "Since 1990" ends at 10000 and "until 1990" starts at 0. Days of birth and death in brackets are left out.
 
     Example:
         >>> time_spans("She led the club from May 1990 to 1994, and again in 2001.")
@@ -63,6 +65,9 @@ def time_spans(text: str) -> tuple[TimeSpan, ...]:
         if named and (is_pair or RANGE_TO.fullmatch(between)):  # 1990 to 1994
             last = _span(named.pop(0).period)
             spans += [TimeSpan(span.start, last.end)] if last.end > span.start else [span, last]
+            is_long = first.period.grain == "day" and last.end - span.start > _LIFETIME
+            if is_long and _IN_BRACKETS.search(plain, max(0, first.begin - 80), first.begin):
+                del spans[-1]
         elif _ON.match(plain, first.end) or since.search(before):
             spans.append(TimeSpan(span.start, _HIGHEST))
         elif _UNTIL.search(before):

@@ -50,6 +50,9 @@ def test_periods_that_a_text_names(text: str, expected: list[tuple[str, str]]) -
         ("by the end of 2023", [(2023, 2024)]),
         ("before the end of the 1990s", [(0, 2000)]),
         ("5000年", []),
+        ("Ann Lee ( ; 19 July 1864 – 14 January 1939 ) was envoy from 1911 to 1916.", [(1911, 1917)]),
+        ("鲁迅（1881年9月25日—1936年10月19日），原名周樟寿。", []),
+        ("Took (1977–1979), Hoggart (3 May 1981 – 4 June 1986)", [(1977, 1980), (1981 + 4 / 12, 1986.5)]),
     ],
 )
 def test_times_of_passages_are_as_fine_as_they_are_named(
