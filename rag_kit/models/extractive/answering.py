@@ -37,12 +37,10 @@ _DOUBT = {
 }
 # fitted by logistic regression on public question sets with and without the passages that answer (docs/decisions/0039)
 _WEIGHTS = {
-    "passage": 5.7, "passage squared": -7.4, "near": 6.1, "time": 1.1, "terms": 1.2, "lead": 4.4, "score": 5.0,
-    "open": 0.8, "together": 0.8,
+    "passage": 5.7, "passage squared": -7.4, "near": 6.1, "time": 1.1, "score": 5.0, "open": 0.8
 }  # fmt: skip
-_BIAS = {"en": -12.1, "zh": -11.1}
+_BIAS = {"en": -8.0, "zh": -6.2}
 _USUAL_TIME = 1.5
-_USUAL_LEAD = 0.35
 
 
 def answer(prompt: Prompt) -> str:
@@ -164,10 +162,7 @@ def strength(
     candidates: Sequence[SentenceCandidate],
     picked: Sequence[SentenceCandidate],
 ) -> float:
-    """Return how well the passages support an answer, from 0 to 1; below 0.5 the model declines.
-
-    Exactly 0 where nothing matches, or where the question names things and no passage knows any of them.
-    """
+    """Return how well the passages support an answer, from 0 (nothing matches) to 1; below 0.5 the model declines."""
     if not picked or not any(sentence.near for sentence in picked):
         return 0.0
     measures = measure(question, passages, candidates, picked)
@@ -184,25 +179,20 @@ def measure(
     """Measure the evidence for an answer of the picked sentences: the inputs of `strength`.
 
     ``passage`` and ``near`` are the largest share of the question's terms in one passage, and in a sentence with its
-    neighbours and title; ``lead`` is by how much the best passage has more than the mean.
+    neighbours and title.
     """
     shared_terms = [question.keys & set(terms(f"{passage.title}\n{passage.text}")) for passage in passages]
     if question.clauses:  # of a contract: there also a clause's number counts as a term
         for sentence in candidates:
             shared_terms[sentence.passage_index] |= sentence.near
-    covers = [weight_of(question, keys) for keys in shared_terms] or [0.0]
-    best = max(covers)
+    best = max((weight_of(question, keys) for keys in shared_terms), default=0.0)
     times = [sentence.features.overlap + sentence.features.recent for sentence in picked]
     return {
         "passage": best,
+        "passage squared": best**2,
         "near": max((weight_of(question, sentence.near) for sentence in candidates), default=0.0),
         # a question without a time counts as if its time fitted well
         "time": max(times, default=0.0) if question.spans else _USUAL_TIME,
-        "terms": math.log1p(len(question.terms)),
-        # few passages say nothing about how usual it is to hold so many terms
-        "lead": best - sum(covers) / len(covers) if len(covers) > 2 else _USUAL_LEAD,
         "score": max((sentence.score for sentence in picked), default=0.0) / 10,
         "open": float(question.kind == "other"),
-        "together": float(len({sentence.passage_index for sentence in picked}) == 1),
-        "passage squared": best**2,
     }
