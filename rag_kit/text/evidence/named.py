@@ -54,7 +54,7 @@ _WITHIN = 25  # characters around a number in which such a word or a unit is loo
 _NO_LETTER_OR_DIGIT = re.compile(r"[^a-z0-9]+")
 _HAN = re.compile(f"[{HAN}]+")
 _TITLES = "老师|先生|女士|小姐|师傅|医生|律师|教授|院长|董事长|总|经理|主任|工"
-_MIN_MISSPELLED, _MISSPELLED = 5, 0.8  # letters of a name; how alike the right word must be
+_MIN_MISSPELLED, _MISSPELLED = 6, 0.85  # letters of a name; how alike the right word must be
 
 
 def select_passages(question: Question, passages: Sequence[PassageText]) -> list[PassageText]:
