@@ -15,6 +15,7 @@ from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.placing import supports
 from rag_kit.text.citations.tokens import tokens
 from rag_kit.text.language import HAN
+from rag_kit.text.values.layout import as_markdown
 from rag_kit.text.values.numbers import FIGURES, HAN_DIGITS, NUMBER_WORDS, SCALE, WORDS
 from rag_kit.text.values.numbers import HAN as HAN_NUMERAL
 from rag_kit.text.values.reading import find_values
@@ -137,7 +138,9 @@ def states(text: str, answer: str) -> bool:
     text_tokens = tokens(text)
     stated = [token.value for token in text_tokens if token.value]
     # in a table a number has the unit of its header
-    stated += [value for row in table_rows(text) for cell in row.cells for value in cell.values]
+    stated += [
+        value for row in table_rows(as_markdown(text)[0]) for cell in row.cells for value in cell.values
+    ]
     # "tenth" is not 10; but 5 may be asked for as 第几
     cardinal = [value for value in stated if value.dimension != "ordinal" or "第" in text]
     for value in values:

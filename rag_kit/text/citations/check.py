@@ -205,7 +205,8 @@ def _check_statement(
             missing = reasons["missing_passage"]
             yield Citation(number, statement.text, None, None, None, "missing_passage", 0.0, missing)
             continue
-        score, reason, start, end = verdicts[number]
+        score, reason, *span = verdicts[number]
+        start, end = (cited[number].offsets[offset] for offset in span)
         status: CitationStatus = label or verdicts[number].status
         quote, score = cited[number].original[start:end], round(score, 3)
         yield Citation(number, statement.text, quote, start, end, status, score, reasons[label or reason])

@@ -12,6 +12,7 @@ from rag_kit.text.citations.placing import CellTokens, ValuePlace, row_places, s
 from rag_kit.text.citations.tokens import MODALS, Token, content_keys, is_negation, tokens
 from rag_kit.text.language import HAN, fold
 from rag_kit.text.sentences import Sentence, sentences
+from rag_kit.text.values.layout import as_markdown
 from rag_kit.text.values.numbers import HAN_DIGITS
 from rag_kit.text.values.tables import TableCell, table_rows
 from rag_kit.text.values.units import unit_named
@@ -129,17 +130,18 @@ class PassageSource:
     """A passage prepared for many statements.
 
     Args:
-        text: Its text; what is struck through (``~~30 days~~``) does not count as said.
+        text: Its text; what is struck through (``~~30 days~~``) does not count as said, and all tables are read.
         context: What its title and headings say; the passage counts as saying it.
 
     Attributes:
-        original: The text as it was given; quotes are spans of it.
-        text: The same with blanks for what is struck through.
+        original: The text as it was given.
+        text: The same with blanks for what is struck through, and with all tables in Markdown.
+        offsets: For each character of `text`, and its end, the offset in `original`.
     """
 
     def __init__(self, text: str, context: str = "") -> None:
         self.original, self.context = text, context
-        self.text = _STRUCK.sub(lambda struck: " " * len(struck[0]), text)
+        self.text, self.offsets = as_markdown(_STRUCK.sub(lambda struck: " " * len(struck[0]), text))
 
     @cached_property
     def spans(self) -> list[Span]:

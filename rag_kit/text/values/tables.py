@@ -122,7 +122,7 @@ def table_rows(text: str, context: str = "") -> Iterator[TableRow]:
     for line in _LINE.finditer(text):
         if line[0].count("|") > 1:
             block.append(line)
-        else:
+        elif line[0].strip():
             yield from _rows_of_table(block, [caption, *headings])
             block, caption = [], line[0]
     yield from _rows_of_table(block, [caption, *headings])
