@@ -59,6 +59,7 @@ _HAN_CLOCK = (
     rf"{_N} ?(?:时(?![间期代候])|点钟?(?![{DIGITS[:-1]}]++{_DECIMAL_OF}))(?: ?{_N} ?分(?!之)|半|一刻)?"
 )
 _HALF_OF_DAY = r"(?: ?[ap]\.?m\b\.?| in the (?:morning|afternoon|evening)| at night)?"
+_FEW = "(?:one|two|three|four|five|six|seven|eight|nine|ten|[1-9])"
 _PART = "(?:third|fourth|fifth|sixth|eighth|tenth)"
 _MINUTES = {"half": 30, "quarter": 15, "a quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 _HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -133,6 +134,8 @@ _PATTERNS = {
         r"\b(?! quarter)(?! (?:hour|year|day|month|century))",
         r"[Hh]alf(?= (?:of|the|its|their|all|price|fare|pay)\b|$)(?! the time)",
         r"(?<![\d/])\d/(?:[2-9]|10)(?![\d/A-Za-z])",
+        rf"(?<!umber )(?i:(?:one|1) in|{_FEW} out of)(?: every)? (?i:(?!one|1\b){_FEW}|[1-9]\d{{1,2}})\b"
+        r"(?![.,:/]\d| (?:hundred|thousand|(?:hour|minute|day|week|month|year)s?\b))",
         rf"(?:[1-9]\d?(?:\.\d)?|[{DIGITS}]{{1,2}}) ?折(?![叠断磨返腾合])",
     ),
     "ordinal": (
@@ -263,9 +266,9 @@ def _read_share(text: str) -> Reading | None:
     if text.endswith("折"):  # 八五折 and 8.5折 are 85 %
         digits = "".join(str(int(read_any(digit))) for digit in text if digit.isdigit() or digit in DIGITS)
         return Reading(float(f"0.{digits}"))
-    if "/" in text:
-        above, below = text.split("/")
-        return Reading(int(above) / int(below))
+    if "/" in text or re.search(r" (?:in|of) ", text):  # 2/3, "one in five", "9 out of 10"
+        above, *_, below = re.split("[/ ]", text.lower())
+        return Reading(read_any(above) / read_any(below))
     words = re.split("[ -]", text.lower())  # "two", "thirds", or "half" alone
     return Reading(read_fraction(words[0], words[1]) if len(words) > 1 else 0.5)
 

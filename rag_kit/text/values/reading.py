@@ -9,7 +9,7 @@ from rag_kit.text.language import SIMPLIFIED, TRADITIONAL, word_set
 from rag_kit.text.values import forms
 from rag_kit.text.values.numbers import FIGURES, SCALES, read_any, read_figures
 from rag_kit.text.values.units import FoundUnit, Unit, dimensions_agree, rate_of, unit_at, unit_named
-from rag_kit.text.values.value import TIMES, Value, counted_by, join
+from rag_kit.text.values.value import TIMES, Value, counted_by, join, share_unit
 
 MAX_VALUES = 2000  # read from one text
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
@@ -26,6 +26,7 @@ _COIN = re.compile(
     re.DOTALL,
 )
 _SCALES = sorted(SCALES, key=len, reverse=True)
+_SHORT_SCALES = {"m": 1e6, "M": 1e6, "B": 1e9}  # of money
 _COUNTED = frozenset(
     "个名位次倍人件台条项座家种本页层章部所间辆只块支级期届号口户份起国县省市村州"
     "楼场集头匹艘架棵门道步句篇轮批组对双册瓶箱袋包盒张片粒盘卷株枚杯碗桶罐幅笔票项趟遍顿幢栋扇辈"
@@ -43,6 +44,7 @@ _PROPORTION = re.compile(
     rf"(?P<first>\d{{1,4}}(?:\.\d+)?|{_HAN_DIGIT}(?=比{_HAN_DIGIT}))(?P<colon>:| : | to |比)"
     rf"(?P<last>\d{{1,6}}(?:\.\d+)?(?![\d:.]?\d|[,-]\d)|(?<=比){_HAN_DIGIT}(?![零一二三四五六七八九十百千万亿点]))"
 )
+_DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _TIME = re.compile(r"(?:[01]?\d|2[0-4]):[0-5]\d")
 _BEFORE_PROPORTION = re.compile(
     r"(?:\b(?:ratio|proportion|odds)(?: of| is| was)?|\b(?:scale|score|mixed)"
@@ -50,6 +52,7 @@ _BEFORE_PROPORTION = re.compile(
 )
 _PROPORTION_WITHIN = 16  # characters before a proportion in which such a word is looked for
 _PER = re.compile(r" ?[/·] ?(?=\S)| (?:per|an?|each|every|pro|je|im) | ?每(?=[^\s，。])")
+_YEARLY = re.compile(r" ?p\.\s?a\.")
 _ANY_UNIT = ("/", "·", "per", "每")  # after these, and not "a", "each" ..., other units than times count, too
 _LATE = "逾期|延误|延期|迟延|延迟|超期"
 _EACH = re.compile(rf"(?:每|(?<![第月十])(?=一[日天])|(?={_LATE}))(?P<late>{_LATE})?[一1]?个?")
@@ -71,13 +74,13 @@ _TO_VALUE = (
     r"|(?P<verb>(?:只?[可能]|(?<=[最至][多少]))[^\W\d_的一二两三四五六七八九十百千万]{0,8}))?[为是]?\s?$"
 )
 _LOWER = re.compile(
-    r"(?:\b(?:at least|(?:a )?minimum(?: of)?|over|above"
+    r"(?:\b(?:at least|as (?:few|low|early) as|(?:a )?minimum(?: of)?|over|above"
     r"|(?:more|greater|older|higher|larger|longer|later|taller|heavier|wider|deeper|thicker|faster) than"
     rf"|exceed(?:s|ing)?|mindestens)|至少|最少|最低|超过|高于|大于|多于|(?<!期)(?<!圆)年?满|≥|>){_TO_VALUE}",
     re.IGNORECASE,
 )
 _UPPER = re.compile(
-    r"(?:\b(?:at most|up to|(?:a )?maximum(?: of)?|under"
+    r"(?:\b(?:at most|up to|as (?:long|many|high|large|far|late) as|(?:a )?maximum(?: of)?|under"
     r"|(?:less|fewer|smaller|lower|younger|shorter|earlier|lighter|narrower|thinner|slower|cheaper) than"
     rf"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<){_TO_VALUE}",
     re.IGNORECASE,
@@ -89,7 +92,8 @@ _ABOUT = re.compile(
 _ABOUT_AFTER = re.compile(r"左右|上下")
 # maybe with a verb in between: not take more than
 _DENIED = re.compile(
-    r"(?:(?:\b(?:not|no|never)|n't)(?: [a-z]+){0,2}|不[得应宜能可会]?|未|没有?)\s?$", re.IGNORECASE
+    r"(?:(?:\b(?:not|no|never)|n't)(?: [a-z]+){0,2}|(?:最[多大])?不[得应宜能可会]?|未|没有?)\s?$",
+    re.IGNORECASE,
 )
 _AFTER = re.compile(
     r"(?:\s[a-z]+){0,2},?\s?(?:(?P<min>or (?:more|above|higher|older|longer|later)|at the earliest|以上|及以上)"
@@ -116,6 +120,7 @@ def find_values(text: str) -> list[Value]:
         found.append(value)
         if len(found) > 1:
             found[-2:] = join(plain, *found[-2:])
+            share_unit(plain, found)
         if len(found) >= MAX_VALUES:
             break
     return found
@@ -173,9 +178,10 @@ def _may_begin(text: str, word: str, end: int) -> bool:
 def _read_form(text: str, start: int) -> Value | None:
     """Read a number, date, time, ordinal, share or identifier; None if there is none, as in 2025-13."""
     match = forms.FORMS.match(text, start)
-    is_year = match is not None and match.lastgroup == "date" and match[0].isdecimal()
-    if match and is_year and _has_unit_behind(text, match.end()):  # 2000 kg
-        match = forms.NUMBER.match(text, start)
+    if match and match.lastgroup == "date" and _DECIMAL.fullmatch(match[0]):
+        is_month = text[match.end() : match.end() + 1] in ("月", "日")  # 2023.5月
+        if _has_unit_behind(text, match.end()) and not is_month:  # 2000 kg, 1998.5万元
+            match = forms.NUMBER.match(text, start)
     if match is None:
         return None
     form, end = match.lastgroup or "", match.end()
@@ -226,6 +232,8 @@ def _read_number(text: str, match: re.Match[str]) -> Value | None:
     measured = coin.unit if coin else Unit("", "", 1.0)
     if unit:
         measured, end = unit
+    elif coin and text[end : end + 1] in _SHORT_SCALES and not text[end + 1 : end + 2].isalnum():  # €61m
+        amount, end = amount * _SHORT_SCALES[text[end]], end + 1
     half = _PART_AFTER.match(text, end) if measured.dimension in ("time", "months") else None
     if half:  # "a year and a half", "a year and a quarter", 一年半
         amount, end = amount + _PARTS.get(half["part"] or "", 0.5), half.end()
@@ -305,6 +313,8 @@ def _counting_units(text: str, start: int, end: int) -> tuple[list[Unit], int]:
     Returns the units, none if it is counted by none, and where the value with those behind it ends.
     """
     behind: list[Unit] = []
+    if yearly := _YEARLY.match(text, end):
+        behind, end = [unit_named("year")], yearly.end()
     while len(behind) < _MAX_COUNTING and (per := _PER.match(text, end)):
         unit = _counting_unit(text, per.end())
         if not unit or not (unit.unit.dimension in TIMES or per[0].strip() in _ANY_UNIT):

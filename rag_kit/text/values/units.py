@@ -15,6 +15,7 @@ _OPEN = {
     "cents": {"USD", "EUR", "HKD"},
     "degrees": {"celsius", "fahrenheit"},
     "calendar days": {"time"},
+    "basis points": {"ratio", "points"},
 }
 _RATES = {
     "kph": ("km", "h"), "mph": ("mile", "h"), "rpm": ("revolution", "min"),

@@ -192,6 +192,8 @@ def _same_date(stated: Value, quoted: Value) -> bool:
 _DIFFERENCES = {"clock": ("time", 60.0), "date": ("months", 12.0)}
 _MAX_BETWEEN = 7  # characters between two values that make one, or a range
 _RANGE = re.compile(r"\s?(?:-|~~?|to|until|and|bis|und|至|到|和)\s?")  # between its ends
+_COMMA = re.compile(r", |、")
+_LIST_JOINT = re.compile(r"、|或者?| or ")
 _AND = re.compile(r"\s?(?:and|und|和)\s?")
 # what follows a day of a range, as in "July 13 to 31, 2026"; "5 May to 20 people" is none
 _AFTER_DAY = re.compile(
@@ -212,13 +214,38 @@ def join(text: str, first: Value, second: Value) -> list[Value]:
         if second.dimension or not _AND.fullmatch(between):  # after "and" a bare number is no day
             first, second = _complete_dates(text, first, second)
         if second.unit and not first.dimension:  # 5 to 10 days
-            unit = {name: getattr(second, name) for name in ("dimension", "unit", "per", "factor")}
-            return [first._replace(**unit), second]
+            return [_with_unit_of(second, first), second]
     is_part_of_unit = first.dimension == second.dimension and 0 < second.base < first.factor  # 30 min < 1 h
     if is_part_of_unit and first.unit and not first.per and _BETWEEN_UNITS.fullmatch(between):
         amount = first.amount + second.amount * second.factor / first.factor
         return [first._replace(end=second.end, amount=amount, per=second.per)]
     return [first, second]
+
+
+def share_unit(text: str, values: list[Value]) -> None:
+    """Give the numbers of a list the unit of its last one: 12、15和18毫米, "2.1, 3.4 and 5.0 g".
+
+    A number at the beginning of a line or clause counts an item, as in 1、5天内.
+    """
+    if len(values) < 2:
+        return
+    before, last = values[-2:]
+    joint = _LIST_JOINT.fullmatch(text, before.end, last.start)
+    sign_before = text[before.begin - 1 : before.begin]
+    is_item_number = joint and joint[0] == "、" and not sign_before.isalnum() and sign_before != "、"
+    if joint and not is_item_number and last.unit and not before.dimension:
+        values[-2] = _with_unit_of(last, before)
+    for n in range(len(values) - 2, 0, -1):
+        first, second = values[n - 1 : n + 1]
+        has_unit_of_last = second.unit and second.unit == last.unit and text[second.end - 1].isnumeric()
+        if first.dimension or not has_unit_of_last or not _COMMA.fullmatch(text, first.end, second.start):
+            break
+        values[n - 1] = _with_unit_of(last, first)
+
+
+def _with_unit_of(one: Value, number: Value) -> Value:
+    unit = {name: getattr(one, name) for name in ("dimension", "unit", "per", "factor")}
+    return number._replace(**unit)
 
 
 def _complete_dates(text: str, first: Value, second: Value) -> tuple[Value, Value]:
