@@ -124,15 +124,16 @@ def _have_changed_places(sentence: list[Token], stated: list[Token]) -> bool:
     names = {token.key for token in stated if token.name}
     values_and_names = {word for word in new if word in values or not names.isdisjoint(word.split())}
     for a, b in permutations(old.keys() & new.keys(), 2):
-        if b in old[a] and a not in values_and_names:
-            continue  # members of an enumeration, a word and its attribute
+        if b in old[a] and (a not in values_and_names or (b in new[a] and b not in values_and_names)):
+            continue  # members of an enumeration, a word and its attribute: "filter K7", "the K7 filter"
         if old[a] == new[a] or old[b] == new[b]:
             continue  # one has not moved: a word that occurs twice is beside both
         a_is_beside_neighbour_of_b = any(
             word and word == other for word, other in zip(new[a], old[b], strict=True)
         )
         left_of_b, old_left_of_a = new[b][0], old[a][0]
-        if a_is_beside_neighbour_of_b and left_of_b and left_of_b == old_left_of_a:
+        is_told_by_left = left_of_b in new and left_of_b == old_left_of_a  # not by a word that occurs twice
+        if a_is_beside_neighbour_of_b and is_told_by_left and left_of_b in old:
             return True
     return False
 

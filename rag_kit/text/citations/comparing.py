@@ -277,11 +277,11 @@ def _has_opposite(pair: Pair) -> bool:
     in_best = {token.key for token in pair.best.tokens}
     lost_words = {key for key in quoted - stated if key not in MODALS or key in in_best}
     denied, denied_in_quote = (set(chain(*_denied(text))) for text in (pair.stated, pair.quoted))
-    before_bounds = _words_before_bounds(pair.stated) | _words_before_bounds(pair.quoted)
+    # "may be at most 5" is "must not exceed 5"
+    of_bound = MODALS if all(map(_has_upper_bound, (pair.stated, pair.quoted))) else frozenset()
     for new, lost in product(new_words, lost_words):
         are_denied_alike = (new in denied) == (lost in denied_in_quote)  # "not allowed" is "prohibited"
-        is_of_bound = not before_bounds.isdisjoint((new, lost))  # "may be at most 5" is "must not exceed 5"
-        if are_denied_alike and not is_of_bound and are_opposites(new, lost):
+        if are_denied_alike and not of_bound >= {new, lost} and are_opposites(new, lost):
             return True
     return False
 
@@ -390,9 +390,8 @@ def _says_all_for_some(part: Sequence[Token], clause: Sequence[Token]) -> bool:
     return bool(stated & _OF_ALL) and not said & _OF_ALL and bool(said & _OF_SOME) and not stated & _OF_SOME
 
 
-def _words_before_bounds(text: Sequence[Token]) -> set[str]:
-    """Return the words right before values that are bounds, as "must" in "must not exceed 5 m"."""
-    return {before.key for before, token in pairwise(text) if token.value and token.value.bound}
+def _has_upper_bound(text: Sequence[Token]) -> bool:
+    return any(token.value and token.value.bound == "max" for token in text)
 
 
 def _reason_of_denial(stated: Stance, quoted: Stance, in_cell: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import chain, dropwhile, pairwise
 
 from rag_kit.text.analysis import content_words
 from rag_kit.text.citations.tokens import Token, placed_tokens
@@ -31,7 +31,7 @@ _CLAUSE = re.compile(
 )
 _LABEL = re.compile(r"(?:^|(?<=[，；,;。.]))[^，；,;:：。]{1,16}(?::\s|：)")
 _IN_TURN = re.compile(r"\brespectively\b|分别|依次", re.IGNORECASE)
-_AND = re.compile(r"\s(?=(?:and|und|from|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
+_AND = re.compile(r"\s(?=(?:and|und|from|plus|versus|vs\.?|compared (?:with|to))\s)|(?=而(?!且))")
 
 Clause = list[Token]
 
@@ -72,7 +72,8 @@ def clauses(text: str) -> list[Clause]:
     placed = placed_tokens(text)
     value_spans = [(token.value.start, token.value.end) for _, token in placed if token.value]
     ends = {match.start() for match in _CLAUSE.finditer(text)}
-    if _IN_TURN.search(text):  # commas join what the values are of
+    in_turn = _IN_TURN.search(text)
+    if in_turn:  # commas join what the values are of
         ends = {end for end in ends if text[end] != ","}
     for label in _LABEL.finditer(text):
         ends.discard(label.start() + len(label[0].rstrip()) - 1)  # its colon
@@ -89,7 +90,7 @@ def clauses(text: str) -> list[Clause]:
             parts.append((begins_with_and, []))
         if token.key not in _JOINTS:
             parts[-1][1].append(token)
-    return _join_parts(parts)
+    return _join_parts(parts, bool(in_turn))
 
 
 def has_own_subject(clause: Clause) -> bool:
@@ -103,7 +104,13 @@ _RELATIVE = ("which", "who", "whom", "whose", "that", "where", "when")
 _JOINTS = ("and", "und", "but", "aber", "而", "但")
 
 
-def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
+def _goes_on(clause: Clause) -> bool:
+    """Tell whether a clause says something behind its first value, as "5 EUR for children" does."""
+    behind = list(dropwhile(lambda token: not token.value, clause))[1:]
+    return any(token.content for token in behind)
+
+
+def _join_parts(parts: Sequence[tuple[bool, Clause]], in_turn: bool) -> list[Clause]:
     """Join a part that "and" begins to the one before it, as in "milk and eggs".
 
     Not if both have a value, or if a comma is before the "and" and a name behind it: ", and Ben rang the bell".
@@ -114,7 +121,9 @@ def _join_parts(parts: Sequence[tuple[bool, Clause]]) -> list[Clause]:
         is_after_comma, before = not before, part  # between a comma and the "and" is an empty part
         if begins_with_and and joined and not (is_after_comma and has_own_subject(part)):
             both_have_value = all(any(token.value for token in clause) for clause in (joined[-1], part))
-            if not both_have_value or part[0].value:  # "and 4:15 p.m." is one more value of the clause before
+            # "and 4:15 p.m." is one more value of the clause before, "and 5 EUR for children" says more
+            says_more = not in_turn and all(map(_goes_on, (joined[-1], part)))
+            if not both_have_value or (part[0].value and not says_more):
                 joined[-1] += [Token("and"), *part]
                 continue
         if part:

@@ -181,7 +181,9 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     before, behind = _text_around(whole, statement)
     if any(is_negation(token.key) for token in tokens(before)[-1:]):  # behind "Do not", 员工不得
         is_verbatim = False
-    if _EXCEPT.match(behind):  # "every floor" of "every floor except the third"
+    if _EXCEPT.match(behind) or behind.startswith(
+        "半"
+    ):  # "every floor" of "every floor except the third"; 一年半
         is_verbatim = False
     # 陪产假为15天 does not say 产假为15天: the statement begins inside of a word
     if is_verbatim and not _TWO_HAN.fullmatch(before[-1:] + statement.strip()[:1]):
@@ -253,8 +255,8 @@ def _compare_with_sentence(statement: str, pair: Pair, reason: str, placement: P
     share, differing_places = _compare_order(
         compared, sentence, with_values=reason != "number", with_forms=reason == "negation"
     )
-    if reason == "other" and share < _MIN_CLOSE_WORDING:
-        return "covered"
+    if reason == "other" and (share < _MIN_CLOSE_WORDING or placement == "all"):
+        return "covered"  # in other words, or of the only subject that the value is of
     is_close = differing_places <= _MOST_CHANGES and share >= _MIN_CLOSE_BY_REASON.get(reason, 0)
     if reason in _MIN_CLOSE_BY_REASON and not is_close:
         return "paraphrase"

@@ -52,8 +52,11 @@ def sentence_places(clauses: Sequence[Clause], earlier: Set[str], number: int) -
 
 def _names_of_others(clause: Clause) -> dict[str, set[str]]:
     """Map each value of a clause with "respectively" to the names of the others: 3万 to 乙 in 甲和乙分别为3万和5万."""
+    keys = [token.key for token in clause]
+    if "from" in keys and "to" in keys:
+        return _words_behind_values(clause)
     kinds = [(token.key, kind_of(token.value)) for token in clause if token.value]
-    if not kinds or not any(token.key in IN_TURN for token in clause):
+    if not kinds or not any(key in IN_TURN for key in keys):
         return {}
     _, kind_of_last = kinds[-1]
     values = [key for key, kind in kinds if kind == kind_of_last]
@@ -65,6 +68,21 @@ def _names_of_others(clause: Clause) -> dict[str, set[str]]:
     if len(names) != len(values):
         return {}
     return {value: set(names) - {name} for value, name in zip(values, names, strict=True)}
+
+
+def _words_behind_values(clause: Clause) -> dict[str, set[str]]:
+    """Map the values of "from 5 t in 2021 to 7 t in 2022" to what is behind the other one; {} if one has nothing."""
+    before = [Token(""), *clause]
+    ends = {
+        old.key: n
+        for n, (old, one) in enumerate(zip(before, clause, strict=False))
+        if one.value and old.key in ("from", "to")
+    }
+    if list(ends) != ["from", "to"]:
+        return {}
+    first, last = ends.values()
+    behind = content_keys(clause[first + 1 : last]), content_keys(clause[last + 1 :])
+    return {clause[last].key: behind[0], clause[first].key: behind[1]} if all(behind) else {}
 
 
 def _things_joined(text: Sequence[Token], count: int) -> list[str]:
@@ -101,7 +119,8 @@ def supports(value: Value, stated: Value) -> bool:
         return same_value(stated, value._replace(amount=-value.amount))
     if stated.dimension:  # 900 EUR, for 900 EUR a month
         return bool(value.per) and not stated.per and same_value(stated, uncounted(value))
-    return bool(value.unit) and value.dimension != "ratio" and stated.amount == value.amount
+    is_share = value.dimension in ("ratio", "points", "basis points")
+    return bool(value.unit) and not is_share and stated.amount == value.amount
 
 
 def place_values(stated: Sequence[Token], places: Sequence[ValuePlace]) -> Placement:
@@ -134,7 +153,8 @@ def _fit_of_value(
         "wrong" if a rival fits better, "unsure" if one fits as well, "sure" if none does, "alone" without rivals.
     """
     value = token.value
-    if value is None or value.dimension == "id":
+    # identifiers name the rows of a table
+    if value is None or (value.dimension == "id" and any(place.section < 0 for place in places)):
         return "alone"
     same = [place for place in places if supports(place.value, value)]
     # if some have the same bound, only these count
@@ -191,7 +211,10 @@ def _is_nearer(words: Set[str], rival: ValuePlace, best: ValuePlace) -> bool:
     if rival.section != best.section:
         near_rival |= rival.earlier_in_part
     goes_with_rival_alone = not words.isdisjoint(near_rival - best.clause - best.earlier)
-    return shares_clause and (goes_with_rival_alone or rival.order < best.order)
+    # the bound tells "at least 5" and "at most 7" apart
+    have_opposite_bounds = {rival.value.bound, best.value.bound} == {"min", "max"}
+    may_be_first = rival.order < best.order and not (have_opposite_bounds and rival.section == best.section)
+    return shares_clause and (goes_with_rival_alone or may_be_first)
 
 
 def _is_more_exact(words: Set[str], one: ValuePlace, other: ValuePlace) -> bool:

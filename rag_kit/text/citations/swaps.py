@@ -42,6 +42,7 @@ _RELATIONS = [
 ]
 _ROLES = word_set("to from by 将 把 给 向 从 由 被 到 往 至 对 请 让 要求 委托 邀请 授权 通知")
 _ARTICLES = word_set("the a an")
+_BE = word_set("is are was were be been being")
 _FROM = re.compile(r"(?:\bfrom|从|由|自)\s?$", re.IGNORECASE)
 _TO = re.compile(r"\s?(?:to|[^，。；\d]{0,6}[至到为成])\s?")
 _CHANGES = re.compile(
@@ -310,7 +311,10 @@ def _sides_of_verbs(text: Sequence[Token], names: Set[str]) -> Iterator[tuple[st
     name_positions = [(position, key) for position, key in enumerate(keys) if key in names]
     for verb, token in enumerate(text):
         may_be_verb = token.content and not token.value and not token.name and keys.count(token.key) == 1
-        if may_be_verb and passive in (None, verb):
+        acts = passive == verb or (
+            passive is None and keys[max(verb - 1, 0)] not in _BE
+        )  # not "was fixed in"
+        if may_be_verb and acts:
             for position, name in name_positions:
                 is_left = position >= verb if passive == verb else position < verb
                 yield name, f"{'left' if is_left else 'right'} of {token.key}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import islice, pairwise
+from itertools import islice, pairwise, permutations
 from pathlib import Path
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words, tag_words
-from rag_kit.text.language import SURNAMES, cache_of_texts, fold, word_set
+from rag_kit.text.language import SURNAMES, cache_of_texts, fold, word_list, word_set
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.value import Value
 
@@ -144,8 +144,9 @@ def _latin_token(word: str) -> Token:
     stems = [] if is_negation(key) else content_words(word)
     if not stems:
         return Token(key)
-    stem = key if key in _agents() else stems[0]
-    return Token(stem, name=word[0].isupper(), content=True, thing=True)
+    agent = key if key in _agents() else key.removesuffix("s")  # "employees", but "employs"
+    stem = agent if agent in _agents() else stems[0]
+    return Token(stem, name=word[0].isupper(), content=True, thing=stem not in _LIGHT_VERBS)
 
 
 @cache_of_texts(_MAX_REMEMBERED, 100)
@@ -159,15 +160,21 @@ def _han_token(word: str, tag: str) -> Token:
 
 
 _DIRECTIONS = ("up", "down")
+_LIGHT_VERBS = word_list("light verbs")
 _AFTER_EVENT = word_set("前 后 之前 之后 以前 以后 之日 之日起 时")
-# words of the dictionary that have a negation in them, and how they are cut
 _DENYING_BEFORE = {"fail": ("to",), "deni": ("that", "having")}
+# words with a negation in them, and how they are cut, and words that are compared as others
 _CUT = {
     "unable": ("cannot",),
     "unless": ("if", "not"),
     "lack": ("not", "have"),
     "lacks": ("not", "has"),
     "lacked": ("not", "had"),
+    "width": ("wide",),
+    "length": ("long",),
+    "depth": ("deep",),
+    "height": ("high",),
+    "tall": ("high",),
     "不适": ("不", "适"),
     "概不负责": ("不", "负责"),
     "恕不": ("不",),
@@ -199,22 +206,23 @@ def _classes(table: str = _OPPOSITES) -> dict[str, dict[int, int]]:
     for number, line in enumerate(lines):
         for group, words in enumerate(line.split("/")):
             for word in words.split(","):
-                for form in (word, *content_words(word)):
+                stems = [] if word in _agents() else content_words(word)
+                for form in (word, *stems):
                     classes.setdefault(form, {})[number] = group
     return classes
 
 
 @cache
 def _agents() -> frozenset[str]:
-    """Return the English words of `_OPPOSITES` with the stem of another group of their class: "insurer", "insured"."""
+    """Return the English words of `_OPPOSITES` whose stem begins one of another group: "insurer", "insured"."""
     agents: set[str] = set()
     for line in filter(str.isascii, _OPPOSITES.splitlines()):
-        groups_by_stem: dict[str, dict[str, int]] = {}
-        for group, words in enumerate(line.split("/")):
-            for word in words.split(","):
-                stem = next(iter(content_words(word)), word)
-                groups_by_stem.setdefault(stem, {})[word] = group
-        agents.update(*(words for words in groups_by_stem.values() if len({*words.values()}) > 1))
+        groups = [[(word, *content_words(word)) for word in group.split(",")] for group in line.split("/")]
+        for group, other in permutations(groups, 2):
+            stems = tuple(stem for _, *found in group for stem in found if len(stem) >= _MIN_PREFIX)
+            of_other = {word for word, *found in other if "".join(found).startswith(stems)}
+            if stems and of_other:
+                agents |= of_other | {word for word, *_ in group}
     return frozenset(agents)
 
 
