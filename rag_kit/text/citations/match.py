@@ -45,7 +45,7 @@ _NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
 _CONTRIBUTES = 0.25
 _POINTING = PRONOUNS | word_set("the that this these 这 这一 这些 本")
 _NEAR = 40  # characters before and behind a statement in its passage that are looked at
-_EXCEPT = re.compile(r"[,，]?\s?(?:except|unless|other than|but not|除外)", re.IGNORECASE)
+_EXCEPT = re.compile(r"半|[,，]?\s?(?:except|unless|other than|but not|除外)", re.IGNORECASE)
 _BETWEEN_CLAUSES = re.compile(rf"(?<=\w)[，。；！？](?=[{HAN}])")
 _TWO_HAN = re.compile(f"[{HAN}]{{2}}")
 _STUDY = (
@@ -181,9 +181,7 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
     before, behind = _text_around(whole, statement)
     if any(is_negation(token.key) for token in tokens(before)[-1:]):  # behind "Do not", 员工不得
         is_verbatim = False
-    if _EXCEPT.match(behind) or behind.startswith(
-        "半"
-    ):  # "every floor" of "every floor except the third"; 一年半
+    if _EXCEPT.match(behind):  # "every floor" of "every floor except the third", 一年 of 一年半
         is_verbatim = False
     # 陪产假为15天 does not say 产假为15天: the statement begins inside of a word
     if is_verbatim and not _TWO_HAN.fullmatch(before[-1:] + statement.strip()[:1]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.cutting import Clause
@@ -72,17 +73,11 @@ def _names_of_others(clause: Clause) -> dict[str, set[str]]:
 
 def _words_behind_values(clause: Clause) -> dict[str, set[str]]:
     """Map the values of "from 5 t in 2021 to 7 t in 2022" to what is behind the other one; {} if one has nothing."""
-    before = [Token(""), *clause]
-    ends = {
-        old.key: n
-        for n, (old, one) in enumerate(zip(before, clause, strict=False))
-        if one.value and old.key in ("from", "to")
-    }
-    if list(ends) != ["from", "to"]:
-        return {}
-    first, last = ends.values()
+    before = {word.key: n for n, (word, token) in enumerate(pairwise(clause), 1) if token.value}
+    first, last = before.get("from", 0), before.get("to", 0)
     behind = content_keys(clause[first + 1 : last]), content_keys(clause[last + 1 :])
-    return {clause[last].key: behind[0], clause[first].key: behind[1]} if all(behind) else {}
+    is_change = 0 < first < last and all(behind)
+    return {clause[last].key: behind[0], clause[first].key: behind[1]} if is_change else {}
 
 
 def _things_joined(text: Sequence[Token], count: int) -> list[str]:

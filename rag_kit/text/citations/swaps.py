@@ -311,10 +311,8 @@ def _sides_of_verbs(text: Sequence[Token], names: Set[str]) -> Iterator[tuple[st
     name_positions = [(position, key) for position, key in enumerate(keys) if key in names]
     for verb, token in enumerate(text):
         may_be_verb = token.content and not token.value and not token.name and keys.count(token.key) == 1
-        acts = passive == verb or (
-            passive is None and keys[max(verb - 1, 0)] not in _BE
-        )  # not "was fixed in"
-        if may_be_verb and acts:
+        is_passive = keys[max(verb - 1, 0)] in _BE  # "was fixed in"
+        if may_be_verb and (passive == verb or (passive is None and not is_passive)):
             for position, name in name_positions:
                 is_left = position >= verb if passive == verb else position < verb
                 yield name, f"{'left' if is_left else 'right'} of {token.key}"
