@@ -38,6 +38,7 @@ _MIN_CLOSE_BY_REASON = dict.fromkeys(("name", "changed", "moved", "opposite", "n
 _MIN_CLOSE_BY_REASON["number"] = 0.5
 _MIN_CLOSE_BY_REASON["changed"] = 0.7
 _MIN_CLOSE_WORDING = 0.65  # the same, for a wording of the statement's own to be something else
+_MAX_SHORT = 7  # content words of a statement that may have a wording of its own where its values fit
 _MOST_CHANGES = 2  # places with other words up to which a statement is a sentence changed
 # reasons that a sentence which only asks cannot give: it claims nothing
 _NEEDS_CLAIM = ("covered", "changed", "moved", "opposite", "negation", "order")
@@ -253,8 +254,9 @@ def _compare_with_sentence(statement: str, pair: Pair, reason: str, placement: P
     share, differing_places = _compare_order(
         compared, sentence, with_values=reason != "number", with_forms=reason == "negation"
     )
-    if reason == "other" and (share < _MIN_CLOSE_WORDING or placement == "all"):
-        return "covered"  # in other words, or of the only subject that the value is of
+    is_short = sum(token.content for token in pair.stated) <= _MAX_SHORT
+    if reason == "other" and (share < _MIN_CLOSE_WORDING or (is_short and placement == "all")):
+        return "covered"
     is_close = differing_places <= _MOST_CHANGES and share >= _MIN_CLOSE_BY_REASON.get(reason, 0)
     if reason in _MIN_CLOSE_BY_REASON and not is_close:
         return "paraphrase"

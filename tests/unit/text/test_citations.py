@@ -140,6 +140,11 @@ KETTLE_ZH = "长按蓝色按钮五秒即可重置水壶。红色按钮用于关�
         ("The insurer excludes floods and does not cover them.", "The insurer does not exclude floods."),
         # two words of the passage fit one of the statement alike: the first counts, whatever the seed of hashes
         ("犯罪嫌钱某疑人被刑事拘留。", "犯罪嫌疑人赵某被刑事拘留，钱某被取保候审。"),
+        # the value fits, but the statement is long enough to have another thing
+        (
+            "The green algae of the firm's laboratory held 42 patents in the last week of February 1974.",
+            "The engineers of the firm's laboratory held 42 patents in the last week of February 1974, the branch 17.",
+        ),
         ("Tea costs 3 euros.", "| Item | Price |\n|---|---|\n| Tea | 3 |\n| Milk | 4 |"),
     ],
 )
