@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -166,8 +166,12 @@ class RankedIds(Sequence["Document"]):
 
         if isinstance(index, slice):
             return [self[position] for position in range(len(self))[index]]
-        record = first_record(self._stage, 1 + index % len(self), self.scores[index])
-        return Document(id=self.ids[index], page_content="", metadata={PROVENANCE_KEY: record})
+        key, record = self.ids[index], self.record(index % len(self))
+        return Document(id=key, page_content="", metadata={PROVENANCE_KEY: record})
+
+    def record(self, position: int) -> dict[str, Any]:
+        """Return the provenance of the document at a position."""
+        return first_record(self._stage, position + 1, self.scores[position])
 
 
 @dataclass(frozen=True)
@@ -188,16 +192,11 @@ class Search:
 class Fused:
     """A fused ranking: ``(key, score)`` pairs, best first; with z-scores and weights of the lists for ``"convex"``."""
 
-    ranking: list[tuple[str, float]]
+    ranking: Sequence[tuple[str, float | None]]
+    positions: Sequence[Mapping[str, int]]  # of the keys among the documents, for each search
     z_scores: Sequence[Standardised] = ()
     weights: Sequence[float] = ()  # their sum is 1
     notes: Sequence[str] = ()
-
-    def details(self, list_number: int, key: str) -> dict[str, float]:
-        """Return provenance fields for a key in a list, numbered from 0: the list's weight and the key's z-score."""
-        if not self.z_scores:
-            return {}
-        return {"weight": self.weights[list_number], "normalised": self.z_scores[list_number].values[key]}
 
 
 def fuse(
@@ -207,31 +206,40 @@ def fuse(
     *,
     rrf_k: float = 60,
     depth: int | None = None,
-    first_z_scores: Sequence[Standardised] = (),
+    before: Fused | None = None,
 ) -> Fused:
     """Fuse the lists of several searches into one ranking; ``keys`` has a list of keys for each search's documents.
 
     ``"rrf"`` uses ranks alone. ``"convex"`` is the weighted mean of z-scores; a list of keyword search (its provenance
     states the highest score possible) is filled up with zeros to ``depth``, the number of documents asked for.
-    ``first_z_scores`` are those of the first searches, if these were fused before.
+    ``before`` is what came of the first searches, if these were fused before under the same keys.
     """
     weights = [search.weight for search in searches]
+    positions = [*before.positions] if before else []
+    positions += map(first_positions, keys[len(positions) :])
     if fusion == "rrf":
-        return Fused(reciprocal_rank_fusion(keys, weights=weights, k=rrf_k))
+        return Fused(reciprocal_rank_fusion(keys, weights=weights, k=rrf_k), positions)
     from rag_kit.retrieval.convex import standardise, weighted_mean
 
-    z_scores = [*first_z_scores]
-    for search, list_keys in list(zip(searches, keys, strict=True))[len(first_z_scores) :]:
-        positions = first_positions(list_keys)
-        scores = _scores_of(search.documents, positions.values())
-        stages = peek_provenance(search.documents[0]).get("stages", []) if search.documents else []
+    z_scores = [*before.z_scores] if before else []
+    for search, positions_by_key in list(zip(searches, positions, strict=True))[len(z_scores) :]:
+        scores = _scores_of(search.documents, positions_by_key.values())
+        stages = _record_of(search.documents, 0).get("stages", []) if search.documents else []
         is_keyword_search = bool(stages and stages[-1].get("max_score"))  # all other documents score 0
         standardised = standardise(scores, depth if is_keyword_search else None)
-        by_key = dict(zip(positions, standardised.values, strict=True))
+        by_key = dict(zip(positions_by_key, standardised.values, strict=True))
         z_scores.append(standardised._replace(values=by_key))
     means = weighted_mean(z_scores, weights)
     notes = [f"{search.name}: {z.note}" for search, z in zip(searches, z_scores, strict=True) if z.note]
-    return Fused(sort_by_score(means), z_scores, [weight / sum(weights) for weight in weights], notes)
+    shares = [weight / sum(weights) for weight in weights]
+    return Fused(sort_by_score(means), positions, z_scores, shares, notes)
+
+
+def _record_of(documents: Sequence[Document], position: int) -> Mapping[str, Any]:
+    """Return the provenance of the document at a position; it is not a copy."""
+    if isinstance(documents, RankedIds):  # without making the document
+        return documents.record(position)
+    return peek_provenance(documents[position])
 
 
 def _scores_of(documents: Sequence[Document], positions: Iterable[int]) -> Sequence[float | None]:
@@ -271,15 +279,14 @@ def merge(
     notes += [note_empty(search) for search in searches if not search.documents]
     for note in notes:
         write_note(note)
-    positions = [first_positions(list_keys) for list_keys in keys]
     if len(searches) == 1 and alone is not None:
-        documents = searches[0].documents
-        ranking = [(key, peek_score(documents[position])) for key, position in positions[0].items()]
-        return join_documents(searches, positions, ranking[: call.k], call, alone, notes, extra)
+        documents, positions = searches[0].documents, first_positions(keys[0])
+        ranking = [(key, peek_score(documents[position])) for key, position in positions.items()]
+        return join_documents(searches, Fused(ranking, [positions]), call, alone, notes, extra)
     fused = fuse(searches, keys, owner.fusion, rrf_k=owner.rrf_k, depth=depth)
-    best = _put_first(searches, positions, fused.ranking, first_role)[: call.k]
-    stage = f"fusion:{owner.fusion}"
-    return join_documents(searches, positions, best, call, stage, [*notes, *fused.notes], extra, fused=fused)
+    if first_role:
+        fused = replace(fused, ranking=_put_first(searches, fused, first_role))
+    return join_documents(searches, fused, call, f"fusion:{owner.fusion}", notes, extra)
 
 
 def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[str]], list[str]]:
@@ -322,19 +329,15 @@ def _ambiguous_keys(keys: Sequence[Sequence[str]], searches: Sequence[Search]) -
     return {key: list(finders[key]) for key in ambiguous}
 
 
-def _put_first(
-    searches: Sequence[Search],
-    positions: Sequence[Mapping[str, int]],
-    ranking: list[tuple[str, float]],
-    role: str,
-) -> list[tuple[str, float]]:
+def _put_first(searches: Sequence[Search], fused: Fused, role: str) -> list[tuple[str, Any]]:
     """Move the best document of each search with a role to the top, in turn; the others keep their order."""
     best_keys: dict[str, None] = {}
-    for search, positions_by_key in zip(searches, positions, strict=True):
-        if role and search.role == role and positions_by_key:
-            best_keys[next(iter(positions_by_key))] = None  # the first key is the best document's
-    scores = dict(ranking)
-    return [(key, scores[key]) for key in best_keys] + [pair for pair in ranking if pair[0] not in best_keys]
+    for search, positions in zip(searches, fused.positions, strict=True):
+        if search.role == role and positions:
+            best_keys[next(iter(positions))] = None  # the first key is the best document's
+    scores = dict(fused.ranking)
+    others = [pair for pair in fused.ranking if pair[0] not in best_keys]
+    return [(key, scores[key]) for key in best_keys] + others
 
 
 def note_empty(search: Search) -> str:
@@ -350,49 +353,50 @@ def note_empty(search: Search) -> str:
 
 def join_documents(
     searches: Sequence[Search],
-    positions: Sequence[Mapping[str, int]],
-    ranking: Iterable[tuple[str, float | None]],
+    fused: Fused,
     call: Any,
     stage: str,
     notes: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
     *,
-    fused: Fused | None = None,
     stored: Mapping[str, Document] | None = None,
 ) -> list[Document]:
-    """Make one document for each key of a ranking, with the stages of all copies that several searches found.
+    """Make a document for each of the first ``call.k`` keys, with the stages of all copies that the searches found.
 
     Args:
         searches: The searches with what they found.
-        positions: Key -> position among the documents, for each search.
-        ranking: Keys and scores, best first.
+        fused: The ranking that was made of them.
         call: The ``Call`` of the retriever.
         stage: Name of the last stage of each document.
         notes: Notes for each document.
         extra: Fields for the last stage.
-        fused: The fusion that made the ranking, for the weights and z-scores in the stages.
         stored: Documents by key, where the searches gave ids and scores alone; a key that it lacks is left out.
     """
     results = []
+    ranking = fused.ranking[: call.k]
     if stored is not None:
         ranking = [pair for pair in ranking if pair[0] in stored]
     fields = {"stage": stage, "retriever": call.owner.get_name(), "query": call.query, **(extra or {})}
-    common_notes = [*call.notes, *notes]
+    common_notes = [*call.notes, *notes, *fused.notes]
+    lists = list(zip(searches, fused.positions, strict=True))
     for rank, (key, score) in enumerate(ranking, start=1):
-        copies: list[Document] = []
         stages: list[Mapping[str, Any]] = []
         inner_notes: list[str] = []
-        for number, (search, positions_by_key) in enumerate(zip(searches, positions, strict=True)):
-            if key not in positions_by_key:
+        for number, (search, positions) in enumerate(lists):
+            if key not in positions:
                 continue
-            position = positions_by_key[key]
-            copies.append(search.documents[position])
-            record = peek_provenance(copies[-1])
-            details = {} if fused is None else fused.details(number, key)
+            position = positions[key]
+            record = _record_of(search.documents, position)
+            details = {}
+            if fused.z_scores:
+                details = {"weight": fused.weights[number], "normalised": fused.z_scores[number].values[key]}
             stages += _stages(record, search, position + 1, search.branch or number + 1, details)
             inner_notes += record.get("notes", ())
-        first_copy = next((copy for copy in copies if copy.id), copies[0])  # with an id, if one has an id
-        document = first_copy if stored is None else stored[key]
+        if stored is None:
+            copies = [search.documents[positions[key]] for search, positions in lists if key in positions]
+            document = next((copy for copy in copies if copy.id), copies[0])  # with an id, if one has an id
+        else:
+            document = stored[key]
         from_copies: dict[str, Any] = {"sources": stages, "notes": [*common_notes, *inner_notes]}
         results.append(with_provenance(document, score=score, rank=rank, **fields, **from_copies))
     counts = Counter(doc.page_content for doc in results)

@@ -14,15 +14,7 @@ from rag_kit.retrieval.base import blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fields import Fusion, Weights
-from rag_kit.retrieval.fusion import (
-    RankedIds,
-    Search,
-    first_positions,
-    fuse,
-    identify,
-    join_documents,
-    note_empty,
-)
+from rag_kit.retrieval.fusion import Fused, RankedIds, Search, fuse, identify, join_documents, note_empty
 
 # docs/decisions/0011
 DENSE_WEIGHT = 0.5
@@ -33,8 +25,6 @@ _FEEDBACK_STEP = 0.5  # of their mean vector, added to the query's
 
 IDS_ONLY = "ids_only"
 """Argument of a call: give ids and scores alone. Text and metadata are read later, of the documents returned."""
-
-Vector = Sequence[float]
 
 
 class HybridRetriever(EnsembleRetriever):
@@ -107,20 +97,17 @@ class HybridRetriever(EnsembleRetriever):
         """Fuse the two searches; search again near the vectors of the best documents, and fuse all three."""
         first_keys, _ = self._identify(answered)
         depth = self._depth(call)
-        first_fused = fuse(answered, first_keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
-        best_keys = [key for key, _ in first_fused.ranking[:_FEEDBACK_DOCUMENTS]]
-        searches = self._with_feedback(call, answered, first_keys, best_keys)
+        first = fuse(answered, first_keys, self.fusion, rrf_k=self.rrf_k, depth=depth)
+        searches = self._with_feedback(call, answered, first)
         keys, notes = self._identify(searches)
         # if the feedback found another text under the id of a first result, the keys of the first lists are others
-        z_scores = first_fused.z_scores if keys[: len(first_keys)] == first_keys else ()
-        fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth, first_z_scores=z_scores)
-        ranking = fused.ranking[: call.k]
+        before = first if keys[: len(first_keys)] == first_keys else None
+        fused = fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=depth, before=before)
         # no note if the search with feedback, which alone has a role, is empty
         notes += [note_empty(search) for search in searches if not search.documents and not search.role]
-        notes += fused.notes
-        stored = self._dense.stored([key for key, _ in ranking], call.filter) if self._reads_later else None
-        positions, stage = [first_positions(list_keys) for list_keys in keys], f"fusion:{self.fusion}"
-        return join_documents(searches, positions, ranking, call, stage, notes, fused=fused, stored=stored)
+        best_keys = [key for key, _ in fused.ranking[: call.k]]
+        stored = self._dense.stored(best_keys, call.filter) if self._reads_later else None
+        return join_documents(searches, fused, call, f"fusion:{self.fusion}", notes, stored=stored)
 
     def _identify(self, searches: Sequence[Search]) -> tuple[list[list[str]], list[str]]:
         """Return the keys of each search's documents, and notes on ids with several texts (none within one index)."""
@@ -128,9 +115,7 @@ class HybridRetriever(EnsembleRetriever):
             return [_ids_of(search.documents) for search in searches], []
         return identify(searches, self.id_key)
 
-    def _with_feedback(
-        self, call: Call, answered: Sequence[Search], keys: Sequence[Sequence[str]], best_keys: Sequence[str]
-    ) -> Sequence[Search]:
+    def _with_feedback(self, call: Call, answered: Sequence[Search], fused: Fused) -> Sequence[Search]:
         """Search by the query's vector moved towards those of the best documents, and add this to the searches.
 
         The searches come back unchanged if one failed, the query was not embedded, or the documents have no vectors.
@@ -138,10 +123,12 @@ class HybridRetriever(EnsembleRetriever):
         vector = self._dense.kept_vector(call.query)
         if vector is None or len(answered) < 2:
             return answered
-        document_of: dict[str, Document] = {}
-        for search, ids in zip(reversed(answered), reversed(keys), strict=True):  # the first search wins
-            document_of.update({key: search.documents[ids.index(key)] for key in best_keys if key in ids})
-        best_vectors = self._dense.vectors_of([document_of[key] for key in best_keys])
+        lists = [(search.documents, found) for search, found in zip(answered, fused.positions, strict=True)]
+        best = [
+            next(documents[positions[key]] for documents, positions in lists if key in positions)
+            for key, _ in fused.ranking[:_FEEDBACK_DOCUMENTS]
+        ]
+        best_vectors = self._dense.vectors_of(best)
         # the index may have been given vectors of another length (`reembed`) since it was searched
         best_vectors = [best for best in best_vectors if len(best) == len(vector)]
         if not best_vectors:
@@ -166,7 +153,7 @@ def _ids_of(documents: Sequence[Document]) -> list[str]:
     return [document.id or "" for document in documents]
 
 
-def _move_towards(vector: Vector, targets: Sequence[Vector]) -> list[float]:
+def _move_towards(vector: Sequence[float], targets: Sequence[Any]) -> list[float]:
     """Add half of the mean of the targets to a vector, all of them scaled to length 1."""
     import numpy as np
 

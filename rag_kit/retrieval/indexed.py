@@ -104,9 +104,9 @@ class DenseIndexRetriever(ByVectorRetriever):
 
     index: DocumentIndex
 
-    def vectors_of(self, documents: Sequence[Document]) -> list[list[float]]:
-        """Return the stored vectors of documents of the index."""
-        return list(self.index.vectors([document.id or "" for document in documents]).values())
+    def vectors_of(self, documents: Sequence[Document]) -> list[Any]:
+        """Return the stored vectors of documents of the index, as arrays."""
+        return list(self.index.vector_rows([document.id or "" for document in documents]).values())
 
     def stored(self, ids: Sequence[str], filter: Filter | None) -> dict[str, Document]:
         """Return documents by id; without those that no longer pass the filter, changed since they were found."""

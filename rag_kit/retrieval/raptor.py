@@ -83,8 +83,7 @@ class RaptorRetriever(ByVectorRetriever):
         for node in tree.nodes.values():
             del node.metadata[RAPTOR]  # the tree's own record, which results do not show
         current = {key for key, leaf in tree.leaves.items() if leaf.current}
-        stored = self.index.vectors(list(tree.nodes)).items()
-        vectors = {key: unit(np.asarray(row, np.float32)) for key, row in stored}
+        vectors = {key: unit(row) for key, row in self.index.vector_rows(list(tree.nodes)).items()}
         return _Loaded(generation, tree, vectors, _complete_summaries(tree, current))
 
     def _hits(self, vector: Vectors, loaded: _Loaded, summaries: set[str], call: Call) -> Hits:

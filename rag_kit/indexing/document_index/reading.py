@@ -20,7 +20,7 @@ from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.rows import FamilyView, read_documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState, select_in
 from rag_kit.indexing.document_index.store import Store
-from rag_kit.indexing.document_index.vectors import RankedIds, decode_vectors
+from rag_kit.indexing.document_index.vectors import RankedIds, Vectors, decode_vectors
 from rag_kit.indexing.document_index.views import KeywordView, PostingsView
 from rag_kit.indexing.searched import REPRESENTATION, passage_filter
 from rag_kit.models.clients import embed_query
@@ -97,13 +97,17 @@ class ReadableIndex:
 
     def vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
         """Return stored vectors by id, as the model gave them (float32); damaged ones are left out."""
+        return {key: row.tolist() for key, row in self.vector_rows(ids).items()}
+
+    def vector_rows(self, ids: Sequence[str]) -> dict[str, Vectors]:
+        """Return what `vectors` does as arrays."""
         ids = check_ids(ids)
         query = "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.id IN ({})"
         with self._store.reading() as connection:
             dimension = self._store.state(connection).dimension or 0
             keys, rows = decode_vectors(select_in(connection, query, ids), dimension)
-        vector_of = dict(zip(keys, rows.tolist(), strict=True))
-        return {key: vector_of[key] for key in ids if key in vector_of}
+        row_of = dict(zip(keys, rows, strict=True))
+        return {key: row_of[key] for key in ids if key in row_of}
 
     def sources(self) -> list[str]:
         """Return all sources: of the documents in the index, and of files that were read and gave no document."""

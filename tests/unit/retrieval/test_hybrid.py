@@ -16,6 +16,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models.clients import QueryVectors
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, ExactVectorRetriever, explain, index_retriever
+from rag_kit.retrieval.fusion import RankedIds
 from rag_kit.retrieval.hybrid import HybridRetriever
 
 WORDS = ("pump", "valve", "lake", "heron", "fish", "motor")
@@ -87,6 +88,21 @@ async def test_three_lists_are_fused_and_the_query_is_embedded_once(hybrid):
     assert "feedback" in str(explain(found))
     again = await retriever.ainvoke("pump engine")
     assert [document.id for document in again] == [document.id for document in found]
+
+
+async def test_texts_are_read_of_the_results_alone(tmp_path, monkeypatch):
+    """The index is asked for the k best; of all that is ranked, only those that the feedback needs are documents."""
+    read, made = [], []
+    get, item = DocumentIndex.get, RankedIds.__getitem__
+    monkeypatch.setattr(DocumentIndex, "get", lambda self, ids: read.extend(ids) or get(self, ids))
+    monkeypatch.setattr(RankedIds, "__getitem__", lambda self, key: made.append(key) or item(self, key))
+    with DocumentIndex.create(tmp_path / "index", embeddings=WordVectors()) as index:
+        index.upsert(DOCUMENTS)
+        retriever = index_retriever(index, k=2)
+        found = retriever.invoke("pump engine")
+        again = await retriever.ainvoke("pump engine")
+    assert again == found and read == [document.id for document in [*found, *found]]
+    assert len(made) <= 2 * 3  # three for each of the two calls
 
 
 def test_the_moved_query_finds_what_is_like_the_first_results(hybrid):
