@@ -16,6 +16,7 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import ConfigurationError, MissingExtraError
+from rag_kit.models.late_interaction import LateInteraction, TokenVectors
 
 
 class _LocalModel:
@@ -38,7 +39,7 @@ class _LocalModel:
                 f"fastembed knows no {self.kind} named {model!r}; {self.kind}.list_supported_models() lists those it "
                 "has, and add_custom_model adds one."
             )
-        self.model, self.batch_size = model, batch_size
+        self.model, self.batch_size, self.name = model, batch_size, f"fastembed:{model}"
         self._make = partial(model_class, model, **settings)
         self._lock, self._loaded = threading.Lock(), None
 
@@ -86,24 +87,22 @@ class FastEmbedCrossEncoder(_LocalModel, BaseCrossEncoder):
         return list(map(float, self._load().rerank_pairs(list(text_pairs), batch_size=self.batch_size)))
 
 
-class FastEmbedLateInteraction(_LocalModel, BaseCrossEncoder):
-    """A late-interaction model of fastembed as a reranker: each word of the query finds its best word of the passage.
+class FastEmbedLateInteraction(_LocalModel, LateInteraction):
+    """A late-interaction model of fastembed as a reranker, or for the leg ``"tokens"`` of an index.
 
-    The score is the sum of those best inner products (MaxSim; Khattab and Zaharia: ColBERT, arXiv 2004.12832). For
-    `CrossEncoderReranker`: ``FastEmbedLateInteraction("answerdotai/answerai-colbert-small-v1")``.
+    ``RerankRetriever(reranker=FastEmbedLateInteraction("answerdotai/answerai-colbert-small-v1"), ...)``.
     """
 
     kind = "LateInteractionTextEmbedding"
 
-    def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Score each pair by the sum over the query's tokens of the best similarity to a token of the passage."""
-        model, pairs = self._load(), list(text_pairs)
-        queries = {query: next(iter(model.query_embed(query))) for query in {query for query, _ in pairs}}
-        passages = model.embed([passage for _, passage in pairs], batch_size=self.batch_size)
-        return [  # arrays of shape (tokens, size)
-            float((queries[query] @ np.asarray(words).T).max(axis=1).sum())
-            for (query, _), words in zip(pairs, passages, strict=True)
-        ]
+    def query_tokens(self, query: str) -> TokenVectors:
+        """Return the vectors of a query's tokens."""
+        return np.asarray(next(iter(self._load().query_embed(query))), np.float32)
+
+    def passage_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the vectors of each passage's tokens; fastembed gives padding and left-out tokens rows of zeros."""
+        arrays = (np.asarray(rows) for rows in self._load().embed(list(texts), batch_size=self.batch_size))
+        return [rows[rows.any(axis=1)] for rows in arrays]
 
 
 class _SparseModel(_LocalModel):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rag_kit.concurrency.budget import check_count
 from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.models.late_interaction import LateInteraction, TokenVectors
 from rag_kit.models.wheels import files
 from rag_kit.models.wheels.files import EMBEDDINGS, RERANKERS, WheelModel, wheel_model
 
@@ -40,7 +41,7 @@ class WheelEngine:
 
     def __init__(self, name: str, *, threads: int = 0) -> None:
         check_count("threads", threads)
-        self.model, self.threads = wheel_model(name), threads
+        self.name, self.model, self.threads = name, wheel_model(name), threads
         self._folder = files.require(name)
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any, dict[int, str]] | None = None  # as `_load` returns it
@@ -154,7 +155,7 @@ class WheelEmbeddings(WheelEngine, Embeddings):
         super().__init__(name, threads=threads)
         if name not in EMBEDDINGS:
             raise ConfigurationError(f"{name!r} is no embedding model; there are: {', '.join(EMBEDDINGS)}.")
-        self.name, self.dimensions = name, self.model.dimensions
+        self.dimensions = self.model.dimensions
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed texts: one vector each, in order."""
@@ -189,24 +190,23 @@ class WheelCrossEncoder(WheelEngine, BaseCrossEncoder):
         return list(map(float, scores))
 
 
-class WheelLateInteraction(WheelCrossEncoder):
-    """A model that compares each word of the query with each of the passage (MaxSim; ColBERT, arXiv 2004.12832).
+class WheelLateInteraction(WheelEngine, LateInteraction):
+    """A model that compares each token of the query with each of the passage.
 
     The graph in the wheel ends before ColBERT's projection to 96 numbers, so that vectors of 384 are compared.
     """
 
-    def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Score each pair by the mean over the query's tokens of the best cosine with a token of the passage."""
-        # texts get an output of shape (texts, tokens, 384) each batch, and a mask of shape (texts, tokens)
-        texts = list(dict.fromkeys(text for pair in text_pairs for text in pair))
-        words: dict[str, NDArray[np.float32]] = {}
+    def passage_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the unit vectors of each text's tokens, in the order of the texts."""
+        found: dict[int, TokenVectors] = {}
+        # output of shape (texts, tokens, 384) each batch, and a mask of shape (texts, tokens)
         for rows, output, mask in self.run(texts):
             units = output / np.maximum(np.linalg.norm(output, axis=2, keepdims=True), 1e-12)
-            words |= {texts[row]: units[n][mask[n] == 1] for n, row in enumerate(rows)}  # without the padding
-        return [float((words[query] @ words[passage].T).max(axis=1).mean()) for query, passage in text_pairs]
+            found |= {row: units[n][mask[n] == 1] for n, row in enumerate(rows)}  # without the padding
+        return [found[row] for row in range(len(texts))]
 
 
-def wheel_reranker(name: str, *, threads: int = 0) -> WheelCrossEncoder:
+def wheel_reranker(name: str, *, threads: int = 0) -> WheelCrossEncoder | WheelLateInteraction:
     """Make the reranker of this name; `ConfigurationError` if there is none or it is not installed."""
     if name not in RERANKERS:
         raise ConfigurationError(f"{name!r} is no reranker; there are: {', '.join(RERANKERS)}.")
