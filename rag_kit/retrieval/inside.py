@@ -46,6 +46,14 @@ def inside(retriever: Any, config: RunnableConfig | None = None) -> Sequence[Any
     return []
 
 
+def indexes_inside(retriever: Any, config: RunnableConfig | None = None) -> list[Any]:
+    """Return the stored indexes that a retriever of the kit and those inside it search, each once."""
+    if hasattr(retriever, "token_vectors"):
+        return [retriever]
+    parts = retriever.searched() if is_kit_retriever(retriever) else inside(retriever, config)
+    return list(dict.fromkeys(index for part in parts for index in indexes_inside(part, config)))
+
+
 def asks_all(retriever: Any) -> bool:
     """Tell whether a retriever asks several others and joins what all of them find, as an ensemble does."""
     return is_kit_retriever(retriever) and len(retriever.searched()) > 1

@@ -16,7 +16,7 @@ from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, Ind
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
-_ROWS_PER_CHANGE = 100  # a file is left as it is while at most one row in so many has changed since
+ROWS_PER_CHANGE = 100  # a file is left as it is while at most one row in so many has changed since
 
 
 class FileLeg(ABC):
@@ -96,7 +96,7 @@ class FileLeg(ABC):
         queries = [f"SELECT count(*) FROM {table} WHERE generation > ?" for table in self.tables]
         changes = sum(connection.execute(query, (saved,)).fetchone()[0] for query in queries)
         [(total,)] = connection.execute(f"SELECT count(*) FROM {self.tables[0]}").fetchall()
-        return bool(changes * _ROWS_PER_CHANGE <= total)
+        return bool(changes * ROWS_PER_CHANGE <= total)
 
     def apply(self, connection: Connection, state: IndexState) -> int:
         """Write a file of the present generation unless few rows have changed; return the newest file's generation."""
@@ -126,7 +126,9 @@ class FileLeg(ABC):
     @property
     def waiting(self) -> str:
         """The note that the leg waits."""
-        return f"what was written since it was saved waits for a writer with {self.waits_for}"
+        if self.waits_for:
+            return f"what was written since it was saved waits for a writer with {self.waits_for}"
+        return "changes are pending, which searches read from the store, until a writer's flush() or close()"
 
     def check_saved(self, connection: Connection, state: IndexState, report: IndexReport) -> None:
         """Report a lost file as a problem, and one with many changes pending as a note."""
@@ -140,10 +142,7 @@ class FileLeg(ABC):
                 f"{self.label}: the saved file is lost; the next writer, or repair, writes it again"
             )
         else:
-            report.notes.append(
-                f"{self.label}: changes are pending, which searches read from the store, until a writer's flush() "
-                "or close()"
-            )
+            report.notes.append(f"{self.label}: {self.waiting}")
 
 
 class LoadedLeg(FileLeg, Generic[T]):

@@ -26,8 +26,8 @@ PICTURES = "pictures"  # of documents, which passages name in their metadata
 REPLIES = "replies.sqlite"  # of the model that made representations; they were paid for, and stay
 _PART = re.compile(
     r"store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
-    r"|(bm25|trigram)-[0-9a-f]{8}-[0-9]+\.index|(sparse|vectors|store)-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index"
-    r"|\.(bm25|trigram|sparse|vectors)[^/]*\.tmp|pictures"
+    r"|(bm25|trigram)-[0-9a-f]{8}-[0-9]+\.index|(sparse|tokens|vectors|store)-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index"
+    r"|\.(bm25|trigram|sparse|tokens|vectors)[^/]*\.tmp|pictures"
 )
 _PICTURE = re.compile(r"[0-9a-f]{32}\.(png|jpg)")
 _DRAFT = re.compile(rf"\.(picture-[^/]*|{_PICTURE.pattern}\.[0-9a-f]+)\.tmp")  # of a picture

@@ -26,6 +26,7 @@ from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.postings_leg import KeywordLeg, SparseLeg, TrigramLeg, encoder_name
 from rag_kit.indexing.document_index.state import VERSION, Connection, IndexState, missing_index, read_state
 from rag_kit.indexing.document_index.store import Access, Leg, Store
+from rag_kit.indexing.document_index.token_leg import TokenLeg, token_model
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
 from rag_kit.indexing.document_index.vector_store_leg import ConnectedVectorStore, VectorStoreLeg
 from rag_kit.indexing.document_index.views import PostingsView
@@ -70,7 +71,7 @@ class FolderStore(Store):
         self._read_lock, self._closed = threading.RLock(), False
         self.keyword = KeywordLeg(folder)
         self.vectors = VectorLeg(folder, self.keyword)
-        self._optional: dict[str, TrigramLeg | SparseLeg] = {}
+        self._optional: dict[str, TrigramLeg | SparseLeg | TokenLeg] = {}
         with self.close_on_error(), self.translate_errors():
             if wait is not None:
                 self._become_writer(wait)
@@ -92,6 +93,7 @@ class FolderStore(Store):
     def create(cls, folder: Path, access: Access, settings: Mapping[str, Any]) -> FolderStore:
         """Make an index in a folder; raise InvalidInputError if it has one."""
         vector_store = access.connected and access.connected.name  # connects, before there is a folder
+        token_model(access, None)  # raises if it is not installed
         index_folder.prepare_new(folder)
         index_folder.refuse_links(folder)
         store = cls(folder, access.wait)
@@ -153,21 +155,32 @@ class FolderStore(Store):
             self.set_meta(vector_store=connected.name)
 
     def _choose_other_legs(self, access: Access) -> None:
-        """Set up the trigram and sparse indexes: those that a writer asks for, else those on record; remove others."""
+        """Set up the optional legs: those that a writer asks for, else those on record; remove others."""
         state, encoder = self.state(), access.encoder
-        self._optional = {"trigram": TrigramLeg(self.location), "sparse": SparseLeg(self.location, encoder)}
-        given_name = None if encoder is None else encoder_name(encoder)
-        if given_name is not None and access.legs is None:
-            self.check_leg("sparse", state)  # an encoder is of no use to an index without the leg
-        if given_name and state.sparse_encoder and given_name != state.sparse_encoder:
-            raise IndexMismatchError(
-                f"The sparse vectors of the index in {self.location} are by {state.sparse_encoder!r}, but "
-                f"{given_name!r} was given. Give {state.sparse_encoder!r}, or drop the leg first: "
-                "DocumentIndex.open(folder, mode='w', legs=[...]) without 'sparse'."
-            )
+        model = token_model(access, state.token_model)
         legs = state.legs if access.legs is None else access.legs
+        facts: dict[str, Any] = {"legs": legs, "legs_since": state.generation}
+        for leg, field, name in (
+            ("sparse", "sparse_encoder", None if encoder is None else encoder_name(encoder)),
+            ("tokens", "token_model", None if model is None else model.name),
+        ):
+            recorded = getattr(state, field)
+            if name is not None and access.legs is None:
+                self.check_leg(leg, state)  # an encoder is of no use to an index without the leg
+            if name and recorded and name != recorded:
+                raise IndexMismatchError(
+                    f"The {leg} leg of the index in {self.location} is by {recorded!r}, but {name!r} was given. Give "
+                    f"{recorded!r}, or drop the leg first: DocumentIndex.open(folder, mode='w', legs=[...]) without "
+                    f"{leg!r}."
+                )
+            facts[field] = (name or recorded) if leg in legs else None
+        self._optional = {
+            "trigram": TrigramLeg(self.location),
+            "sparse": SparseLeg(self.location, encoder),
+            "tokens": TokenLeg(self.location, model, facts["token_model"]),
+        }
         if legs != state.legs:
-            self.set_meta(legs=legs, sparse_encoder=given_name, legs_since=state.generation)
+            self.set_meta(**facts)
         if self.writable:  # removes files that a kill has left, too
             for name in self._optional.keys() - legs:
                 self._optional[name].remove(state)

@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from langchain_core.embeddings import Embeddings
 
@@ -24,8 +24,9 @@ from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
 from rag_kit.indexing.files import as_path
 from rag_kit.indexing.sparse.index import SparseEncoder
+from rag_kit.models.late_interaction import LateInteraction
 
-Leg = Literal["trigram", "sparse"]
+Leg = Literal["trigram", "sparse", "tokens"]
 Place: TypeAlias = str | PathLike[str] | RemoteLocation
 logger = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         vector_store: MakeStore | None = None,
         legs: Sequence[Leg] = (),
         sparse_encoder: SparseEncoder | None = None,
+        token_model: LateInteraction | None = None,
     ) -> DocumentIndex:
         """Make an index and open it for writing.
 
@@ -94,8 +96,10 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
                 are then searched there: ``lambda embeddings: Chroma("manual", embeddings, host="db")``. Pass it
                 again to `open`. If the index must be pickled, define it by ``def`` in a module, not as a lambda.
             legs: What is searched beside words and vectors: ``"trigram"`` (`TrigramRetriever`), and in a folder
-                ``"sparse"`` (`SparseRetriever`). ``index_retriever(index, "trigram")`` searches it.
+                ``"sparse"`` (`SparseRetriever`). ``index_retriever(index, "trigram")`` searches it. In a folder also
+                ``"tokens"``: the vectors of tokens that ``index_retriever(index, reranker="colbert-small")`` compares.
             sparse_encoder: Makes the sparse vectors, for ``"sparse"``; pass it again to `open`.
+            token_model: Makes the vectors of tokens, in the place of ``"colbert-small"``; pass it again to write.
 
         Raises:
             InvalidInputError: There is an index already, the folder holds other files, or a leg is not allowed.
@@ -103,7 +107,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             DocumentIndexError: The vector store cannot be reached.
         """
         store_class, location = _store_of(folder)
-        access = _access(embeddings, vector_store, legs or (), sparse_encoder, wait=wait)
+        access = _access(embeddings, vector_store, legs or (), sparse_encoder, token_model, wait=wait)
         return cls(store_class.create(location, access, settings or {}), embeddings, access)
 
     @classmethod
@@ -118,6 +122,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         vector_store: MakeStore | None = None,
         legs: Sequence[Leg] | None = None,
         sparse_encoder: SparseEncoder | None = None,
+        token_model: LateInteraction | None = None,
     ) -> DocumentIndex:
         """Open an index.
 
@@ -132,6 +137,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             legs: For a writer, the legs that the index is to have from now on, as for `create`; ``None`` for those
                 that it has.
             sparse_encoder: As for `create`. Without it the leg is not searched, and waits as a vector store does.
+            token_model: As for `create`, for a writer. Without it, what is written waits as for a vector store.
 
         Raises:
             IndexMissingError: There is no index.
@@ -145,7 +151,7 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
             raise InvalidInputError("legs are for a writer: DocumentIndex.open(folder, mode='w', legs=...).")
         store_class, location = _store_of(folder)
         options: Any = {"wait": wait, "writable": mode == "w", "check": check}
-        access = _access(embeddings, vector_store, legs, sparse_encoder, **options)
+        access = _access(embeddings, vector_store, legs, sparse_encoder, token_model, **options)
         return cls(store_class.open(location, access), embeddings, access)
 
     @staticmethod
@@ -274,12 +280,16 @@ def _store_of(place: Place) -> tuple[type[Store], Path | RemoteLocation]:
     return import_module(f"{_POSTGRES}.store").PostgresStore, location
 
 
-def _check_legs(legs: Any, encoder: SparseEncoder | None) -> list[str] | None:
-    """Return the legs ("trigram", "sparse"), each once; raise InvalidInputError for others, or a missing encoder."""
+def _check_legs(legs: Any, encoder: Any, model: Any) -> list[str] | None:
+    """Return the legs, each once; raise InvalidInputError for unknown ones, a missing encoder or a model of no use."""
+    is_list = isinstance(legs, list | tuple | set)
+    if legs is not None and not (is_list and all(leg in get_args(Leg) for leg in legs)):
+        names = ", ".join(map(repr, get_args(Leg)))
+        raise InvalidInputError(f"legs={legs!r} is not allowed; give a list of {names}, or [].")
+    if model is not None and not (isinstance(model, LateInteraction) and (legs is None or "tokens" in legs)):
+        raise InvalidInputError(f"token_model={model!r:.60} is no LateInteraction, or legs lack 'tokens'.")
     if legs is None:
         return None
-    if not isinstance(legs, list | tuple | set) or any(leg not in ("trigram", "sparse") for leg in legs):
-        raise InvalidInputError(f"legs={legs!r} is not allowed; give a list of 'trigram', 'sparse', or [].")
     has_encoder = encoder is not None
     if (has_encoder and not callable(encoder)) or ("sparse" in legs) != has_encoder:
         raise InvalidInputError(
@@ -290,8 +300,9 @@ def _check_legs(legs: Any, encoder: SparseEncoder | None) -> list[str] | None:
 
 
 def _access(
-    embeddings: Embeddings | None, make: MakeStore | None, legs: Any, encoder: Any, **options: Any
+    embeddings: Embeddings | None, make: MakeStore | None, legs: Any, encoder: Any, model: Any, **options: Any
 ) -> Access:
     name = None if embeddings is None else name_of(embeddings)
     connected = None if make is None else ConnectedVectorStore(make, embeddings)
-    return Access(name, connected, legs=_check_legs(legs, encoder), encoder=encoder, **options)
+    checked = _check_legs(legs, encoder, model)
+    return Access(name, connected, legs=checked, encoder=encoder, token_model=model, **options)

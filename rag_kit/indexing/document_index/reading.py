@@ -20,10 +20,12 @@ from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.rows import FamilyView, read_documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, IndexState, select_in
 from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.token_leg import TokenLeg
 from rag_kit.indexing.document_index.vectors import RankedIds, Vectors, decode_vectors
 from rag_kit.indexing.document_index.views import KeywordView, PostingsView
 from rag_kit.indexing.searched import REPRESENTATION, passage_filter
 from rag_kit.models.clients import embed_query
+from rag_kit.models.late_interaction import TokenVectors
 
 
 class ReadableIndex:
@@ -155,7 +157,7 @@ class ReadableIndex:
 
     @property
     def legs(self) -> list[str]:
-        """Names of the legs beside keyword and vectors: ``"trigram"``, ``"sparse"``."""
+        """Names of the legs beside keyword and vectors: ``"trigram"``, ``"sparse"``, ``"tokens"``."""
         return list(self._store.state().legs)
 
     def leg_view(self, name: Literal["trigram", "sparse"]) -> PostingsView:
@@ -165,6 +167,18 @@ class ReadableIndex:
             InvalidInputError: The index has no such leg.
         """
         return self._store.leg_view(name)
+
+    def token_vectors(self, texts: Sequence[str], model: str) -> dict[str, TokenVectors] | None:
+        """Return the stored vectors of passages' tokens by a model: unit rows, by text.
+
+        What is not stored is left out; ``None`` is returned by an index without the leg ``"tokens"``.
+        """
+        with self._store.reading() as connection:
+            state = self._store.state(connection)
+            for leg in self._store.legs(state):
+                if isinstance(leg, TokenLeg):
+                    return leg.tokens_of(connection, state, texts) if state.token_model == model else {}
+        return None
 
     def search_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None

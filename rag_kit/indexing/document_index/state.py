@@ -109,9 +109,10 @@ class IndexState(BaseModel):
     derived: bool = True  # where nothing says so, it may
     version: int = VERSION  # of the tables
     terms: int = 1  # version of the terms in the tables of a database
-    legs: list[Literal["trigram", "sparse"]] = []  # those beside keyword and vectors
+    legs: list[Literal["trigram", "sparse", "tokens"]] = []  # those beside keyword and vectors
     legs_since: _Count = 0  # generation at which these were chosen
     sparse_encoder: str | None = None  # name of the one that made the sparse vectors
+    token_model: str | None = None  # name of the one that makes the token vectors
     vector_store: str | None = None  # class of the store that its vectors are searched in; None for files
     next_embedding: str | None = None  # name of the model that `reembed` is making vectors by
     next_dimension: _Count | None = None

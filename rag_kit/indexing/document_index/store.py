@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.document_index.state import IndexReport
     from rag_kit.indexing.document_index.vector_store_leg import ConnectedVectorStore
     from rag_kit.indexing.sparse.index import SparseEncoder
+    from rag_kit.models.late_interaction import LateInteraction
 
 
 class RemoteLocation(ABC):
@@ -72,6 +73,7 @@ class Access(NamedTuple):
     check: bool = True
     legs: list[str] | None = None  # those beside keyword and vectors; None for those that there are
     encoder: SparseEncoder | None = None
+    token_model: LateInteraction | None = None
 
 
 class Store(ABC):

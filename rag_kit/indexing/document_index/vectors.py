@@ -1,7 +1,7 @@
 """Arrays of vectors: unit length, ties, the nearest by exact scores or by sign bits first; the vector leg's file.
 
 Layout: a head of 64 bytes with a digest of the rest, then [rows: float32, n x d][numbers: int64, n][centre: float32, d]
-[signs: uint64, words x n], each part at a multiple of 64 bytes, little-endian.
+[signs: uint64, words x n], each part at a multiple of 64 bytes, little-endian. Rows of int8 have no signs.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ Numbers = NDArray[np.int64]
 Blocks = Iterable[tuple[Numbers, Vectors]]  # row numbers, and the vectors of these rows
 
 _HEAD = struct.Struct("<8sQQ8x32s")  # magic, rows, numbers of a vector, SHA-256
-_MAGIC = b"RAGKVEC3"
+_KINDS = {b"RAGKVEC3": "<f4", b"RAGKTOK1": "i1"}  # magic -> type of the rows
 _ALIGN = 64
 _READ_ROWS = 4096  # rows that are read and written together
 
@@ -115,7 +115,7 @@ class VectorSegment:
     """Vectors by row number of the store, in memory, or in a file, which has all fields."""
 
     numbers: Numbers  # rising, shape (n,)
-    rows: Vectors  # of length 1, shape (n, d)
+    rows: NDArray[Any]  # float32 of length 1, or int8, shape (n, d)
     centre: Vectors | None = None  # the mean of the rows, shape (d,)
     signs: NDArray[np.uint64] | None = None  # see `pack_signs`
     digest: bytes = b""  # SHA-256 of all that
@@ -154,8 +154,10 @@ def segment_in_memory(blocks: Blocks, dimension: int) -> VectorSegment:
     return VectorSegment(numbers[order], rows[order])
 
 
-def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
-    """Write blocks of rows, in the order of their numbers, to a file; whole or not at all."""
+def write_file(
+    path: Path, blocks: Iterable[tuple[Numbers, NDArray[Any]]], dimension: int, kind: str = "<f4"
+) -> None:
+    """Write blocks of rows of a kind, in the order of their numbers, to a file; whole or not at all."""
 
     def fill(file: IO[bytes]) -> None:
         """Write the rows, then the parts that are known only after the last row: numbers, centre, signs, head."""
@@ -163,7 +165,7 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
         total, digest = np.zeros(dimension), hashlib.sha256()
         file.seek(_HEAD.size)
         for group, rows in blocks:
-            data = rows.astype("<f4", copy=False).tobytes()
+            data = rows.astype(kind, copy=False).tobytes()
             file.write(data)
             digest.update(data)
             total += rows.sum(axis=0, dtype=np.float64)
@@ -171,20 +173,22 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
         numbers = np.concatenate(groups).astype("<i8")
         count = len(numbers)
         centre = (total / max(1, count)).astype("<f4")
-        signs = np.empty((words_of(dimension), count), "<u8")
+        words = words_of(dimension) if kind == "<f4" else 0
+        signs = np.empty((words, count), "<u8")
         file.seek(_HEAD.size)  # read the rows again, for signs need the centre, the mean of all rows
-        for start in range(0, count, _READ_ROWS):
+        for start in range(0, count if words else 0, _READ_ROWS):
             block = file.read(min(_READ_ROWS, count - start) * dimension * 4)
             rows = np.frombuffer(block, "<f4").reshape(-1, dimension)
             signs[:, start : start + len(rows)] = pack_signs(rows, centre)
-        offsets, size = _layout(count, dimension)
+        offsets, size = _layout(count, dimension, kind)
         for offset, part in zip(offsets[1:], (numbers, centre, signs), strict=True):
             file.seek(offset)
             file.write(part.tobytes())
             digest.update(part.tobytes())
         file.truncate(size)
         file.seek(0)
-        file.write(_HEAD.pack(_MAGIC, count, dimension, digest.digest()))
+        magic = next(magic for magic, of_magic in _KINDS.items() if of_magic == kind)
+        file.write(_HEAD.pack(magic, count, dimension, digest.digest()))
 
     replace_file(path, fill, mode=0o600)
 
@@ -195,26 +199,27 @@ def open_file(path: Path) -> VectorSegment:
         # a file shorter than the head is filled up with zeros, which are no magic number
         magic, count, dimension, digest = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
         length = os.fstat(file.fileno()).st_size
-        if magic != _MAGIC or max(count, dimension) > length:  # more rows or numbers than bytes
+        if magic not in _KINDS or max(count, dimension) > length:  # more rows or numbers than bytes
             raise IndexFormatError(f"{path} is no file of vectors, or its beginning is damaged.")
-        offsets, size = _layout(count, dimension)
+        kind = _KINDS[magic]
+        offsets, size = _layout(count, dimension, kind)
         if length != size:
             raise IndexFormatError(f"{path} is cut short or damaged: {length} bytes, {size} expected.")
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    rows = np.frombuffer(content, "<f4", count * dimension, offsets[0]).reshape(count, dimension)
+    rows = np.frombuffer(content, kind, count * dimension, offsets[0]).reshape(count, dimension)
     numbers = np.frombuffer(content, "<i8", count, offsets[1])
     if not (numbers[1:] > numbers[:-1]).all():
         raise IndexFormatError(f"{path} is damaged: its row numbers do not rise.")
     centre = np.frombuffer(content, "<f4", dimension, offsets[2])
-    words = words_of(dimension)
+    words = words_of(dimension) if kind == "<f4" else 0
     signs = np.frombuffer(content, "<u8", words * count, offsets[3]).reshape(words, count)
     return VectorSegment(numbers, rows, centre, signs, digest)
 
 
-def _layout(count: int, dimension: int) -> tuple[list[int], int]:
+def _layout(count: int, dimension: int, kind: str) -> tuple[list[int], int]:
     """Return the offsets of a file's parts (rows, numbers, centre, signs), and its end."""
-    offsets, end = [], _HEAD.size
-    for size in (count * dimension * 4, count * 8, dimension * 4, words_of(dimension) * count * 8):
+    offsets, end, words = [], _HEAD.size, words_of(dimension) if kind == "<f4" else 0
+    for size in (count * dimension * np.dtype(kind).itemsize, count * 8, dimension * 4, words * count * 8):
         offsets.append(-(-end // _ALIGN) * _ALIGN)  # rounded up
         end = offsets[-1] + size
     return offsets, end

@@ -80,7 +80,8 @@ def open_index(
 ) -> Iterator[DocumentIndex]:
     """Open or create the index for writing; for a dry run, open it for reading, or create one in a temporary folder."""
     legs: Any = options.legs
-    common: Any = {"embeddings": embeddings, "wait": options.wait, "sparse_encoder": options.sparse_encoder}
+    common: Any = {"embeddings": embeddings, "wait": options.wait}
+    common |= {"sparse_encoder": options.sparse_encoder, "token_model": options.token_model}
     with contextlib.ExitStack() as stack:
         try:
             if dry_run:

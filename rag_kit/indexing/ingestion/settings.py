@@ -21,6 +21,7 @@ from rag_kit.indexing.splitting.packing import check_sizes
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex, Leg
     from rag_kit.indexing.sparse.index import SparseEncoder
+    from rag_kit.models.late_interaction import LateInteraction
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 10
@@ -50,9 +51,10 @@ class IngestOptions:
             ``picture`` is the name of the file below that folder. Needs the extra ``ocr``.
         vision: Chat model that describes these pictures, one that sees, or its name; ``""`` for none any more. A
             description is paid for once, and kept in the index.
-        legs: Searched beside words and vectors, as for ``DocumentIndex.create``: ``["trigram"]``, ``["sparse"]``
+        legs: Beside words and vectors, as for ``DocumentIndex.create``: ``["trigram"]``, ``["tokens"]``, ``["sparse"]``
             with ``sparse_encoder``. Others than the recorded ones are made of, or removed from, the whole index.
         sparse_encoder: Makes the sparse vectors; without it, an index that has them leaves its new texts to wait.
+        token_model: Makes the vectors of tokens, in the place of ``"colbert-small"``.
         rehash: Compare the bytes of files, even where size and time are the same.
         keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
             the report lists the others. Default: one in each folder, for searches in a folder.
@@ -88,6 +90,7 @@ class IngestOptions:
     vision: Any = None
     legs: Sequence[Leg] | None = None
     sparse_encoder: SparseEncoder | None = None
+    token_model: LateInteraction | None = None
     rehash: bool = False
     keep_duplicates: bool | None = None
     chunk_size: int | None = None

@@ -72,8 +72,8 @@ class PostgresStore(Store):
             raise InvalidInputError(
                 "vector_store is for an index in a folder; PostgreSQL searches its vectors by itself."
             )
-        if access.legs and "sparse" in access.legs:
-            raise InvalidInputError("legs=['sparse'] is for a folder; PostgreSQL takes ['trigram'].")
+        if foreign := [leg for leg in access.legs or () if leg != "trigram"]:
+            raise InvalidInputError(f"legs={foreign!r} is for a folder; PostgreSQL takes ['trigram'].")
         self.location = location
         self._wait = access.wait if access.wait > 0 else _WAIT_FOR_WRITERS
         self.keyword, self.vectors = PostgresKeywordLeg("keyword", default_analyzer()), PostgresVectorLeg()

@@ -13,10 +13,12 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import check_embeddings
+from rag_kit.models.late_interaction import LateInteraction, max_sim
 from rag_kit.models.wheels.files import RERANKERS
 from rag_kit.models.wheels.models import wheel_reranker
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import check_number
+from rag_kit.retrieval.inside import indexes_inside
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores, check_scores
 from rag_kit.retrieval.vectors import embed
 
@@ -48,6 +50,9 @@ class CrossEncoderReranker(Reranker):
     All pairs go to the model in one call. The interface has no asynchronous form, so in async code it runs on a
     thread of the shared pool, not in the event loop.
 
+    Where the model is a `LateInteraction`, and an index that the retriever searches has its leg ``"tokens"`` by it, the
+    stored vectors are taken. Those that are lacking are computed, with a note.
+
     Args:
         model: A ``langchain_core.cross_encoders.BaseCrossEncoder``.
         depth: See ``Reranker``.
@@ -63,8 +68,6 @@ class CrossEncoderReranker(Reranker):
         ['the fan is loud', 'fan fan fan']
     """
 
-    name = "cross_encoder"
-
     def __init__(self, model: Any, *, depth: int | None = None) -> None:
         super().__init__(depth=depth)
         if not isinstance(model, BaseCrossEncoder):
@@ -73,12 +76,33 @@ class CrossEncoderReranker(Reranker):
                 "(langchain_core.cross_encoders.BaseCrossEncoder)."
             )
         self.model = model
+        self.name = "late_interaction" if isinstance(model, LateInteraction) else "cross_encoder"
 
     async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        pairs = [(query, doc.page_content) for doc in documents]
-        scores = await call.call(f"rerank:{self.name}", self.model.score, pairs)
+        texts, stage = [doc.page_content for doc in documents], f"rerank:{self.name}"
+        if not isinstance(self.model, LateInteraction):
+            scores = await call.call(stage, self.model.score, [(query, text) for text in texts])
+            return by_scores(check_scores(scores, len(documents)))
+        indexes = indexes_inside(call.owner, call.config)
+        scores, lacking = await call.call(stage, _score_by_tokens, self.model, query, texts, indexes)
+        if lacking:
+            call.note(
+                f"{stage}: {lacking} passages have no stored vectors by {self.model.name}, so they were computed"
+            )
         return by_scores(check_scores(scores, len(documents)))
+
+
+def _score_by_tokens(
+    model: LateInteraction, query: str, texts: Sequence[str], indexes: Sequence[Any]
+) -> tuple[list[float], int]:
+    """Return the scores of texts, and how many of them lack vectors in indexes that store some; these are computed."""
+    stored = [index.token_vectors(texts, model.name) for index in indexes]
+    vectors: dict[str, Any] = {text: rows for one in stored for text, rows in (one or {}).items()}
+    lacking = [text for text in dict.fromkeys(texts) if text not in vectors]
+    vectors |= zip(lacking, model.passage_tokens(lacking), strict=True)
+    query_vectors, is_stored = model.query_tokens(query), any(one is not None for one in stored)
+    return [max_sim(query_vectors, vectors[text]) for text in texts], len(lacking) if is_stored else 0
 
 
 class EmbeddingReranker(Reranker):
