@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated (default 100; at most half)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
     add("--represent", metavar="NAMES", help=_REPRESENTATIONS)
-    add("--legs", metavar="NAMES", help="what is searched beside words and vectors: trigram (typos), or none")
+    text = "beside words and vectors: trigram (typos), tokens (--rerank colbert-small is faster), or none"
+    add("--legs", metavar="NAMES", help=text)
     add("--ocr", metavar="on|none", help="recognise text in pictures and scans: on (or languages), or none")
     text = "keep the pictures of documents, each with a passage of its own"
     add("--pictures", action=argparse.BooleanOptionalAction, help=text)

@@ -8,11 +8,13 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
 from rag_kit import __version__
 from rag_kit.cli import exits
+from rag_kit.cli.options import RERANKERS
 from rag_kit.cli.output import STATUS, error_line, problem
 from rag_kit.documents.display import clean_text
 from rag_kit.errors import BranchError, InvalidInputError
@@ -76,6 +78,9 @@ def _module(command: str) -> Any:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns an exit code of `rag_kit.cli.exits`. A user's mistake gives a line, not a traceback."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for number, (word, following) in enumerate(pairwise([*words, ""])):
+        if word == "--rerank" and following not in RERANKERS:  # else argparse takes a question for its name
+            words[number] = f"--rerank={RERANKERS[0]}"
     if "--no-color" in words:  # may stand anywhere
         os.environ["NO_COLOR"] = "1"
         words.remove("--no-color")

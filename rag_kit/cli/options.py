@@ -30,6 +30,8 @@ GRAPHS = {
     "adaptive": "build_adaptive_rag",
 }
 
+#: Rerankers that ``--rerank`` can name; without a name it is the first.
+RERANKERS = ("cross-encoder", "colbert-small")
 #: Options of what searches an index.
 PIPELINE = ("--index", "--pipeline", "-k", "--filter", "--embedding-model", "--allow-degraded", "--rerank")
 #: Options of what asks a chat model, and of its caps.
@@ -63,7 +65,12 @@ _SHARED_OPTIONS: dict[str, dict[str, Any]] = {
     "--filter": {"type": _json_object, "metavar": "JSON", "help": "metadata to match, e.g. '{\"page\": 3}'"},
     "--embedding-model": {"metavar": "NAME", "help": "what the index was built with (default: as recorded)"},
     "--allow-degraded": {"action": "store_true", "help": "search by keyword alone when vectors fail"},
-    "--rerank": {"action": "store_true", "help": "reorder by a model (rag-kit models install cross-encoder)"},
+    "--rerank": {
+        "nargs": "?",
+        "const": RERANKERS[0],
+        "choices": RERANKERS,
+        "help": "reorder by a model (default cross-encoder; rag-kit models install NAME)",
+    },
     "--graph": {"choices": sorted(GRAPHS), "default": "plain", "help": "which graph answers (default plain)"},
     "--language": {"choices": ["auto", "en", "zh"], "default": "auto", "help": "language of the prompts"},
     "--model": {"metavar": "NAME", "help": "chat model, e.g. openai:gpt-4o-mini (or RAG_KIT_CHAT_MODEL)"},
@@ -168,8 +175,8 @@ def _make_retriever(index: DocumentIndex, arguments: argparse.Namespace) -> Base
 
     k = DEFAULT_K if arguments.k is None else arguments.k
     on_error: Any = "skip" if arguments.allow_degraded else "raise"
-    reranker: dict[str, Any] = {"reranker": "cross-encoder"} if arguments.rerank else {}
-    return index_retriever(index, arguments.pipeline, k, arguments.filter, on_error=on_error, **reranker)
+    settings: Any = {"on_error": on_error, "reranker": arguments.rerank}
+    return index_retriever(index, arguments.pipeline, k, arguments.filter, **settings)
 
 
 def _load_retriever(name: str, index: DocumentIndex) -> BaseRetriever:

@@ -15,7 +15,7 @@ from support.command_line import run_command as run
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import COMMANDS, main
-from rag_kit.models.wheels.files import is_installed, model_folder
+from rag_kit.models.wheels.files import RERANKERS, is_installed, model_folder
 
 
 def test_ask_answers_with_file_heading_and_quote(
@@ -313,14 +313,33 @@ def test_rerank_says_what_to_install(
     assert code == exits.USAGE and "--rerank is for the built-in pipelines" in err
 
 
-@pytest.mark.skipif(not is_installed("cross-encoder"), reason="rag-kit models install cross-encoder")
-@pytest.mark.parametrize("command", ["retrieve", "ask"])
-def test_rerank_reorders(folder: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
-    """Every passage has been reranked, in `retrieve` and in `ask`."""
-    code, out, _ = run(
-        capsys, command, "When does the pump start?", "--index", folder / "index", "--rerank", "--explain"
-    )
-    assert code == exits.OK and "rerank:cross_encoder" in out
+@pytest.mark.skipif(not all(map(is_installed, RERANKERS)), reason="rag-kit models install cross-encoder")
+@pytest.mark.parametrize(
+    ("words", "stage"),
+    [
+        (["retrieve", "When does the pump start?", "--rerank"], "rerank:cross_encoder"),
+        (["ask", "--rerank", "When does the pump start?"], "rerank:cross_encoder"),
+        (["ask", "When does the pump start?", "--rerank", "colbert-small"], "rerank:late_interaction"),
+        (["retrieve", "--rerank", "colbert-small", "When does the pump start?"], "rerank:late_interaction"),
+    ],
+)
+def test_rerank_reorders(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], stage: str
+) -> None:
+    """Every passage has been reranked by the named model, wherever the question stands."""
+    code, out, _ = run(capsys, *words, "--index", folder / "index", "--explain")
+    assert code == exits.OK and stage in out
+
+
+@pytest.mark.skipif(not is_installed("colbert-small"), reason="rag-kit models install colbert-small")
+def test_rerank_by_stored_vectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What ``--legs tokens`` stores, ``--rerank colbert-small`` compares: no note says that something was computed."""
+    (tmp_path / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.")
+    where = ["--index", str(tmp_path / "i")]
+    assert run(capsys, "ingest", tmp_path / "pump.md", *where, "--legs", "tokens")[0] == exits.OK
+    question = "When does the pump start?"
+    code, out, _ = run(capsys, "retrieve", question, *where, "--rerank", "colbert-small", "--explain")
+    assert code == exits.OK and "rerank:late_interaction" in out and "stored" not in out
 
 
 def test_help_imports_no_langchain() -> None:
