@@ -7,14 +7,17 @@ WORK keeps vectors, so that a run that was stopped goes on. Corpora are cut to t
 and others up to ``--documents``; long documents are read in chunks of 1,000 characters, of which the best counts.
 Prints nDCG@10 as a Markdown table, a row a pair of set and model. "chosen elsewhere" has the weight that is best in the
 mean of the other sets (docs/decisions/0011). With ``--rerank`` the columns are the hybrid, blends of both scores over
-the first passages by the reranker's share, and the reranker alone.
+the first passages by the reranker's share, and the reranker alone; of late interaction also the blend by the vectors
+that an index has stored (leg "tokens").
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ from shared import arguments, ndcg, sample
 
 from rag_kit.documents.provenance import peek_score
 from rag_kit.evaluation.ranking.pipelines import Parts
+from rag_kit.indexing import DocumentIndex
+from rag_kit.models.late_interaction import LateInteraction, max_sim
 from rag_kit.models.wheels.models import WheelEmbeddings, wheel_reranker
 from rag_kit.retrieval.convex import standardise
 from rag_kit.retrieval.hybrid import HybridRetriever
@@ -47,14 +52,22 @@ def weighted(parts: Parts) -> Callable[[str], Rankings]:
     return lambda question: {name: retriever.invoke(question) for name, retriever in ways.items()}
 
 
-def reranked(parts: Parts, reranker: Any, depth: int) -> Callable[[str], Rankings]:
-    """Rankings by the default hybrid, and by its blends with a reranker."""
+def reranked(
+    parts: Parts, reranker: Any, depth: int, index: DocumentIndex | None
+) -> Callable[[str], Rankings]:
+    """Rankings by the default hybrid, and by its blends with a reranker; also by the vectors stored in an index."""
     retriever: Any = parts.build("hybrid").retriever
 
     def rank(question: str) -> Rankings:
         found = retriever.invoke(question)
         second = reranker.score([(question, document.page_content) for document in found[:depth]])
-        return {"hybrid": found} | {name: blended(found, second, share) for name, share in SHARES.items()}
+        rankings = {"hybrid": found} | {name: blended(found, second, share) for name, share in SHARES.items()}
+        if index is not None:
+            texts = [document.page_content for document in found[:depth]]
+            vectors, query = index.token_vectors(texts, reranker.name) or {}, reranker.query_tokens(question)
+            stored = [max_sim(query, vectors[text]) for text in texts]
+            rankings["blend .5, stored"] = blended(found, stored, 0.5)
+        return rankings
 
     return rank
 
@@ -74,12 +87,20 @@ def measure(folder: Path, model: str, reranker: Any, options: Any) -> Row:
     asked, passages = sample(folder, options.limit, options.documents)
     embeddings: Any = WheelEmbeddings(model, threads=1)
     parts = Parts(passages, depth=DEPTH, embeddings=embeddings, cache=options.work / "vectors")
-    rank = weighted(parts) if reranker is None else reranked(parts, reranker, options.depth)
     gains: dict[str, list[float]] = {}
-    for example in asked:
-        for name, found in rank(example.question).items():
-            ids = [document.metadata["document"] for document in found]
-            gains.setdefault(name, []).append(ndcg(ids, example.relevant))
+    with ExitStack() as stack:
+        index = None
+        if isinstance(reranker, LateInteraction):
+            work = stack.enter_context(tempfile.TemporaryDirectory())
+            tokens: Any = {"legs": ["tokens"], "token_model": reranker}
+            index = stack.enter_context(DocumentIndex.create(work, **tokens))
+            index.upsert(passages)
+            index.flush()
+        rank = weighted(parts) if reranker is None else reranked(parts, reranker, options.depth, index)
+        for example in asked:
+            for name, found in rank(example.question).items():
+                ids = [document.metadata["document"] for document in found]
+                gains.setdefault(name, []).append(ndcg(ids, example.relevant))
     return {name: statistics.mean(values) for name, values in gains.items()}
 
 
@@ -116,7 +137,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=["minilm", "e5"])
     parser.add_argument("--limit", type=int, default=150, help="questions a set")
     parser.add_argument("--documents", type=int, default=1000, help="documents a set")
-    parser.add_argument("--rerank", metavar="NAME", help="a cross-encoder of the kit's wheels")
+    parser.add_argument("--rerank", metavar="NAME", help="a reranker of the kit's wheels")
     parser.add_argument("--depth", type=int, default=20, help="passages that are reranked")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)

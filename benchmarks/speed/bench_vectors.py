@@ -1,5 +1,5 @@
-"""Vector search in Chroma, 10,000 x 384: exact in memory against its own filtered query; five queries at once; and
-the hybrid over an index of 20,000 passages beside the searches that it is made of."""
+"""Vector search in Chroma, 10,000 x 384: exact in memory against its own filtered query; five queries at once; the
+hybrid over an index of 20,000 passages beside the searches that it is made of; reranking by stored token vectors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from langchain_core.embeddings import Embeddings
 
 SIZE, DIMENSIONS, K, GROUP = 10_000, 384, 10, 5
 PASSAGES, DEPTH, OVERHEAD = 20_000, 100, 0.002
+RERANKED = 100
 HALF = {"lang": "en"}
 FILTERS: dict[str, dict[str, Any]] = {"2% of the rows pass": {"topic": 7}, "half pass": HALF}
 
@@ -44,7 +46,7 @@ def run(quick: bool = False) -> list[Row]:
             _together("Chroma with a filter, vectors known", own, HALF, "known {}", repeats),
             _together("Chroma, embedded by an endpoint (20 ms)", own, None, "remote {}", repeats),
         ]
-    return [*rows, _hybrid_beside_parts(repeats)]
+    return [*rows, _hybrid_beside_parts(repeats), *_reranking_by_stored_tokens(repeats)]
 
 
 def _hybrid_beside_parts(repeats: int) -> Row:
@@ -81,6 +83,40 @@ def _hybrid_beside_parts(repeats: int) -> Row:
         1,
         f"{1000 * over:.1f} ms of processor time over its parts: {shown} ms",
     )
+
+
+def _reranking_by_stored_tokens(repeats: int) -> list[Row]:
+    """Processor time of reranking 20 passages by computed vectors of their tokens and by stored ones."""
+    from rag_kit.indexing import DocumentIndex
+    from rag_kit.models.wheels.files import is_installed
+    from rag_kit.models.wheels.models import WheelLateInteraction
+    from rag_kit.retrieval import index_retriever
+
+    if not is_installed("colbert-small"):
+        return []
+    reranker, passages = WheelLateInteraction("colbert-small", threads=1), _passages()[:RERANKED]
+    queries = [f"known how does w{number} work with the part {number}?" for number in range(repeats // 3 + 1)]
+    seconds: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, leg in (("computed", {}), ("stored", {"legs": ["tokens"], "token_model": reranker})):
+            options: Any = leg
+            with DocumentIndex.create(f"{folder}/{name}", **options) as index:
+                index.upsert(passages)
+                begun = time.process_time()
+                index.flush()
+                flushed = time.process_time() - begun
+                retriever = index_retriever(index, "bm25", k=20, reranker=reranker)
+                for query in queries:
+                    begun = time.process_time()
+                    retriever.invoke(query)
+                    seconds.setdefault(name, []).append(time.process_time() - begun)
+        [file] = Path(folder).glob("stored/tokens-*.index")
+        size = file.stat().st_size / len(passages)
+    # the first round loads the model
+    computed, stored = (statistics.median(seconds[name][1:]) for name in ("computed", "stored"))
+    cost = f"{size / 1000:.0f} kB and {1000 * flushed / len(passages):.0f} ms a passage at ingest"
+    note = f"{1000 * computed:.0f} ms and {1000 * stored:.0f} ms of processor time; {cost}"
+    return [at_least("reranking 20 passages, token vectors computed / stored", computed / stored, 5, note)]
 
 
 def _passages() -> list[Any]:
