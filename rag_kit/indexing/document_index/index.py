@@ -282,10 +282,9 @@ def _store_of(place: Place) -> tuple[type[Store], Path | RemoteLocation]:
 
 def _check_legs(legs: Any, encoder: Any, model: Any) -> list[str] | None:
     """Return the legs, each once; raise InvalidInputError for unknown ones, a missing encoder or a model of no use."""
-    is_list = isinstance(legs, list | tuple | set)
-    if legs is not None and not (is_list and all(leg in get_args(Leg) for leg in legs)):
-        names = ", ".join(map(repr, get_args(Leg)))
-        raise InvalidInputError(f"legs={legs!r} is not allowed; give a list of {names}, or [].")
+    names = get_args(Leg)
+    if legs is not None and not (isinstance(legs, list | tuple | set) and all(leg in names for leg in legs)):
+        raise InvalidInputError(f"legs={legs!r} is not allowed; give a list of {str(names)[1:-1]}, or [].")
     if model is not None and not (isinstance(model, LateInteraction) and (legs is None or "tokens" in legs)):
         raise InvalidInputError(f"token_model={model!r:.60} is no LateInteraction, or legs lack 'tokens'.")
     if legs is None:

@@ -175,10 +175,8 @@ class ReadableIndex:
         """
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            for leg in self._store.legs(state):
-                if isinstance(leg, TokenLeg):
-                    return leg.tokens_of(connection, state, texts) if state.token_model == model else {}
-        return None
+            legs = [leg for leg in self._store.legs(state) if isinstance(leg, TokenLeg)]
+            return legs[0].tokens_of(connection, state, texts, model) if legs else None
 
     def search_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None

@@ -20,7 +20,6 @@ from rag_kit.indexing.document_index.state import (
     Connection,
     IndexReport,
     IndexState,
-    in_groups,
     select_in,
 )
 from rag_kit.indexing.document_index.store import Access
@@ -74,9 +73,11 @@ class TokenLeg(FileLeg):
         raise InvalidInputError("The tokens leg is for index_retriever(index, reranker='colbert-small').")
 
     def tokens_of(
-        self, connection: Connection, state: IndexState, texts: Sequence[str]
+        self, connection: Connection, state: IndexState, texts: Sequence[str], model: str
     ) -> dict[str, TokenVectors]:
-        """Return the unit vectors of the tokens of texts, shape (tokens, d); texts that are not stored are left out."""
+        """Return the unit vectors of the tokens of texts by a model; texts that are not stored are left out."""
+        if state.token_model != model:
+            return {}
         generation, file = self._newest(state)
         text_of = {text_hash(text.encode("utf-8", "replace").decode()): text for text in texts}
         query = f"SELECT hash, n {_PASSAGES} AND generation <= {generation} AND hash IN ({{}})"
@@ -128,10 +129,14 @@ class TokenLeg(FileLeg):
     ) -> Iterator[tuple[Numbers, Any]]:
         """Yield the tokens of passages, in order: those of new ones by the model, the others out of the file."""
         assert self._model is not None
-        for group in in_groups(numbers.tolist(), _GROUP):
-            query = "SELECT n, text FROM chunks WHERE n IN ({})"
+        for start in range(0, len(numbers), _GROUP):
+            group, query = (
+                numbers[start : start + _GROUP].tolist(),
+                "SELECT n, text FROM chunks WHERE n IN ({})",
+            )
             texts = dict(select_in(connection, query, [n for n in group if n in new]))
-            made = dict(zip(texts, self._model.passage_tokens(list(texts.values())), strict=True))
+            tokens = self._model.passage_tokens(list(texts.values())) if texts else []  # nothing loads it
+            made = dict(zip(texts, tokens, strict=True))
             for n in group:
                 rows = _rounded(made[n]) if n in made else _rows_of(file, n)
                 rows = rows[: 1 << _BITS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -97,12 +98,13 @@ def _score_by_tokens(
     model: LateInteraction, query: str, texts: Sequence[str], indexes: Sequence[Any]
 ) -> tuple[list[float], int]:
     """Return the scores of texts, and how many of them lack vectors in indexes that store some; these are computed."""
-    stored = [index.token_vectors(texts, model.name) for index in indexes]
-    vectors: dict[str, Any] = {text: rows for one in stored for text, rows in (one or {}).items()}
+    found = [index.token_vectors(texts, model.name) for index in indexes]
+    stored = [vectors for vectors in found if vectors is not None]
+    vectors = dict(ChainMap(*stored))
     lacking = [text for text in dict.fromkeys(texts) if text not in vectors]
     vectors |= zip(lacking, model.passage_tokens(lacking), strict=True)
-    query_vectors, is_stored = model.query_tokens(query), any(one is not None for one in stored)
-    return [max_sim(query_vectors, vectors[text]) for text in texts], len(lacking) if is_stored else 0
+    question = model.query_tokens(query)
+    return [max_sim(question, vectors[text]) for text in texts], len(lacking) if stored else 0
 
 
 class EmbeddingReranker(Reranker):
