@@ -229,7 +229,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_postgres_refuses_the_leg(postgres_url: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"'tokens'.*is for an index in a folder"):
+    with pytest.raises(InvalidInputError, match=r"'tokens'.*is for a folder"):
         DocumentIndex.create(f"{postgres_url}&index=tokens", legs=["tokens"], token_model=Words())
 
 
