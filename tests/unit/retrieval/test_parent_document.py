@@ -297,6 +297,7 @@ def test_a_folder_is_made_opened_and_closed(tmp_path: Path) -> None:
         ({"window": 1}, "'window' is no argument"),
         ({"index": 3}, "index must be"),
         ({"child_splitter": 3}, "splitter"),
+        ({"ids": ["a", "b"]}, "1 documents need as many ids, not 2"),
     ],
 )
 def test_bad_arguments_are_refused(fields: dict[str, Any], told: str) -> None:

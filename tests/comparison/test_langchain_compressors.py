@@ -1,4 +1,4 @@
-"""LangChain's rerankers and its model filter beside ours.
+"""LangChain's rerankers, its model filter and its extractor beside ours.
 
 Each test first shows LangChain's behaviour, and so fails when LangChain mends it; then that ours is right.
 """
@@ -14,8 +14,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from support.rewriters import Scripted, ids, notes
 
-from rag_kit.documents import get_provenance
-from rag_kit.retrieval import CrossEncoderReranker, PointwiseReranker, RerankRetriever
+from rag_kit.retrieval import CompressionRetriever, PointwiseReranker, RerankRetriever
+from rag_kit.retrieval.compression.compressors import ModelCompressor
 from rag_kit.retrieval.rerank.model import ListwiseReranker
 
 with warnings.catch_warnings():
@@ -113,17 +113,6 @@ class Ones(BaseCrossEncoder):
         return [float(text.endswith("c")) for _, text in text_pairs]
 
 
-def test_row_3_no_scores_of_the_cross_encoder() -> None:
-    """LangChain's cross-encoder reranker throws the scores away; ours keeps score and rank before and after."""
-    found = theirs.CrossEncoderReranker(model=Ones(), top_n=2).compress_documents(DOCS, QUESTION)
-    assert [doc.metadata for doc in found] == [{}, {}]
-    ours = RerankRetriever(
-        retriever=RunnableLambda(lambda q: DOCS), reranker=CrossEncoderReranker(Ones()), k=2
-    )
-    stage = get_provenance(ours.invoke(QUESTION)[0])["stages"][-1]
-    assert (stage["score"], stage["rank_before"], stage["rank"]) == (1.0, 3, 1)
-
-
 def test_row_2_config_lost() -> None:
     """LangChain's compression retriever passes callbacks down alone; ours passes the whole config."""
     seen: list[Any] = []
@@ -142,17 +131,50 @@ def test_row_2_config_lost() -> None:
     assert seen == [None, "t"]
 
 
-def test_a_failing_reranker_fails_the_search() -> None:
-    """In LangChain a reranker that is down fails the search; ours returns the order before, and says so."""
+FANS = [Document(f"The fan number {n} is loud. Tea is hot.", id=str(n)) for n in range(8)]
 
-    class Down(BaseCrossEncoder):
-        def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
-            raise ConnectionError("down")
 
-    inner = RunnableLambda(lambda query: DOCS)
-    with pytest.raises(ConnectionError):
-        contextual.ContextualCompressionRetriever(
-            base_compressor=theirs.CrossEncoderReranker(model=Down()), base_retriever=inner
-        ).invoke(QUESTION)
-    found = RerankRetriever(retriever=inner, reranker=Down()).invoke(QUESTION)
-    assert ids(found) == ["a", "b", "c"] and "degraded" in notes(found)[0]
+def their_extractor(reply: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return theirs.LLMChainExtractor.from_llm(Scripted(script=reply))
+
+
+def our_compressed(reply: str, docs: list[Document] = FANS) -> list[Document]:
+    inner = RunnableLambda(lambda query: docs)
+    compressor = ModelCompressor(Scripted(script=reply))
+    return CompressionRetriever(retriever=inner, compressor=compressor, k=8).invoke(QUESTION)
+
+
+@pytest.mark.parametrize("reply", ["NO_OUTPUT.", "`NO_OUTPUT`", "No output."])
+def test_row_23_no_output_is_kept(reply: str) -> None:
+    """LangChain takes "NO_OUTPUT." for text of the passage; ours never takes any text of the model."""
+    extractor = their_extractor(reply)
+    assert {doc.page_content for doc in extractor.compress_documents(FANS, QUESTION)} == {reply}
+    assert [doc.page_content for doc in our_compressed(reply)] == [doc.page_content for doc in FANS]
+
+
+def test_row_23_text_of_the_model() -> None:
+    """LangChain's result is what the model wrote, true or not; ours is the passage, word for word."""
+    invented = "The fan was sold in 1999."
+    extractor = their_extractor(invented)
+    assert extractor.compress_documents(FANS[:1], QUESTION)[0].page_content == invented
+    [found] = our_compressed(json.dumps({"sentences": [1], "text": invented}), FANS[:1])
+    assert found.page_content == "The fan number 0 is loud." and found.metadata["kept"] == [
+        {"start": 0, "end": 25}
+    ]
+
+
+def test_row_23_extractor_loses_ids() -> None:
+    """LangChain's extractor loses Document.id and shares the metadata; ours keeps the one and copies the other."""
+    docs = [Document(doc.page_content, id=doc.id, metadata={"tags": []}) for doc in FANS]
+    extractor = their_extractor("text")
+    found = extractor.compress_documents(docs, QUESTION)
+    assert set(ids(found)) == {None}
+    found[0].metadata["tags"].append("changed")
+    assert docs[0].metadata["tags"] == ["changed"]
+    docs[0].metadata["tags"].clear()
+    result = our_compressed('{"sentences": [1]}', docs)
+    assert ids(result) == ids(docs)
+    result[0].metadata["tags"].append("changed")
+    assert docs[0].metadata["tags"] == []
